@@ -1,0 +1,29 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api gathers the API groups of the ModelBox Operator.
+package api
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+)
+
+// Category is the category that all kinds share: "kubectl get mbo" lists them all.
+const Category = "mbo"
+
+var schemeBuilder = runtime.NewSchemeBuilder(
+	modelv1.AddToScheme,
+	appv1.AddToScheme,
+	mydomainv1beta1.AddToScheme,
+	extensionv1.AddToScheme,
+	mtsrev1.AddToScheme,
+)
+
+// AddToScheme adds every kind of the project to a scheme.
+var AddToScheme = schemeBuilder.AddToScheme

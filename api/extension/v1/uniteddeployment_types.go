@@ -1,0 +1,112 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UnitedDeploymentSpec is what a UnitedDeployment should be.
+type UnitedDeploymentSpec struct {
+	// deploymentName is the name of the Deployment, in the same namespace, whose
+	// replica count is held: a DNS-1123 subdomain, 1 to 253 characters.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	DeploymentName string `json:"deploymentName"`
+
+	// replicas is the number of pods that the Deployment is held at, 0 or more.
+	// Served by /scale.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas"`
+}
+
+// UnitedDeploymentStatus is what was seen of a UnitedDeployment.
+type UnitedDeploymentStatus struct {
+	// observedGeneration is the metadata.generation that this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of pods of the Deployment, ready or not.
+	//
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// readyReplicas is the number of pods of the Deployment that are ready.
+	//
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// availableReplicas is the number of pods of the Deployment that are
+	// available.
+	//
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// selector selects the Deployment's pods, as text; /scale serves it.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// conditions: Ready from the first reconcile on; Reconciling and Stalled are
+	// present only while they are true.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// UnitedDeployment holds the replica count of an existing Deployment. It writes
+// only that count, only through the Deployment's /scale, and nothing at all
+// while somebody else holds the Deployment. Deleting it leaves the count alone.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced,shortName=xud,categories=mbo
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the group is given by the users of this kind and is not part of Kubernetes"
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"
+type UnitedDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the UnitedDeployment should be.
+	//
+	// +required
+	Spec UnitedDeploymentSpec `json:"spec"`
+
+	// status is what was seen of it.
+	//
+	// +optional
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
+}
+
+// UnitedDeploymentList is a list of UnitedDeployments.
+//
+// +kubebuilder:object:root=true
+type UnitedDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []UnitedDeployment `json:"items"`
+}

@@ -1,0 +1,169 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// GenericdaemonSpec is what a Genericdaemon should be.
+type GenericdaemonSpec struct {
+	// label chooses the nodes: "key" is every node that carries the label key,
+	// "key=value" every node that carries it with that value, and empty is every
+	// node. A changed label moves the pods. Key and value are those of a
+	// Kubernetes label, so at most 381 characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=381
+	Label string `json:"label,omitempty"`
+
+	// image is the image of the daemon, such as
+	// "registry.example.com/team/agent:1.2" or one pinned by digest. An image
+	// with no tag, or with ":latest", is accepted with a warning: what runs can
+	// then change without a change of this object. 1 to 1024 characters.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image"`
+
+	// envs are the environment variables of the daemon, with unique names, at
+	// most 1024.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1024
+	Envs []corev1.EnvVar `json:"envs,omitempty"`
+
+	// resources of the daemon. There is no default: what is written is what
+	// runs.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// rollingUpdate is how many nodes may be without a ready daemon during a
+	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 or more,
+	// or a percentage from 1% to 100%. Defaults to 10%.
+	//
+	// +optional
+	// +default="10%"
+	// +kubebuilder:default="10%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$')",message="must be a number of nodes, 1 or more, or a percentage from 1% to 100%"
+	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
+
+	// podTemplate is the door to everything else that a Pod has: a
+	// PodTemplateSpec that is merged over the generated one by Kubernetes'
+	// strategic merge. The main container is the one called as the
+	// Genericdaemon; its image, resources and env stay with their own fields.
+	// Unknown fields are refused.
+	//
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+
+	// paused stops the operator from writing anything for this object; what
+	// runs goes on running. Defaults to false.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// GenericdaemonStatus is what was seen of a Genericdaemon.
+type GenericdaemonStatus struct {
+	// observedGeneration is the metadata.generation that this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// installed is the number of nodes on which the daemon is ready.
+	//
+	// +optional
+	Installed int32 `json:"installed"`
+
+	// desired is the number of nodes that should run the daemon.
+	//
+	// +optional
+	Desired int32 `json:"desired"`
+
+	// current is the number of nodes that should run the daemon and do.
+	//
+	// +optional
+	Current int32 `json:"current,omitempty"`
+
+	// updated is the number of nodes that run the current template.
+	//
+	// +optional
+	Updated int32 `json:"updated,omitempty"`
+
+	// available is the number of nodes on which the daemon is available.
+	//
+	// +optional
+	Available int32 `json:"available,omitempty"`
+
+	// misscheduled is the number of nodes that run the daemon and should not.
+	//
+	// +optional
+	Misscheduled int32 `json:"misscheduled,omitempty"`
+
+	// conditions: Ready from the first reconcile on; Reconciling, Stalled and
+	// Paused are present only while they are true.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Genericdaemon runs one pod on every node that carries a label, by a DaemonSet
+// of the same name.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced,shortName=gd,categories=mbo
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
+// +kubebuilder:printcolumn:name="Installed",type=integer,JSONPath=`.status.installed`
+// +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.label`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updated`
+// +kubebuilder:printcolumn:name="Misscheduled",type=integer,priority=1,JSONPath=`.status.misscheduled`
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"
+type Genericdaemon struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the Genericdaemon should be.
+	//
+	// +required
+	Spec GenericdaemonSpec `json:"spec"`
+
+	// status is what was seen of it.
+	//
+	// +optional
+	Status GenericdaemonStatus `json:"status,omitempty"`
+}
+
+// GenericdaemonList is a list of Genericdaemons.
+//
+// +kubebuilder:object:root=true
+type GenericdaemonList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Genericdaemon `json:"items"`
+}
