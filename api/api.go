@@ -14,6 +14,20 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 )
 
+// The labels of every child that the operator makes, as
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+// defines them.
+const (
+	// LabelName is the kind of the owner in lower case, such as modelbox.
+	LabelName = "app.kubernetes.io/name"
+	// LabelInstance is the name of the owner.
+	LabelInstance = "app.kubernetes.io/instance"
+	// LabelManagedBy is ManagedBy on every child.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "modelbox-operator"
+)
+
 // Category is the category that all kinds share: "kubectl get mbo" lists them all.
 const Category = "mbo"
 

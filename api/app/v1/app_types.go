@@ -122,6 +122,9 @@ type App struct {
 	Status AppStatus `json:"status,omitempty"`
 }
 
+// GetConditions returns what status says of the object.
+func (o *App) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
 // AppList is a list of Apps.
 //
 // +kubebuilder:object:root=true

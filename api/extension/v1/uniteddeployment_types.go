@@ -101,6 +101,9 @@ type UnitedDeployment struct {
 	Status UnitedDeploymentStatus `json:"status,omitempty"`
 }
 
+// GetConditions returns what status says of the object.
+func (o *UnitedDeployment) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
 // UnitedDeploymentList is a list of UnitedDeployments.
 //
 // +kubebuilder:object:root=true

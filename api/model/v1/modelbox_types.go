@@ -343,6 +343,9 @@ type ModelBox struct {
 	Status ModelBoxStatus `json:"status,omitempty"`
 }
 
+// GetConditions returns what status says of the object.
+func (o *ModelBox) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
 // ModelBoxList is a list of ModelBoxes.
 //
 // +kubebuilder:object:root=true

@@ -217,6 +217,9 @@ type Eru struct {
 	Status EruStatus `json:"status,omitempty"`
 }
 
+// GetConditions returns what status says of the object.
+func (o *Eru) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
 // EruList is a list of Erus.
 //
 // +kubebuilder:object:root=true

@@ -158,6 +158,9 @@ type Genericdaemon struct {
 	Status GenericdaemonStatus `json:"status,omitempty"`
 }
 
+// GetConditions returns what status says of the object.
+func (o *Genericdaemon) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
 // GenericdaemonList is a list of Genericdaemons.
 //
 // +kubebuilder:object:root=true

@@ -1,0 +1,163 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func deployment(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Name, d.Namespace = "box", "default"
+	d.Labels = map[string]string{"a": "b"}
+	d.Spec.Replicas = new(int32(2))
+	d.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name:  "main",
+		Image: "server:1",
+		Args:  []string{"--a", "--b"},
+		Env:   []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
+		Ports: []corev1.ContainerPort{{ContainerPort: 80, Protocol: corev1.ProtocolTCP}},
+		Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		},
+	}}
+	d.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+	for _, c := range change {
+		c(d)
+	}
+	return d
+}
+
+func main0(d *appsv1.Deployment) *corev1.Container {
+	containers := d.Spec.Template.Spec.Containers
+	for i := range containers {
+		if containers[i].Name == "main" {
+			return &containers[i]
+		}
+	}
+	panic("no main container")
+}
+
+func TestDiffersNamesTheField(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(live *appsv1.Deployment)
+		want   string
+	}{
+		{"nothing", func(*appsv1.Deployment) {}, ""},
+		{"status is not looked at", func(d *appsv1.Deployment) { d.Status.Replicas = 7 }, ""},
+		{"a label of somebody else", func(d *appsv1.Deployment) { d.Labels["x"] = "y" }, ""},
+		{"an annotation of somebody else", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"x": "y"} }, ""},
+		{"a default of the server", func(d *appsv1.Deployment) { d.Spec.Template.Spec.RestartPolicy = "Always" }, ""},
+		{"a default of the server in an atomic list", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Tolerations[0].TolerationSeconds = new(int64(5))
+		}, ""},
+		{"an injected sidecar, last", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "side"})
+		}, ""},
+		{"an injected sidecar, first", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers = append([]corev1.Container{{Name: "side"}}, d.Spec.Template.Spec.Containers...)
+		}, ""},
+		{"an injected variable", func(d *appsv1.Deployment) {
+			main0(d).Env = append([]corev1.EnvVar{{Name: "Z"}}, main0(d).Env...)
+		}, ""},
+		{"an equal quantity, written otherwise", func(d *appsv1.Deployment) {
+			main0(d).Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1000m")
+		}, ""},
+		{"replicas", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "spec.replicas"},
+		{"replicas gone", func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, "spec.replicas"},
+		{"our label", func(d *appsv1.Deployment) { delete(d.Labels, "a") }, "metadata.labels"},
+		{"the image", func(d *appsv1.Deployment) { main0(d).Image = "server:2" }, "spec.template.spec.containers[name=main].image"},
+		{"the main container", func(d *appsv1.Deployment) { main0(d).Name = "other" }, "spec.template.spec.containers[name=main]"},
+		{"a variable's value", func(d *appsv1.Deployment) { main0(d).Env[1].Value = "3" }, "spec.template.spec.containers[name=main].env[name=B].value"},
+		{"a variable", func(d *appsv1.Deployment) { main0(d).Env = main0(d).Env[:1] }, "spec.template.spec.containers[name=main].env[name=B]"},
+		{"an argument more", func(d *appsv1.Deployment) { main0(d).Args = append(main0(d).Args, "--c") }, "spec.template.spec.containers[name=main].args"},
+		{"an argument", func(d *appsv1.Deployment) { main0(d).Args[1] = "--c" }, "spec.template.spec.containers[name=main].args[1]"},
+		{"a quantity", func(d *appsv1.Deployment) {
+			main0(d).Resources.Limits[corev1.ResourceCPU] = resource.MustParse("2")
+		}, "spec.template.spec.containers[name=main].resources.limits.cpu"},
+		{"a toleration more", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Tolerations = append(d.Spec.Template.Spec.Tolerations, corev1.Toleration{})
+		}, "spec.template.spec.tolerations"},
+		{"a port's protocol", func(d *appsv1.Deployment) { main0(d).Ports[0].Protocol = corev1.ProtocolUDP },
+			"spec.template.spec.containers[name=main].ports[containerPort=80,protocol=TCP]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := differs(deployment(), deployment(test.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("differs = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A container port that leaves its protocol to the server is the one that the
+// server filled in.
+func TestDiffersMatchesAKeyThatTheServerFillsIn(t *testing.T) {
+	desired := deployment(func(d *appsv1.Deployment) { main0(d).Ports[0].Protocol = "" })
+	if got, err := differs(desired, deployment()); got != "" || err != nil {
+		t.Errorf("differs = %q, %v; want no difference", got, err)
+	}
+}
+
+func TestDiffersLeavesWhatTheClusterChoseForAService(t *testing.T) {
+	desired := service()
+	live := service()
+	live.Spec.ClusterIP = "10.0.0.1"
+	live.Spec.Ports[0].NodePort = 31000
+	live.Spec.SessionAffinity = corev1.ServiceAffinityNone
+	if got, err := differs(desired, live); got != "" || err != nil {
+		t.Errorf("differs = %q, %v; want no difference", got, err)
+	}
+	live.Spec.Ports[0].TargetPort = intstr.FromInt32(81)
+	if got, _ := differs(desired, live); got != "spec.ports[port=80,protocol=TCP].targetPort" {
+		t.Errorf("differs = %q, want the target port", got)
+	}
+}
+
+func service() *corev1.Service {
+	s := &corev1.Service{}
+	s.Name, s.Namespace = "box", "default"
+	s.Spec.Type = corev1.ServiceTypeNodePort
+	s.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(80)}}
+	return s
+}
+
+func TestStampIsStableAndFollowsTheObject(t *testing.T) {
+	hash := func(obj client.Object) string {
+		t.Helper()
+		if err := stamp(obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj.GetAnnotations()[AnnotationHash]
+	}
+	first, again := hash(deployment()), hash(deployment())
+	other := hash(deployment(func(d *appsv1.Deployment) { main0(d).LivenessProbe = &corev1.Probe{} }))
+	if first != again {
+		t.Errorf("one object has two hashes, %s and %s", first, again)
+	}
+	if first == other {
+		t.Errorf("two objects have one hash, %s", first)
+	}
+}
+
+func BenchmarkDiffersOfAnUnchangedDeployment(b *testing.B) {
+	desired, live := deployment(), deployment()
+	b.ReportAllocs()
+	for b.Loop() {
+		if field, err := differs(desired, live); field != "" || err != nil {
+			b.Fatal(field, err)
+		}
+	}
+}

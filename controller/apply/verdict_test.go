@@ -1,0 +1,70 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+func terminating() error {
+	err := apierrors.NewForbidden(deployments, "box", errors.New("namespace is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+func TestJudge(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		err     error
+		reason  string
+		stalled bool
+		retried bool
+	}{
+		{name: "no error"},
+		{name: "a name conflict", err: &ConflictError{Kind: "Service", Name: "box"}, reason: status.ReasonNameConflict, stalled: true},
+		{name: "an old child", err: fmt.Errorf("%w: x", ErrDeleting), reason: status.ReasonWaitingForDeletion},
+		{name: "paused", err: ErrPaused, reason: status.ReasonPaused},
+		{name: "forbidden", err: refused("creating", deployment(), apierrors.NewForbidden(deployments, "box", errors.New("no"))),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "invalid", err: refused("creating", deployment(), apierrors.NewInvalid(schema.GroupKind{}, "box", nil)),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "a webhook of somebody else that is away", err: refused("creating", deployment(), apierrors.NewInternalError(errors.New("no endpoints"))),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "a terminating namespace", err: refused("creating", deployment(), terminating()), reason: status.ReasonTerminating, stalled: true},
+		{name: "a conflict", err: refused("applying", deployment(), apierrors.NewConflict(deployments, "box", errors.New("changed"))), retried: true},
+		{name: "a child that the cache has not shown", err: refused("creating", deployment(), apierrors.NewAlreadyExists(deployments, "box")), retried: true},
+		{name: "too many requests", err: refused("creating", deployment(), apierrors.NewTooManyRequests("later", 1)), retried: true},
+		{name: "a cut connection", err: refused("creating", deployment(), errors.New("connection reset")), retried: true},
+		{name: "shutting down", err: context.Canceled, retried: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			verdict, err := Judge(test.err)
+			if got := err != nil; got != test.retried {
+				t.Errorf("retried is %t (%v), want %t", got, err, test.retried)
+			}
+			if verdict == nil {
+				verdict = &status.Verdict{}
+			}
+			if verdict.Reason != test.reason || verdict.Stalled != test.stalled {
+				t.Errorf("verdict is %+v, want reason %q and stalled %t", verdict, test.reason, test.stalled)
+			}
+			if verdict.Ready {
+				t.Error("an error is never ready")
+			}
+		})
+	}
+}

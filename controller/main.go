@@ -1,0 +1,138 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command controller makes the cluster match the objects of the ModelBox
+// Operator's kinds, and tells in their status what it sees.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+)
+
+// kinds are the controllers that this process runs, one for each kind.
+var kinds = []func(manager.Manager, clock.PassiveClock) error{
+	modelbox.SetupWithManager,
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "controller:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var o options
+	o.bind(flag.CommandLine)
+	logging := zap.Options{}
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return err
+	}
+	if err := setup(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// options are the flags of the process.
+type options struct {
+	metricsAddress, probeAddress, pprofAddress string
+	leaderElect                                bool
+	leaderNamespace                            string
+	leaseDuration, renewDeadline, retryPeriod  time.Duration
+	workers                                    int
+}
+
+func (o *options) bind(flags *flag.FlagSet) {
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 turns it off")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 turns them off")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 turns it off")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease, so that several replicas may run")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
+	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 4*time.Second, "how long another replica waits for a silent leader")
+	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 3*time.Second, "how long the leader tries to renew before it gives up")
+	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", time.Second, "how long to wait between two attempts at the lease")
+	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are worked on at once")
+}
+
+// newManager makes the manager: a client that sees its own writes in the cache,
+// and a cache that holds no more than the controllers read.
+func newManager(cfg *rest.Config, o options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := api.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	// The workers bound how much is asked of the API server at once, and its
+	// priority and fairness shares it out; a second limit here would only hide
+	// which of the two is too low.
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	return ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         cache.Options{DefaultTransform: apply.Trim},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              o.pprofAddress,
+		WebhookServer:                 webhook.NewServer(webhook.Options{Port: -1}),
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "modelbox-controller",
+		LeaderElectionNamespace:       o.leaderNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.leaseDuration,
+		RenewDeadline:                 &o.renewDeadline,
+		RetryPeriod:                   &o.retryPeriod,
+		Controller: config.Controller{
+			MaxConcurrentReconciles: o.workers,
+			EnableWarmup:            new(true),
+		},
+	})
+}
+
+// setup adds to a manager what this process does.
+func setup(mgr manager.Manager) error {
+	for _, add := range kinds {
+		if err := add(mgr, clock.RealClock{}); err != nil {
+			return fmt.Errorf("adding a controller: %w", err)
+		}
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}

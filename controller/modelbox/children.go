@@ -1,0 +1,37 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox
+
+import (
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+)
+
+// minReadySeconds is how long a pod must have been ready before a rollout counts
+// it as available: long enough to see a server that starts and falls over.
+const minReadySeconds = 3
+
+// children says what a ModelBox asks for. The ModelBox has its defaults.
+func children(box *modelv1.ModelBox) *workload.Workload {
+	spec := &box.Spec
+	return &workload.Workload{
+		Owner:           box,
+		OwnerKind:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		AppName:         "modelbox",
+		Container:       spec.Name,
+		Image:           spec.Image,
+		Resources:       spec.Resources,
+		Ports:           spec.Ports,
+		Env:             spec.Envs,
+		EnvFrom:         spec.EnvFrom,
+		ReadinessProbe:  spec.ReadinessProbe,
+		LivenessProbe:   spec.LivenessProbe,
+		StartupProbe:    spec.StartupProbe,
+		PodTemplate:     spec.PodTemplate,
+		Replicas:        spec.Replicas,
+		Rollout:         spec.RollingUpdate,
+		MinReadySeconds: minReadySeconds,
+		ServiceType:     spec.ServiceType,
+	}
+}

@@ -1,0 +1,132 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// Template is the pod template: the main container, with PodTemplate merged over
+// it. It errs only on a PodTemplate that admission would have refused.
+func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: w.labels()},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{w.mainContainer()}},
+	}
+	if w.PodTemplate == nil || len(w.PodTemplate.Raw) == 0 {
+		return template, nil
+	}
+	merged, err := merge(template, w.PodTemplate)
+	if err != nil {
+		return template, fmt.Errorf("merging spec.podTemplate over the generated pod template: %w", err)
+	}
+	return merged, nil
+}
+
+func (w *Workload) mainContainer() corev1.Container {
+	container := corev1.Container{
+		Name:           w.Container,
+		Image:          w.Image,
+		Ports:          containerPorts(w.Ports),
+		Env:            w.Env,
+		EnvFrom:        w.EnvFrom,
+		ReadinessProbe: w.ReadinessProbe,
+		LivenessProbe:  w.LivenessProbe,
+		StartupProbe:   w.StartupProbe,
+	}
+	if w.Resources != nil {
+		container.Resources = *w.Resources
+	}
+	return container
+}
+
+// containerPorts are the numeric target ports, each once: two Service ports may
+// lead to one container port, and server-side apply refuses a repeated key. A
+// named target port belongs to a container that declares it.
+func containerPorts(ports []modelv1.Port) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	for i := range ports {
+		number := targetPort(&ports[i])
+		if number.Type != intstr.Int {
+			continue
+		}
+		port := corev1.ContainerPort{Name: ports[i].Name, ContainerPort: number.IntVal, Protocol: protocol(&ports[i])}
+		same := func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == port.ContainerPort && p.Protocol == port.Protocol
+		}
+		if !slices.ContainsFunc(out, same) {
+			out = append(out, port)
+		}
+	}
+	return out
+}
+
+func targetPort(port *modelv1.Port) intstr.IntOrString {
+	if port.TargetPort != nil {
+		return *port.TargetPort
+	}
+	return intstr.FromInt32(port.Port)
+}
+
+func protocol(port *modelv1.Port) corev1.Protocol {
+	if port.Protocol == "" {
+		return corev1.ProtocolTCP
+	}
+	return port.Protocol
+}
+
+func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.PodTemplateSpec, error) {
+	original, err := json.Marshal(template)
+	if err != nil {
+		return template, err
+	}
+	patch, err := withoutNulls(over.Raw)
+	if err != nil {
+		return template, err
+	}
+	data, err := strategicpatch.StrategicMergePatch(original, patch, corev1.PodTemplateSpec{})
+	if err != nil {
+		return template, err
+	}
+	var merged corev1.PodTemplateSpec
+	return merged, json.Unmarshal(data, &merged)
+}
+
+// withoutNulls drops nulls, which in a strategic merge would delete what the
+// operator generated: in a pod template they only say "not set".
+func withoutNulls(raw []byte) ([]byte, error) {
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, err
+	}
+	dropNulls(tree)
+	return json.Marshal(tree)
+}
+
+func dropNulls(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, value := range node {
+			if value == nil {
+				delete(node, key)
+				continue
+			}
+			dropNulls(value)
+		}
+	case []any:
+		for _, value := range node {
+			dropNulls(value)
+		}
+	}
+}
