@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -56,9 +56,13 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	mgr, err := newManager(cfg, o)
+	// The workers bound how much is asked of the API server at once, and its
+	// priority and fairness shares it out; a second limit here would only hide
+	// which of the two is too low.
+	cfg.QPS = -1
+	mgr, err := ctrl.NewManager(cfg, o.manager())
 	if err != nil {
-		return err
+		return fmt.Errorf("making the manager: %w", err)
 	}
 	if err := setup(mgr); err != nil {
 		return err
@@ -87,22 +91,13 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are worked on at once")
 }
 
-// newManager makes the manager: a client that sees its own writes in the cache,
-// and a cache that holds no more than the controllers read.
-func newManager(cfg *rest.Config, o options) (manager.Manager, error) {
+// manager are the options of the manager: a client that sees its own writes in
+// the cache, and a cache that holds no more than the controllers read.
+func (o *options) manager() ctrl.Options {
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := api.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	// The workers bound how much is asked of the API server at once, and its
-	// priority and fairness shares it out; a second limit here would only hide
-	// which of the two is too low.
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1
-	return ctrl.NewManager(cfg, ctrl.Options{
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(api.AddToScheme(scheme))
+	return ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cache.Options{DefaultTransform: apply.Trim},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
@@ -121,7 +116,7 @@ func newManager(cfg *rest.Config, o options) (manager.Manager, error) {
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            new(true),
 		},
-	})
+	}
 }
 
 // setup adds to a manager what this process does.

@@ -1,0 +1,304 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+var _ = Describe("a ModelBox", func() {
+	var (
+		ctx        context.Context
+		box        *modelv1.ModelBox
+		deployment *appsv1.Deployment
+		service    *corev1.Service
+	)
+	BeforeEach(func() {
+		ctx = context.Background()
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		deployment, service = &appsv1.Deployment{ObjectMeta: named}, &corev1.Service{ObjectMeta: named}
+		box = &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
+			Image:    "nginx:1.7.9",
+			Replicas: new(int32(2)),
+			Ports:    []modelv1.Port{{Port: 80}},
+		}}
+	})
+	ready := func() {
+		GinkgoHelper()
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		rollOut(ctx, box.Namespace, box.Name)
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+	}
+
+	It("becomes a Deployment and a Service by three writes and no read", func() {
+		_, mark := writes(box.Namespace, 0)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		Expect(box.Status.Address).To(Equal("box." + box.Namespace + ".svc:80"))
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Reconciling)).To(BeTrue())
+		Consistently(func() string {
+			count, _ := writes(box.Namespace, mark)
+			return describe(count)
+		}, "500ms").Should(And(
+			ContainSubstring("1 x create deployments 201"),
+			ContainSubstring("1 x create services 201"),
+			ContainSubstring("1 x patch modelboxes/status 200"),
+			Not(MatchRegexp("get|list|update|, .*, .*, ")),
+		))
+
+		rollOut(ctx, box.Namespace, box.Name)
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Expect(box.Status.AvailableReplicas).To(BeEquivalentTo(2))
+		Expect(box.Status.Selector).To(Equal("app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox"))
+		Expect(box.Status.Conditions).To(HaveLen(1), "nothing but Ready once all is there")
+	})
+
+	It("loses in its Deployment the fields that it loses, and only those", func() {
+		box.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
+		box.Spec.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
+		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"terminationGracePeriodSeconds":7,"nodeSelector":{"disk":"ssd"}}}`)}
+		ready()
+		By("an annotation and a sidecar of somebody else")
+		change(ctx, deployment, func(d *appsv1.Deployment) {
+			d.Annotations["mesh"] = "on"
+			d.Spec.Template.Spec.Containers = append([]corev1.Container{{Name: "mesh", Image: "mesh:1"}}, d.Spec.Template.Spec.Containers...)
+		})
+		for round, step := range []func(*modelv1.ModelBox){
+			func(b *modelv1.ModelBox) {
+				b.Spec.Envs, b.Spec.StartupProbe = b.Spec.Envs[:1], nil
+				b.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"nodeSelector":{"disk":"ssd"}}}`)}
+			},
+			func(b *modelv1.ModelBox) { b.Spec.Envs, b.Spec.PodTemplate = nil, nil },
+		} {
+			By(fmt.Sprintf("change %d", round+1))
+			change(ctx, box, step)
+			Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+			spec := get(ctx, deployment).Spec.Template.Spec
+			Expect(spec.Containers).To(HaveLen(2))
+			Expect(deployment.Annotations).To(HaveKeyWithValue("mesh", "on"))
+			main := spec.Containers[0]
+			if main.Name == "mesh" {
+				main = spec.Containers[1]
+			}
+			Expect(main.Env).To(HaveLen(1 - round))
+			Expect(main.StartupProbe).To(BeNil())
+			Expect(*spec.TerminationGracePeriodSeconds).To(BeEquivalentTo(30), "the server's default is back")
+			Expect(spec.NodeSelector).To(HaveLen(1 - round))
+		}
+	})
+
+	It("keeps nodePort and clusterIP through edits, and loses its Service with its ports", func() {
+		box.Spec.ServiceType = corev1.ServiceTypeNodePort
+		ready()
+		was := get(ctx, service).DeepCopy()
+		Expect(was.Spec.Ports[0].NodePort).NotTo(BeZero())
+		change(ctx, box, func(b *modelv1.ModelBox) {
+			b.Spec.Ports = append(b.Spec.Ports, modelv1.Port{Name: "more", Port: 81})
+			b.Spec.Ports[0].Name = "first"
+		})
+		Eventually(func() int { return len(get(ctx, service).Spec.Ports) }).Should(Equal(2))
+		Expect(service.Spec.ClusterIP).To(Equal(was.Spec.ClusterIP))
+		Expect(service.Spec.Ports[0].NodePort).To(Equal(was.Spec.Ports[0].NodePort))
+
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = b.Spec.Ports[:1] })
+		Eventually(func() int { return len(get(ctx, service).Spec.Ports) }).Should(Equal(1))
+		Expect(service.Spec.Ports[0].NodePort).To(Equal(was.Spec.Ports[0].NodePort))
+
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.ServiceType = corev1.ServiceTypeClusterIP })
+		Eventually(func() corev1.ServiceType { return get(ctx, service).Spec.Type }).Should(Equal(corev1.ServiceTypeClusterIP))
+		Expect(service.Spec.ClusterIP).To(Equal(was.Spec.ClusterIP))
+
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = nil })
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(service), service) }).
+			Should(Satisfy(apierrors.IsNotFound))
+		Eventually(func() string { return get(ctx, box).Status.Address }).Should(BeEmpty())
+	})
+
+	It("repairs what is ours and leaves alone what is not", func() {
+		ready()
+		By("a field of ours, changed by somebody else")
+		change(ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" })
+		Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.Containers[0].Image }).Should(Equal("nginx:1.7.9"))
+		Eventually(func() string { return eventNote(ctx, box, "Repaired") }).Should(ContainSubstring(".image"))
+		By("our label, taken away")
+		change(ctx, service, func(s *corev1.Service) { s.Labels = nil })
+		Eventually(func() int { return len(get(ctx, service).Labels) }).Should(Equal(3))
+		By("the children, deleted")
+		uid := get(ctx, deployment).UID
+		Expect(env.Client.Delete(ctx, deployment)).To(Succeed())
+		Expect(env.Client.Delete(ctx, service)).To(Succeed())
+		Eventually(func() bool {
+			return env.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment) == nil && deployment.UID != uid
+		}).Should(BeTrue())
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
+		By("annotations and labels of somebody else")
+		change(ctx, deployment, func(d *appsv1.Deployment) { d.Annotations["x"], d.Labels["x"] = "y", "y" })
+		version := deployment.ResourceVersion
+		Consistently(func() string { return get(ctx, deployment).ResourceVersion }, "500ms").Should(Equal(version))
+	})
+
+	DescribeTable("never touches a foreign object of its name", func(foreign func(metav1.ObjectMeta) client.Object) {
+		other := foreign(metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		version := other.GetResourceVersion()
+		untouched := func() {
+			GinkgoHelper()
+			Expect(get(ctx, other).GetResourceVersion()).To(Equal(version))
+			deployments, services := &appsv1.DeploymentList{}, &corev1.ServiceList{}
+			Expect(env.Client.List(ctx, deployments, client.InNamespace(box.Namespace))).To(Succeed())
+			Expect(env.Client.List(ctx, services, client.InNamespace(box.Namespace))).To(Succeed())
+			Expect(len(deployments.Items)+len(services.Items)).To(Equal(1), "one conflict keeps all children as they are")
+		}
+
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Stalled)).To(BeTrue())
+		Eventually(func() string { return eventNote(ctx, box, "NameConflict") }).Should(ContainSubstring("belongs to no controller"))
+		untouched()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(5)) })
+		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		untouched()
+		stop()
+		start()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(6)) })
+		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		untouched()
+
+		By("the foreign object goes, and nobody touches the ModelBox")
+		generation := box.Generation
+		Expect(env.Client.Delete(ctx, other)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		rollOut(ctx, box.Namespace, box.Name)
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Expect(box.Generation).To(Equal(generation))
+	},
+		Entry("Deployment", func(named metav1.ObjectMeta) client.Object { return foreignDeployment(named) }),
+		Entry("Deployment with our labels", func(named metav1.ObjectMeta) client.Object {
+			named.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelbox-operator"}
+			return foreignDeployment(named)
+		}),
+		Entry("Service", func(named metav1.ObjectMeta) client.Object {
+			return &corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+		}),
+	)
+
+	It("writes nothing while paused, says so, and catches up", func() {
+		ready()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Paused, b.Spec.Replicas = true, new(int32(9)) })
+		Eventually(verdict(ctx, box)).Should(Equal("False Paused"))
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Paused)).To(BeTrue())
+		Expect(*get(ctx, deployment).Spec.Replicas).To(BeEquivalentTo(2))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(2)) })
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"), "nothing waits any more")
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Paused)).To(BeTrue())
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Paused, b.Spec.Replicas = false, new(int32(9)) })
+		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(9))
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.Paused)).To(BeNil())
+	})
+
+	It("says in the API server's own words why a child was refused, and heals", func() {
+		box.Spec.ServiceType = corev1.ServiceTypeNodePort
+		box.Spec.Ports[0].NodePort = 99
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
+		Expect(box.Status.Conditions[0].Message).To(ContainSubstring("provided port is not in the valid range"))
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Stalled)).To(BeTrue())
+		Eventually(func() string { return eventNote(ctx, box, "ChildRefused") }).Should(ContainSubstring("valid range"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports[0].NodePort = 0 })
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.Stalled)).To(BeNil())
+	})
+
+	It("says why an object that slipped past admission cannot work, and leaves what runs", func() {
+		ready()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "BAD image" })
+		Eventually(verdict(ctx, box)).Should(Equal("False InvalidSpec"))
+		Expect(box.Status.Conditions[0].Message).To(ContainSubstring("spec.image"))
+		Expect(get(ctx, deployment).Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:1.7.9"))
+	})
+
+	It("says so when a rollout cannot go on", func() {
+		ready()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		get(ctx, deployment)
+		deployment.Status.ObservedGeneration = deployment.Generation
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: gpu",
+		}}
+		Expect(env.Client.Status().Update(ctx, deployment)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False ReplicaFailure"))
+		Expect(box.Status.Conditions[0].Message).To(Equal("exceeded quota: gpu"))
+	})
+
+	It("is scaled by /scale, and never below 0", func() {
+		ready()
+		scale := func(replicas int) error {
+			named := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
+			body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+			return env.Client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body))
+		}
+		Expect(scale(3)).To(Succeed())
+		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
+		Expect(scale(-1)).To(MatchError(ContainSubstring("greater than or equal to 0")))
+	})
+
+	It("is silent at rest and after a restart", func() {
+		for i := range 20 {
+			other := box.DeepCopy()
+			other.Name = fmt.Sprintf("box-%d", i)
+			Expect(env.Client.Create(ctx, other)).To(Succeed())
+			rollOut(ctx, other.Namespace, other.Name)
+			Eventually(verdict(ctx, other)).Should(Equal("True Ready"))
+		}
+		_, mark := writes(box.Namespace, 0)
+		stop()
+		start()
+		Consistently(func() string {
+			count, _ := writes(box.Namespace, mark)
+			return describe(count)
+		}, "1s").Should(BeEmpty())
+	})
+})
+
+func foreignDeployment(named metav1.ObjectMeta) *appsv1.Deployment {
+	labels := map[string]string{"somebody": "else"}
+	d := &appsv1.Deployment{ObjectMeta: named}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "other:1"}}
+	return d
+}
+
+// eventNote is the note of the newest event about an object with this reason.
+func eventNote(ctx context.Context, obj client.Object, reason string) string {
+	list := &eventsv1.EventList{}
+	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
+		return err.Error()
+	}
+	for _, event := range list.Items {
+		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
+			return event.Note
+		}
+	}
+	return ""
+}

@@ -1,0 +1,171 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+)
+
+var (
+	env *testenv.Env
+	// asController is the controller's own user, so that the audit log tells its
+	// requests from those of the tests.
+	asController *rest.Config
+	running      *process
+)
+
+const controllerUser = "controller"
+
+func TestController(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "controller")
+}
+
+var _ = BeforeSuite(func() {
+	logger := zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	format.MaxLength = 0
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+
+	var err error
+	env, err = testenv.Start(testenv.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return env.Stop() })
+	asController, err = env.As(controllerUser)
+	Expect(err).NotTo(HaveOccurred())
+	start()
+	DeferCleanup(stop)
+})
+
+// process is the controller process: what main runs, without its flags.
+type process struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start starts the controller process and waits until it has synchronised.
+func start() {
+	GinkgoHelper()
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4}
+	managerOptions := o.manager()
+	// A restart within one process registers the same metrics again.
+	managerOptions.Controller.SkipNameValidation = new(true)
+	mgr, err := ctrl.NewManager(asController, managerOptions)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(setup(mgr)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	running = &process{cancel: cancel, done: make(chan error, 1)}
+	go func(p *process) { p.done <- mgr.Start(ctx) }(running)
+	Eventually(mgr.Elected()).Should(BeClosed())
+	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+}
+
+func stop() {
+	GinkgoHelper()
+	running.cancel()
+	Eventually(running.done).Should(Receive(BeNil()))
+}
+
+// newNamespace makes a namespace for one spec.
+func newNamespace() string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(env.Client.Create(context.Background(), ns)).To(Succeed())
+	return ns.Name
+}
+
+// get reads an object afresh.
+func get[T client.Object](ctx context.Context, obj T) T {
+	GinkgoHelper()
+	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+	return obj
+}
+
+// change reads an object, changes it and writes it, as kubectl edit does.
+func change[T client.Object](ctx context.Context, obj T, how func(T)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		how(obj)
+		return env.Client.Update(ctx, obj)
+	}).Should(Succeed())
+}
+
+// verdict is an object's Ready condition in a word: "False NameConflict".
+func verdict(ctx context.Context, obj status.Object) func() string {
+	return func() string {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err.Error()
+		}
+		ready := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+		if ready == nil || ready.ObservedGeneration != obj.GetGeneration() {
+			return "not seen"
+		}
+		return string(ready.Status) + " " + ready.Reason
+	}
+}
+
+// rollOut does what the Deployment controller would: it says that all pods are
+// there.
+func rollOut(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		}
+		return env.Client.Status().Update(ctx, d)
+	}).Should(Succeed())
+}
+
+// writes counts, by kind of request, what the controller asked of the API server
+// in a namespace since the mark.
+func writes(namespace string, mark int) (map[string]int, int) {
+	GinkgoHelper()
+	requests, err := env.Requests(controllerUser)
+	Expect(err).NotTo(HaveOccurred())
+	count := map[string]int{}
+	for _, r := range requests[mark:] {
+		if r.Namespace == namespace && r.Resource != "events" {
+			count[r.String()]++
+		}
+	}
+	return count, len(requests)
+}
+
+func describe(count map[string]int) string {
+	var lines []string
+	for request, n := range count {
+		lines = append(lines, fmt.Sprintf("%d x %s", n, request))
+	}
+	return strings.Join(lines, ", ")
+}

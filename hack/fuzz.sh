@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs every native fuzz target of the project for FUZZTIME (30s) each.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+grep -rlE '^func Fuzz' --include='*_test.go' cron webhook controller | while read -r file; do
+  sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$file" | while read -r target; do
+    echo "fuzz: $target in $(dirname "$file")"
+    go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" -parallel "${FUZZPARALLEL:-2}" "./$(dirname "$file")"
+  done
+done

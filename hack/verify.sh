@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Regenerates, lints, and fails if that changed a file: then something that is
+# generated was not committed as the generators write it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fingerprint() {
+  {
+    git diff HEAD
+    git ls-files --others --exclude-standard -z | xargs -0 -r sha256sum
+  } | sha256sum
+}
+
+before=$(fingerprint)
+./hack/generate.sh
+go mod tidy
+for module in hack/tools/*/; do (cd "$module" && go mod tidy); done
+if [ "$before" != "$(fingerprint)" ]; then
+  echo "verify: generated files were not up to date; they are now, so commit them:" >&2
+  git status --short >&2
+  exit 1
+fi
+echo "verify: generated files are up to date"
+make --no-print-directory lint
+echo "verify: the linters are content"
