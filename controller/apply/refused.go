@@ -27,10 +27,10 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refused wraps the error of a write. An answer that a retry may change without
+// Refused wraps the error of a write. An answer that a retry may change without
 // anybody's doing is no refusal: a conflict, a timeout, an overloaded server, or
 // a child that the cache has not shown yet.
-func refused(doing string, obj client.Object, err error) error {
+func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}

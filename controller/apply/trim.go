@@ -5,6 +5,7 @@ package apply
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,8 +14,8 @@ import (
 )
 
 // Trim drops from an object what the controllers never read, before it enters a
-// cache: field sets, kubectl's copy of the manifest, and the pod template and
-// ports of workloads that no controller of ours holds. It is an informer's
+// cache: field sets, kubectl's copy of the manifest, and of what is not ours the pod
+// template, the ports and all of an autoscaler but its target. It is an informer's
 // TransformFunc and never errs.
 func Trim(in any) (any, error) {
 	obj, ok := in.(client.Object)
@@ -52,5 +53,8 @@ func trimForeign(obj client.Object) {
 		obj.Spec.Template = corev1.PodTemplateSpec{}
 	case *corev1.Service:
 		obj.Spec = corev1.ServiceSpec{}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		obj.Spec = autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: obj.Spec.ScaleTargetRef}
+		obj.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
 	}
 }

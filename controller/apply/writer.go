@@ -101,12 +101,12 @@ func (w Writer) write(ctx context.Context, child *Child) (*Repair, error) {
 	case w.ReadOnly:
 		return nil, ErrPaused
 	case write == deletion:
-		return nil, refused("deleting", child.Live, w.delete(ctx, child.Live))
+		return nil, Refused("deleting", child.Live, w.delete(ctx, child.Live))
 	case write == creation:
-		return nil, refused("creating", child.Desired, w.create(ctx, child))
+		return nil, Refused("creating", child.Desired, w.create(ctx, child))
 	}
 	repair := repaired(child, field)
-	return repair, refused("applying", child.Desired, w.apply(ctx, child))
+	return repair, Refused("applying", child.Desired, w.apply(ctx, child))
 }
 
 // A due is the write that a child needs.

@@ -17,7 +17,7 @@ func children(box *modelv1.ModelBox) *workload.Workload {
 	spec := &box.Spec
 	return &workload.Workload{
 		Owner:           box,
-		OwnerKind:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		OwnerKind:       kind,
 		AppName:         "modelbox",
 		Container:       spec.Name,
 		Image:           spec.Image,
@@ -33,5 +33,6 @@ func children(box *modelv1.ModelBox) *workload.Workload {
 		Rollout:         spec.RollingUpdate,
 		MinReadySeconds: minReadySeconds,
 		ServiceType:     spec.ServiceType,
+		Paused:          spec.Paused,
 	}
 }

@@ -26,8 +26,8 @@ type Object interface {
 // Recorded wraps what a kind does with what is the same for all kinds: an object
 // is loaded; one that is gone or being deleted needs nothing, for its children
 // are collected; status, which is all that a kind changes in the object it is
-// handed, is written once, last, and only if it differs; and an object that
-// became stuck is told of by an event.
+// handed, is written once, last, and only if it differs; and an object that is
+// not ready and not on its way there, for a new reason, is told of by an event.
 func Recorded[T Object](c client.Client, recorder events.EventRecorder, kind reconcile.ObjectReconciler[T]) reconcile.Reconciler {
 	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: kind})
 }
@@ -59,17 +59,29 @@ func (r *recorded[T]) record(ctx context.Context, before, obj T) error {
 	return nil
 }
 
-// announce tells of an object that is newly stuck, or stuck for a new reason. A
-// status that goes on saying the same is not worth an event.
+// announce tells of what became wrong. A status that goes on saying the same is
+// not worth an event.
 func (r *recorded[T]) announce(before, obj T) {
-	stalled := meta.FindStatusCondition(obj.GetConditions(), Stalled)
-	if stalled == nil {
+	wrong := wrong(obj)
+	if wrong == nil {
 		return
 	}
-	if was := meta.FindStatusCondition(before.GetConditions(), Stalled); was != nil && was.Reason == stalled.Reason {
+	if was := meta.FindStatusCondition(before.GetConditions(), Ready); was != nil && was.Reason == wrong.Reason {
 		return
 	}
-	r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, stalled.Reason, "Reconcile", "%s", note(stalled.Message))
+	r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, wrong.Reason, "Reconcile", "%s", note(wrong.Message))
+}
+
+// wrong is the Ready condition of an object that is neither ready, nor on its
+// way, nor kept from it by its owner's own spec.paused.
+func wrong(obj Object) *metav1.Condition {
+	conditions := obj.GetConditions()
+	ready := meta.FindStatusCondition(conditions, Ready)
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == ReasonPaused ||
+		meta.IsStatusConditionTrue(conditions, Reconciling) {
+		return nil
+	}
+	return ready
 }
 
 // note shortens a message to what an event holds, 1 kB.

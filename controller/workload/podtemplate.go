@@ -6,15 +6,13 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Template is the pod template: the main container, with PodTemplate merged over
@@ -38,7 +36,7 @@ func (w *Workload) mainContainer() corev1.Container {
 	container := corev1.Container{
 		Name:           w.Container,
 		Image:          w.Image,
-		Ports:          containerPorts(w.Ports),
+		Ports:          rules.ContainerPorts(w.Ports),
 		Env:            w.Env,
 		EnvFrom:        w.EnvFrom,
 		ReadinessProbe: w.ReadinessProbe,
@@ -49,41 +47,6 @@ func (w *Workload) mainContainer() corev1.Container {
 		container.Resources = *w.Resources
 	}
 	return container
-}
-
-// containerPorts are the numeric target ports, each once: two Service ports may
-// lead to one container port, and server-side apply refuses a repeated key. A
-// named target port belongs to a container that declares it.
-func containerPorts(ports []modelv1.Port) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for i := range ports {
-		number := targetPort(&ports[i])
-		if number.Type != intstr.Int {
-			continue
-		}
-		port := corev1.ContainerPort{Name: ports[i].Name, ContainerPort: number.IntVal, Protocol: protocol(&ports[i])}
-		same := func(p corev1.ContainerPort) bool {
-			return p.ContainerPort == port.ContainerPort && p.Protocol == port.Protocol
-		}
-		if !slices.ContainsFunc(out, same) {
-			out = append(out, port)
-		}
-	}
-	return out
-}
-
-func targetPort(port *modelv1.Port) intstr.IntOrString {
-	if port.TargetPort != nil {
-		return *port.TargetPort
-	}
-	return intstr.FromInt32(port.Port)
-}
-
-func protocol(port *modelv1.Port) corev1.Protocol {
-	if port.Protocol == "" {
-		return corev1.ProtocolTCP
-	}
-	return port.Protocol
 }
 
 func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.PodTemplateSpec, error) {

@@ -9,9 +9,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
@@ -21,47 +26,66 @@ import (
 // Reconciler makes of a workload a Deployment and a Service, and says in a
 // status how they are.
 type Reconciler struct {
-	Writer apply.Writer
-	Clock  clock.PassiveClock
+	Writer   apply.Writer
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
 }
 
-// Reconcile brings the children of a workload to what it asks for and fills in
-// its status. With paused it only looks. It returns what it mended, and an error
-// if the attempt is to be made again.
-func (r Reconciler) Reconcile(ctx context.Context, w *Workload, paused bool, into *modelv1.WorkloadStatus) ([]apply.Repair, error) {
-	deployment, repairs, err := r.children(ctx, w, paused)
+// NewReconciler is a Reconciler with what a manager has.
+func NewReconciler(mgr manager.Manager, clk clock.PassiveClock) Reconciler {
+	return Reconciler{
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Recorder: mgr.GetEventRecorder(apply.FieldManager),
+		Clock:    clk,
+	}
+}
+
+// Watch watches a kind and what may become of its objects.
+func Watch(mgr manager.Manager, name string, obj client.Object, kind schema.GroupKind) *builder.Builder {
+	return builder.ControllerManagedBy(mgr).
+		Named(name).
+		For(obj, apply.Asked()).
+		Watches(&appsv1.Deployment{}, apply.SameName(), apply.Concerns(kind)).
+		Watches(&corev1.Service{}, apply.SameName(), apply.Concerns(kind)).
+		WithOptions(controller.Options{RateLimiter: apply.Backoff()})
+}
+
+// Bring brings the children of a workload to what it asks for, mends what was
+// changed, and fills in its status. Where the spec has errors it writes nothing:
+// such an object was stored while the webhook was away, or before a rule existed,
+// and what runs is left alone. An error is worth another attempt.
+func (r *Reconciler) Bring(ctx context.Context, w *Workload, errs field.ErrorList, into *modelv1.WorkloadStatus) error {
+	if len(errs) > 0 {
+		r.conclude(w, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()), into)
+		return nil
+	}
+	deployment, err := r.children(ctx, w)
 	verdict, err := apply.Judge(err)
 	if verdict == nil && err != nil {
-		return repairs, err
+		return err
 	}
-	observe(deployment, into)
-	into.Selector = w.Selector().String()
-	into.Address = w.Address()
 	if verdict == nil {
 		progress := Progress(deployment)
 		verdict = &progress
 	}
-	r.conclude(w.Owner, *verdict, paused, into)
-	return repairs, err
+	observe(deployment, into)
+	into.Selector = w.Selector().String()
+	into.Address = w.Address()
+	r.conclude(w, *verdict, into)
+	return err
 }
 
-// Refuse fills in the status of an object whose spec cannot work. It was stored
-// while the webhook was away, or before a rule existed; what runs is left alone.
-func (r Reconciler) Refuse(owner client.Object, errs field.ErrorList, paused bool, into *modelv1.WorkloadStatus) {
-	r.conclude(owner, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()), paused, into)
+func (r *Reconciler) conclude(w *Workload, verdict status.Verdict, into *modelv1.WorkloadStatus) {
+	generation, now := w.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
+	into.ObservedGeneration = generation
+	verdict.Set(&into.Conditions, generation, now)
+	status.SetPaused(&into.Conditions, w.Paused, generation, now)
 }
 
-func (r Reconciler) conclude(owner client.Object, verdict status.Verdict, paused bool, into *modelv1.WorkloadStatus) {
-	now := metav1.NewTime(r.Clock.Now())
-	into.ObservedGeneration = owner.GetGeneration()
-	verdict.Set(&into.Conditions, owner.GetGeneration(), now)
-	status.SetPaused(&into.Conditions, paused, owner.GetGeneration(), now)
-}
-
-func (r Reconciler) children(ctx context.Context, w *Workload, paused bool) (*appsv1.Deployment, []apply.Repair, error) {
+func (r *Reconciler) children(ctx context.Context, w *Workload) (*appsv1.Deployment, error) {
 	desired, err := w.Deployment()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	deployment := &apply.Child{Name: w.Owner.GetName(), Live: &appsv1.Deployment{}, Desired: desired}
 	service := &apply.Child{Name: w.Owner.GetName(), Live: &corev1.Service{}}
@@ -69,7 +93,8 @@ func (r Reconciler) children(ctx context.Context, w *Workload, paused bool) (*ap
 		service.Desired = desired
 	}
 	writer := r.Writer
-	writer.ReadOnly = paused
+	writer.ReadOnly = w.Paused
 	repairs, err := writer.Children(ctx, w.Owner, deployment, service)
-	return deployment.Live.(*appsv1.Deployment), repairs, err
+	apply.Announce(r.Recorder, w.Owner, repairs)
+	return deployment.Live.(*appsv1.Deployment), err
 }

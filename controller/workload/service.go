@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Service is the Service that the workload asks for, or nil if it has no ports.
@@ -34,10 +36,10 @@ func (w *Workload) servicePorts() []corev1.ServicePort {
 		port := &w.Ports[i]
 		ports = append(ports, corev1.ServicePort{
 			Name:        port.Name,
-			Protocol:    protocol(port),
+			Protocol:    rules.Protocol(port),
 			AppProtocol: port.AppProtocol,
 			Port:        port.Port,
-			TargetPort:  targetPort(port),
+			TargetPort:  rules.TargetPort(port),
 			NodePort:    port.NodePort,
 		})
 	}

@@ -46,6 +46,9 @@ type Workload struct {
 	MinReadySeconds int32
 
 	ServiceType corev1.ServiceType
+
+	// Paused keeps the operator from writing anything for the owner.
+	Paused bool
 }
 
 // Selector selects the workload's pods. It is made of name and instance alone,

@@ -1,0 +1,50 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cron
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // The zones work without any files on the host.
+)
+
+// zoneList is zoneNames in a form that can be searched.
+var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
+
+// LoadLocation returns the time zone of an IANA name, such as Europe/Berlin, in exactly the spelling of the
+// database. The names are those of the database that comes with Go, whatever files the host has; an error is one
+// sentence that names the way out.
+//
+// The rules behind a name are read by [time.LoadLocation], so that a host with a newer database can bring its
+// rules (see there for where it looks), and come from within the program otherwise. Each call reads them anew.
+func LoadLocation(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, errors.New(`the time zone is empty; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`)
+	}
+	if strings.EqualFold(name, "Local") {
+		return nil, fmt.Errorf(`%q is no time zone, because it depends on the machine; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`, name)
+	}
+	if _, ok := slices.BinarySearch(zoneList(), name); !ok {
+		return nil, unknownZone(name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the rules of time zone %q cannot be read: %w", name, err)
+	}
+	return loc, nil
+}
+
+// unknownZone returns the error for a name that is not in the database; it knows the right one if only its case or
+// the blanks around it are wrong.
+func unknownZone(name string) error {
+	meant := func(zone string) bool { return strings.EqualFold(zone, strings.TrimSpace(name)) }
+	if i := slices.IndexFunc(zoneList(), meant); i >= 0 {
+		return fmt.Errorf("%s is not a known time zone; write %q", quote(name), zoneList()[i])
+	}
+	return fmt.Errorf(`%s is not a known time zone; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`, quote(name))
+}

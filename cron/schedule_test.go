@@ -1,0 +1,268 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cron
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const layout = "2006-01-02 15:04:05 -0700"
+
+// TestNext tells the rules as stories: what runs in a zone after an instant, on the wall of that zone.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, expr, zone, after string
+		want                    []string
+	}{{
+		"strictly after", "*/15 * * * *", "Etc/UTC", "2026-06-01T12:15:00Z",
+		[]string{"2026-06-01 12:30:00 +0000", "2026-06-01 12:45:00 +0000", "2026-06-01 13:00:00 +0000"},
+	}, {
+		"within a second", "*/15 * * * *", "Etc/UTC", "2026-06-01T12:14:59.999999999Z",
+		[]string{"2026-06-01 12:15:00 +0000"},
+	}, {
+		"before 1970", "*/15 * * * *", "Etc/UTC", "1969-12-31T23:45:00.5Z",
+		[]string{"1970-01-01 00:00:00 +0000", "1970-01-01 00:15:00 +0000"},
+	}, {
+		"the 13th or a Friday", "0 0 13 * 5", "Etc/UTC", "2026-09-12T00:00:00Z",
+		[]string{"2026-09-13 00:00:00 +0000", "2026-09-18 00:00:00 +0000", "2026-09-25 00:00:00 +0000"},
+	}, {
+		"every second day or a Friday", "0 0 */2 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
+		[]string{"2026-09-11 00:00:00 +0000", "2026-09-13 00:00:00 +0000", "2026-09-15 00:00:00 +0000", "2026-09-17 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
+	}, {
+		"Fridays alone", "0 0 */1 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
+		[]string{"2026-09-11 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
+	}, {
+		"30 February or a Monday", "0 0 30 2 1", "Etc/UTC", "2026-02-20T00:00:00Z",
+		[]string{"2026-02-23 00:00:00 +0000", "2027-02-01 00:00:00 +0000"},
+	}, {
+		"29 February across 2100", "0 0 29 2 *", "America/New_York", "2092-03-01T00:00:00Z",
+		[]string{"2096-02-29 00:00:00 -0500", "2104-02-29 00:00:00 -0500"},
+	}, {
+		"the 31st", "0 0 31 * *", "Etc/UTC", "2026-01-31T00:00:00Z",
+		[]string{"2026-03-31 00:00:00 +0000", "2026-05-31 00:00:00 +0000", "2026-07-31 00:00:00 +0000", "2026-08-31 00:00:00 +0000"},
+	}, {
+		"fixed, swallowed, once at the change", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
+	}, {
+		"several swallowed, once", "0,15,30,45 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
+	}, {
+		"swallowed and at the change, once", "0 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:00:00 -0400"},
+	}, {
+		"swallowed, from within the gap's second", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
+	}, {
+		"swallowed, and done", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z",
+		[]string{"2026-03-09 02:30:00 -0400"},
+	}, {
+		"a list and a range are fixed", "10-20 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:10:00 -0400"},
+	}, {
+		"a wildcard is not made up for", "*/30 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		[]string{"2026-03-09 02:00:00 -0400"},
+	}, {
+		"a step makes a wildcard", "30 2/24 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		[]string{"2026-03-09 02:30:00 -0400"},
+	}, {
+		"elapsed quarters go on in spring", "*/15 * * * *", "America/New_York", "2026-03-08T06:30:00Z",
+		[]string{"2026-03-08 01:45:00 -0500", "2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
+	}, {
+		"elapsed quarters go on in autumn", "*/15 * * * *", "America/New_York", "2026-11-01T05:30:00Z",
+		[]string{"2026-11-01 01:45:00 -0400", "2026-11-01 01:00:00 -0500", "2026-11-01 01:15:00 -0500"},
+	}, {
+		"fixed, repeated, the first time", "30 1 * * *", "America/New_York", "2026-11-01T04:00:00Z",
+		[]string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"},
+	}, {
+		"fixed, asked between the two", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z",
+		[]string{"2026-11-02 01:30:00 -0500"},
+	}, {
+		"wildcard, repeated, both", "30 * * * *", "America/New_York", "2026-11-01T04:45:00Z",
+		[]string{"2026-11-01 01:30:00 -0400", "2026-11-01 01:30:00 -0500", "2026-11-01 02:30:00 -0500"},
+	}, {
+		"@hourly is a wildcard", "@hourly", "America/New_York", "2026-11-01T04:45:00Z",
+		[]string{"2026-11-01 01:00:00 -0400", "2026-11-01 01:00:00 -0500", "2026-11-01 02:00:00 -0500"},
+	}, {
+		"@daily at a midnight that is skipped", "@daily", "America/Havana", "2026-03-07T12:00:00Z",
+		[]string{"2026-03-08 01:00:00 -0400", "2026-03-09 00:00:00 -0400"},
+	}, {
+		"@daily at a midnight that comes twice", "@daily", "America/Havana", "2026-10-31T12:00:00Z",
+		[]string{"2026-11-01 00:00:00 -0400", "2026-11-02 00:00:00 -0500"},
+	}, {
+		"a skipped midnight keeps its weekday", "0 0 * * 0", "America/Sao_Paulo", "2018-11-01T00:00:00Z",
+		[]string{"2018-11-04 01:00:00 -0200", "2018-11-11 00:00:00 -0200"},
+	}, {
+		"a day's last hour comes twice", "30 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
+		[]string{"2019-02-16 23:30:00 -0200", "2019-02-23 23:30:00 -0300"},
+	}, {
+		"a wildcard in a day's last hour", "30/60 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
+		[]string{"2019-02-16 23:30:00 -0200", "2019-02-16 23:30:00 -0300", "2019-02-23 23:30:00 -0300"},
+	}, {
+		"a gap of half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
+		[]string{"2026-10-04 02:30:00 +1100", "2026-10-05 02:15:00 +1100"},
+	}, {
+		"a repeat of half an hour", "0,45 1 * * *", "Australia/Lord_Howe", "2026-04-04T13:30:00Z",
+		[]string{"2026-04-05 01:00:00 +1100", "2026-04-05 01:45:00 +1100", "2026-04-06 01:00:00 +1030"},
+	}, {
+		"a gap of two hours", "0 1,2 * * *", "Antarctica/Troll", "2026-03-28T12:00:00Z",
+		[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 01:00:00 +0200"},
+	}, {
+		"a repeat of two hours", "0 1,2 * * *", "Antarctica/Troll", "2026-10-24T12:00:00Z",
+		[]string{"2026-10-25 01:00:00 +0200", "2026-10-25 02:00:00 +0200", "2026-10-26 01:00:00 +0000"},
+	}, {
+		"winter time is the daylight saving of Dublin", "30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z",
+		[]string{"2026-10-25 01:30:00 +0100", "2026-10-26 01:30:00 +0000"},
+	}, {
+		"a date that never was", "0 12 30 * *", "Pacific/Apia", "2011-11-30T23:00:00Z",
+		[]string{"2012-01-30 12:00:00 +1400"},
+	}, {
+		"a day that never was", "0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
+		[]string{"2011-12-29 12:00:00 -1000", "2011-12-31 12:00:00 +1400"},
+	}, {
+		"three hours forward are a correction", "30 1 * * *", "Antarctica/Casey", "2016-10-20T00:00:00Z",
+		[]string{"2016-10-21 01:30:00 +0800", "2016-10-23 01:30:00 +1100"},
+	}, {
+		"three hours back are a correction, so both", "30 0 * * *", "Antarctica/Casey", "2010-03-04T12:00:00Z",
+		[]string{"2010-03-05 00:30:00 +1100", "2010-03-05 00:30:00 +0800", "2010-03-06 00:30:00 +0800"},
+	}, {
+		"a gap that does not begin with a minute's end", "10 0 * * *", "Africa/Monrovia", "1972-01-06T12:00:00Z",
+		[]string{"1972-01-07 00:44:30 +0000", "1972-01-08 00:10:00 +0000"},
+	}, {
+		"an offset with seconds", "10 0 * * *", "Africa/Monrovia", "1972-01-05T12:00:00Z",
+		[]string{"1972-01-06 00:10:00 -0044"},
+	}, {
+		"no changes", "0 0 1 * *", "Asia/Kolkata", "2026-06-30T18:29:59Z",
+		[]string{"2026-07-01 00:00:00 +0530", "2026-08-01 00:00:00 +0530"},
+	}, {
+		"the last day of a leap year, after the zone's table", "0 12 31 12 *", "America/New_York", "2040-12-31T12:00:00Z",
+		[]string{"2040-12-31 12:00:00 -0500", "2041-12-31 12:00:00 -0500"},
+	}, {
+		"the end of time", "0 0 * * *", "Etc/UTC", "9999-12-30T12:00:00Z",
+		[]string{"9999-12-31 00:00:00 +0000", "none"},
+	}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s, loc, at := mustParse(t, test.expr), mustLoad(t, test.zone), instant(t, test.after)
+			if diff := cmp.Diff(test.want, runs(s.Next, at, loc, len(test.want))); diff != "" {
+				t.Errorf("%q after %s (-want +got):\n%s", test.expr, test.after, diff)
+			}
+		})
+	}
+}
+
+func TestPrev(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, expr, zone, at, want string
+	}{
+		{"a slot is its own", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:00Z", "2026-06-01 01:30:00 +0000"},
+		{"up to its end", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:59.9Z", "2026-06-01 01:30:00 +0000"},
+		{"just before", "30 1 * * *", "Etc/UTC", "2026-06-01T01:29:59.9Z", "2026-05-31 01:30:00 +0000"},
+		{"before 1970", "30 1 * * *", "Etc/UTC", "1969-06-01T01:29:59.9Z", "1969-05-31 01:30:00 +0000"},
+		{"years ago", "0 0 29 2 *", "Europe/London", "2104-02-28T12:00:00Z", "2096-02-29 00:00:00 +0000"},
+		{"made up for", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-08 03:00:00 -0400"},
+		{"not yet made up for", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z", "2026-03-07 02:30:00 -0500"},
+		{"between two of the same name", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z", "2026-11-01 01:30:00 -0400"},
+		{"not the second", "30 1 * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0400"},
+		{"the second of a wildcard", "30 * * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0500"},
+		{"a day that never was", "0 12 * * *", "Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-29 12:00:00 -1000"},
+		{"the last day of a leap year, after the zone's table", "0 6 * * *", "America/New_York", "2040-12-31T12:00:00Z", "2040-12-31 06:00:00 -0500"},
+		{"since the beginning", "0 0 1 1 *", "Etc/UTC", "0001-01-01T12:00:00Z", "0001-01-01 00:00:00 +0000"},
+		{"before the beginning", "0 12 1 1 *", "Etc/UTC", "0001-01-01T11:00:00Z", "none"},
+		{"before the beginning, on the wall of the year 0", "0 12 * * *", "America/New_York", "0001-01-01T01:00:00Z", "none"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := runs(mustParse(t, test.expr).Prev, instant(t, test.at), mustLoad(t, test.zone), 1)
+			if diff := cmp.Diff([]string{test.want}, got); diff != "" {
+				t.Errorf("%q at %s (-want +got):\n%s", test.expr, test.at, diff)
+			}
+		})
+	}
+}
+
+// runs steps with Next or Prev.
+func runs(step func(time.Time, *time.Location) (time.Time, bool), at time.Time, loc *time.Location, n int) []string {
+	var texts []string
+	for range n {
+		slot, ok := step(at, loc)
+		if !ok {
+			return append(texts, "none")
+		}
+		texts = append(texts, slot.Format(layout))
+		at = slot
+	}
+	return texts
+}
+
+// TestNoSlot has instants and schedules for which there is none, in all kinds of zones.
+func TestNoSlot(t *testing.T) {
+	t.Parallel()
+	// The clock is put forward on 1 January, so that no wildcard ever sees that day's first hour.
+	newYear := ruledZone(t, "<A>0<B>-1,J1/0,J182/0")
+	midnights := mustParse(t, "*/60 0 1 1 *")
+	never, always := time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0)
+	tests := []struct {
+		name string
+		s    Schedule
+		at   time.Time
+		loc  *time.Location
+	}{
+		{"zero schedule", Schedule{}, time.Unix(0, 0), newYear},
+		{"zero schedule without a zone", Schedule{}, time.Unix(0, 0), nil},
+		{"always in a gap", midnights, instant(t, "2026-06-01T00:00:00Z"), newYear},
+		{"end of int64", fixedEvery, never, nil},
+		{"beginning of int64", fixedEvery, always, nil},
+		{"after the year 9999", fixedEvery, time.Unix(latest+1, 0), mustLoad(t, "America/New_York")},
+		{"before the year 1", fixedEvery, time.Unix(earliest-1, 0), mustLoad(t, "America/New_York")},
+	}
+	for _, test := range tests {
+		if got, ok := test.s.Next(test.at, test.loc); ok || !got.IsZero() {
+			t.Errorf("%s: Next = %v, %v", test.name, got, ok)
+		}
+		if got, ok := test.s.Prev(test.at, test.loc); ok || !got.IsZero() {
+			t.Errorf("%s: Prev = %v, %v", test.name, got, ok)
+		}
+	}
+}
+
+// TestRuleBefore1970 has a zone that follows a rule at all times, where the time package cuts its years wrongly.
+func TestRuleBefore1970(t *testing.T) {
+	t.Parallel()
+	loc := ruledZone(t, "EST5EDT,M3.2.0,M11.1.0")
+	hours := mustParse(t, "0 * * * *")
+	start, end := instant(t, "1964-12-20T00:00:00Z").Unix(), instant(t, "1965-01-10T00:00:00Z").Unix()
+	forward, backward := walk(hours, loc, start, end)
+	if len(forward) != 21*24 || !cmp.Equal(forward, backward) {
+		t.Errorf("got %d and %d hours, want %d", len(forward), len(backward), 21*24)
+	}
+}
+
+func TestNilLocation(t *testing.T) {
+	t.Parallel()
+	got, ok := fixedEvery.Next(instant(t, "2026-06-01T12:00:00+14:00"), nil)
+	if want := instant(t, "2026-06-01T00:00:00Z"); !ok || !got.Equal(want) || got.Location() != time.UTC {
+		t.Errorf("got %v, want %v in UTC", got, want)
+	}
+}
+
+// TestNoAllocations holds Parse, Next and Prev to what lets them be called for every object at every turn.
+func TestNoAllocations(t *testing.T) {
+	loc, at := mustLoad(t, "America/New_York"), instant(t, "2026-03-08T05:00:00Z")
+	allocs := testing.AllocsPerRun(100, func() {
+		s, _ := Parse("0,10-30/5 2-3 29 feb mon-fri")
+		s.Next(at, loc)
+		s.Prev(at, loc)
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

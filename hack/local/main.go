@@ -1,0 +1,195 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command local runs the operator on this machine, against a real control
+// plane with simulated nodes. It needs Go and nothing else.
+//
+//	go run ./hack/local <command>
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/local/binaries"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/cluster"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
+)
+
+// command is what a person can ask for.
+type command struct {
+	name, does string
+	run        func(ctx context.Context, l local) error
+}
+
+var commands = []command{
+	{"up", "start the cluster, or what has died of it, and write bin/kubeconfig", up},
+	{"down", "end the cluster and remove all that it left", down},
+	{"run", "start the cluster if need be, install, and run both processes until Ctrl-C", run},
+	{"binaries", "print the directory of the control plane's programs, after getting them", printBinaries},
+}
+
+const environment = `
+Environment:
+  CLUSTER=name            which cluster (default modelbox; others get bin/kubeconfig-<name>)
+  ENABLE_WEBHOOKS=false   run: the controller alone, and no webhook configurations
+  WEBHOOK_ARGS="..."      run: more flags for the webhook process
+  CONTROLLER_ARGS="..."   run: more flags for the controller process
+  MODELBOX_BINARIES=dir   use the programs in dir; download and build nothing
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := dispatch(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// dispatch runs the command that args name. Without one it explains itself.
+func dispatch(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		return usage(out)
+	}
+	for _, c := range commands {
+		if c.name == args[0] && len(args) == 1 {
+			l, err := here(out)
+			if err != nil {
+				return err
+			}
+			return c.run(ctx, l)
+		}
+	}
+	return fmt.Errorf("no command %q; `go run ./hack/local` lists those that there are", args)
+}
+
+func usage(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	_, _ = fmt.Fprint(table, "Run the operator on this machine: a real control plane, simulated nodes.\n\n"+
+		"Usage: go run ./hack/local <command>\n\n")
+	for _, c := range commands {
+		_, _ = fmt.Fprintf(table, "  %s\t%s\n", c.name, c.does)
+	}
+	_, _ = fmt.Fprint(table, environment)
+	return table.Flush()
+}
+
+// local is where commands work.
+type local struct {
+	// root is the repository and cache the directory for what clones share.
+	root, cache string
+	cluster     *cluster.Cluster
+	report      *progress.Reporter
+	out         io.Writer
+}
+
+// here looks around.
+func here(out io.Writer) (local, error) {
+	root, err := findRoot()
+	if err != nil {
+		return local{}, err
+	}
+	cache, err := binaries.DefaultCache()
+	if err != nil {
+		return local{}, err
+	}
+	report := progress.Stderr()
+	name := cluster.DefaultName
+	if named := os.Getenv(cluster.NameEnv); named != "" {
+		name = named
+	}
+	c, err := cluster.New(name, cache, root, report)
+	if err != nil {
+		return local{}, fmt.Errorf("%s: %w", cluster.NameEnv, err)
+	}
+	return local{root: root, cache: cache, cluster: c, report: report, out: out}, nil
+}
+
+// findRoot returns the repository around the working directory.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the working directory: %w", err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "tools", "kube", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("this is not a clone of the repository: change into one")
+		}
+	}
+}
+
+func printBinaries(ctx context.Context, l local) error {
+	dir, err := l.binaries(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(l.out, dir)
+	return err
+}
+
+func (l local) binaries(ctx context.Context) (string, error) {
+	return binaries.Ensure(ctx, binaries.Config{
+		Root:     l.root,
+		Cache:    l.cache,
+		Override: os.Getenv(binaries.OverrideEnv),
+		Report:   l.report,
+	})
+}
+
+func up(ctx context.Context, l local) error {
+	if err := l.up(ctx); err != nil {
+		return err
+	}
+	l.report.Say("Try: bin/kubectl --kubeconfig %s get nodes", l.relative(l.cluster.Kubeconfig))
+	return nil
+}
+
+// up starts the cluster and puts its kubectl where a person finds it.
+func (l local) up(ctx context.Context) error {
+	dir, err := l.binaries(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.cluster.Up(ctx, dir); err != nil {
+		return err
+	}
+	return link(filepath.Join(dir, "kubectl"), filepath.Join(l.root, "bin", "kubectl"))
+}
+
+// link makes the symbolic link at, or corrects it.
+func link(to, at string) error {
+	if now, err := os.Readlink(at); err == nil && now == to {
+		return nil
+	}
+	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("replacing %s: %w", at, err)
+	}
+	// Another command may have made it meanwhile.
+	if err := os.Symlink(to, at); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("linking kubectl: %w", err)
+	}
+	return nil
+}
+
+// relative shortens a path for a person.
+func (l local) relative(path string) string {
+	if short, err := filepath.Rel(l.root, path); err == nil {
+		return short
+	}
+	return path
+}
+
+func down(ctx context.Context, l local) error { return l.cluster.Down(ctx) }

@@ -1,0 +1,84 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/local/operator"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/process"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
+)
+
+// run keeps both processes in the foreground until ctx ends. The cluster stays.
+func run(ctx context.Context, l local) error {
+	webhooks, err := webhooksEnabled()
+	if err != nil {
+		return err
+	}
+	if err := l.up(ctx); err != nil {
+		return err
+	}
+	options, err := l.operatorOptions(webhooks)
+	if err != nil {
+		return err
+	}
+	running, err := operator.Start(ctx, options)
+	if err != nil {
+		return fmt.Errorf("starting the operator: %w", err)
+	}
+	l.describe(running)
+	ended := running.Wait(ctx)
+	l.report.Say("ending the operator; the cluster stays (go run ./hack/local down removes it)")
+	return errors.Join(ended, running.Stop())
+}
+
+func webhooksEnabled() (bool, error) {
+	value := os.Getenv("ENABLE_WEBHOOKS")
+	if value == "" {
+		return true, nil
+	}
+	enabled, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("ENABLE_WEBHOOKS is %q: say true or false", value)
+	}
+	return enabled, nil
+}
+
+func (l local) operatorOptions(webhooks bool) (operator.Options, error) {
+	config, err := l.cluster.Config()
+	if err != nil {
+		return operator.Options{}, err
+	}
+	return operator.Options{
+		Root:           l.root,
+		Kubeconfig:     l.cluster.Kubeconfig,
+		Config:         config,
+		Kubectl:        filepath.Join(l.root, "bin", "kubectl"),
+		Certs:          filepath.Join(l.root, "bin", "certs", l.cluster.Name),
+		Webhooks:       webhooks,
+		WebhookArgs:    strings.Fields(os.Getenv("WEBHOOK_ARGS")),
+		ControllerArgs: strings.Fields(os.Getenv("CONTROLLER_ARGS")),
+		Output:         process.NewOutput(l.out, progress.IsTerminal(os.Stdout)),
+		Report:         l.report,
+	}, nil
+}
+
+// describe says how to reach what runs now.
+func (l local) describe(running *operator.Operator) {
+	l.report.Say("\nThe operator runs. In another terminal:\n  bin/kubectl --kubeconfig %s apply -f config/samples",
+		l.relative(l.cluster.Kubeconfig))
+	for _, server := range []*operator.Server{running.Webhook, running.Controller} {
+		if server != nil {
+			l.report.Say("  %s: metrics at %s/metrics, health at %s/readyz", server.Name(), server.Metrics, server.Probes)
+		}
+	}
+	l.report.Say("Ctrl-C ends it; the cluster stays.\n")
+}

@@ -1,0 +1,139 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+)
+
+// verdict is what an answer says: allowed, with a patch and warnings if there
+// are any, or refused with a status.
+type verdict struct {
+	patch    []byte
+	warnings []string
+	refusal  *metav1.Status
+}
+
+var allowed = verdict{}
+
+// Mutating is the webhook that defaults.
+//
+// It also validates what it has defaulted, and refuses it with everything that is
+// wrong. The API server checks the schema after mutation and stops there if it
+// finds something, before any validating webhook; a person with an error of each
+// sort would see them in two rounds. That is why Kind.Validate repeats the
+// schema's bounds.
+//
+// It never warns: the validating webhook does, and one is enough.
+func Mutating[T any, P Object[T]](kind Kind[T]) http.Handler {
+	return newEndpoint(kind.GVK, "mutating", (&judge[T, P]{kind}).mutate)
+}
+
+// Validating is the webhook that has the last word, after every mutation by
+// others and the API server's own checks. It refuses what Mutating refuses, and
+// warns.
+//
+// It validates the object with its defaults filled in, as the controller does
+// when it acts on it: an object that was admitted while the other webhook
+// was not installed is not refused for what a default will settle.
+func Validating[T any, P Object[T]](kind Kind[T]) http.Handler {
+	return newEndpoint(kind.GVK, "validating", (&judge[T, P]{kind}).validate)
+}
+
+type judge[T any, P Object[T]] struct{ Kind[T] }
+
+func (j *judge[T, P]) mutate(_ context.Context, r *request, ops *patch.Ops) (verdict, error) {
+	obj, err := decode[T](r.Object)
+	if err != nil {
+		// A field has the wrong JSON type. The schema says so in the next step,
+		// for every such field and with its path, where a decoder stops at the
+		// first.
+		return allowed, nil //nolint:nilerr // The comment above says why.
+	}
+	if P(obj).GetDeletionTimestamp() != nil {
+		return allowed, nil
+	}
+	j.Default(obj, j.old(r), ops)
+	if errs := j.wrong(obj, r); len(errs) > 0 {
+		return verdict{refusal: j.invalid(name(r, P(obj)), errs)}, nil
+	}
+	if ops.Len() == 0 || ops.Err() != nil {
+		return allowed, ops.Err()
+	}
+	if ops.Fit(r.Object) != nil {
+		// Something is null that should be an object. As above, the schema has
+		// the better words, and an impossible patch would be answered with
+		// nothing but "internal error".
+		return allowed, nil
+	}
+	return verdict{patch: ops.JSON()}, nil
+}
+
+func (j *judge[T, P]) validate(ctx context.Context, r *request, _ *patch.Ops) (verdict, error) {
+	obj, err := decode[T](r.Object)
+	if err != nil {
+		if leaving(r.Object) {
+			return allowed, nil
+		}
+		return verdict{refusal: j.invalid(name(r, nil), undecodable(err))}, nil
+	}
+	if P(obj).GetDeletionTimestamp() != nil {
+		return allowed, nil
+	}
+	j.Default(obj, nil, nil)
+	if errs := j.wrong(obj, r); len(errs) > 0 {
+		return verdict{refusal: j.invalid(name(r, P(obj)), errs)}, nil
+	}
+	if j.Warn == nil {
+		return allowed, nil
+	}
+	return verdict{warnings: j.Warn(ctx, obj)}, nil
+}
+
+// old is the object as it is stored, nil if there is none. One that cannot be
+// decoded is taken as none: a person must be able to repair it.
+func (j *judge[T, P]) old(r *request) *T {
+	if !r.Operation.is("UPDATE") || r.OldObject.absent() {
+		return nil
+	}
+	old, err := decode[T](r.OldObject)
+	if err != nil {
+		return nil
+	}
+	return old
+}
+
+func decode[T any](raw []byte) (*T, error) {
+	obj := new(T)
+	// As the API server reads: with regard to case.
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
+		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	return obj, nil
+}
+
+// leaving says whether an object that cannot be decoded is being deleted.
+func leaving(raw []byte) bool {
+	obj, err := decode[metav1.PartialObjectMetadata](raw)
+	return err == nil && obj.DeletionTimestamp != nil
+}
+
+// name is what to call an object. One that is created with generateName has no
+// name yet.
+func name(r *request, obj metav1.Object) string {
+	if name := r.Name.String(); name != "" || obj == nil {
+		return name
+	}
+	if name := obj.GetName(); name != "" {
+		return name
+	}
+	return obj.GetGenerateName()
+}

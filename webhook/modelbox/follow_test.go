@@ -1,0 +1,309 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// owned is a managedFields entry of somebody who owns the given fields of spec.
+func owned(fields string) []metav1.ManagedFieldsEntry {
+	entry := metav1.ManagedFieldsEntry{Manager: "person", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1"}
+	entry.FieldsV1 = &metav1.FieldsV1{}
+	entry.FieldsV1.SetRawString(`{"f:spec":` + fields + `}`)
+	return []metav1.ManagedFieldsEntry{entry}
+}
+
+// somebody owns something that no default is derived into.
+const somebody = `{"f:image":{},"f:podTemplate":{".":{}},"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`
+
+// What is derived follows its source, unless somebody typed it.
+func TestDefaultOnUpdate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		// old is what was stored, after its defaults.
+		old string
+		// sent is what comes in: old, as it was stored, with these fields merged
+		// over it, where null removes one.
+		sent string
+		// typed are the fields that make it stay, as managedFields have it.
+		typed string
+		// want is what follows, merged over what comes in.
+		want string
+	}{
+		"resources follow the type": {
+			old:   `{image: a:1}`,
+			sent:  `{resourceType: large}`,
+			typed: `{"f:resources":{"f:limits":{"f:cpu":{}}}}`,
+			want:  `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`,
+		},
+		"resources follow a type that is taken back": {
+			old:   `{image: a:1, resourceType: large}`,
+			sent:  `{resourceType: small}`,
+			typed: `{"f:resources":{}}`,
+			want:  small,
+		},
+		"serviceType follows a nodePort that comes": {
+			old:   `{image: a:1, ports: [{port: 80}]}`,
+			sent:  `{ports: [{port: 80, targetPort: 80, protocol: TCP, nodePort: 30010}]}`,
+			typed: `{"f:serviceType":{}}`,
+			want:  `{serviceType: NodePort}`,
+		},
+		"serviceType follows a nodePort that goes": {
+			old:   `{image: a:1, ports: [{port: 80, nodePort: 30010}]}`,
+			sent:  `{ports: [{port: 80, targetPort: 80, protocol: TCP}]}`,
+			typed: `{"f:serviceType":{}}`,
+			want:  `{serviceType: ClusterIP}`,
+		},
+		"a probe follows its port": {
+			old:   `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}}`,
+			sent:  `{ports: [{port: 8080, targetPort: 8080, protocol: TCP}]}`,
+			typed: `{"f:readinessProbe":{"f:tcpSocket":{"f:port":{}}}}`,
+			want:  `{readinessProbe: {tcpSocket: {port: 8080}}}`,
+		},
+		"a probe follows the target of its port": {
+			old:   `{image: a:1, ports: [{port: 80}], readinessProbe: {exec: {command: [x]}}}`,
+			sent:  `{ports: [{port: 80, targetPort: 8080, protocol: TCP}]}`,
+			typed: `{"f:livenessProbe":{"f:tcpSocket":{"f:port":{}}}}`,
+			want:  `{livenessProbe: {tcpSocket: {port: 8080}}}`,
+		},
+		"a probe goes with its port": {
+			old:   `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}}`,
+			sent:  `{ports: null}`,
+			typed: `{"f:readinessProbe":{"f:tcpSocket":{"f:port":{}}}}`,
+			want:  `{readinessProbe: null}`,
+		},
+		"a probe goes when no probes are wanted": {
+			old:   `{image: a:1, ports: [{port: 80}], readinessProbe: {exec: {command: [x]}}}`,
+			sent:  `{defaultProbes: Disabled}`,
+			typed: `{"f:livenessProbe":{"f:tcpSocket":{"f:port":{}}}}`,
+			want:  `{livenessProbe: null}`,
+		},
+		"a name goes when its port is left alone": {
+			old:   `{image: a:1, ports: [{port: 80}, {port: 81}]}`,
+			sent:  `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
+			typed: `{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}`,
+			want:  `{ports: [{port: 80, targetPort: 80, protocol: TCP}]}`,
+		},
+		"a name and a target follow a number that is changed in place": {
+			old:  `{image: a:1, ports: [{port: 90}, {port: 80}]}`,
+			sent: `{ports: [{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 8080, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
+			typed: `{"f:ports":{"k:{\"port\":8080,\"protocol\":\"TCP\"}":` +
+				`{".":{},"f:port":{},"f:protocol":{},"f:name":{},"f:targetPort":{}}}}`,
+			want: `{ports: [{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 8080, name: tcp-8080, targetPort: 8080, protocol: TCP}]}`,
+		},
+		"a name follows a protocol that is changed in place": {
+			old:   `{image: a:1, ports: [{port: 80}, {port: 53}]}`,
+			sent:  `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 53, name: tcp-53, targetPort: 53, protocol: UDP}]}`,
+			typed: `{"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{},"f:name":{}}}}`,
+			want:  `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 53, name: udp-53, targetPort: 53, protocol: UDP}]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := stored(t, tc.old)
+			sent := merged(t, old, tc.sent)
+			follows := merged(t, sent, tc.want)
+
+			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
+				"nobody is known to own anything": nil,
+				"nobody owns it":                  owned(somebody),
+			} {
+				sent.ManagedFields = entries
+				check(t, marshal(t, sent), old)
+				if diff := cmp.Diff(tree(t, follows.Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", who, diff)
+				}
+			}
+			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
+				"somebody owns it":              owned(tc.typed),
+				"somebody owns the whole":       owned(`{}`),
+				"who owns it cannot be read":    owned(`{"k:x":{}}`),
+				"one of several managers":       append(owned(somebody), owned(tc.typed)...),
+				"owned long ago, and by nobody": append(owned(tc.typed), metav1.ManagedFieldsEntry{}),
+			} {
+				sent.ManagedFields = entries
+				check(t, marshal(t, sent), old)
+				if diff := cmp.Diff(tree(t, sent.Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+					t.Errorf("%s (-sent +got):\n%s", who, diff)
+				}
+			}
+		})
+	}
+}
+
+// stored is an object as it lies in the cluster: with its defaults.
+func stored(t *testing.T, spec string) *modelv1.ModelBox {
+	return defaulted(box(t, spec), nil)
+}
+
+func defaulted(box, old *modelv1.ModelBox) *modelv1.ModelBox {
+	out := box.DeepCopy()
+	modelbox.Default(out, old, nil)
+	return out
+}
+
+// merged is a box with a JSON merge patch (RFC 7386) of its spec.
+func merged(t *testing.T, box *modelv1.ModelBox, spec string) *modelv1.ModelBox {
+	t.Helper()
+	change, err := yaml.YAMLToJSON([]byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := jsonpatch.MergePatch(marshal(t, box), []byte(`{"spec":`+string(change)+`}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, data)
+}
+
+// What is not derived, or not derived any more, does not follow.
+func TestDefaultStays(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ old, sent, want string }{
+		"resources under custom": {
+			old:  `{image: a:1}`,
+			sent: `{resourceType: custom}`,
+			want: `{}`,
+		},
+		"custom resources under a preset": {
+			old:  `{image: a:1, resources: {limits: {cpu: "3"}}}`,
+			sent: `{resourceType: small}`,
+			want: `{}`,
+		},
+		"resources that equal another preset": {
+			old:  `{image: a:1, resourceType: medium}`,
+			sent: `{resourceType: large, resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
+			want: `{}`,
+		},
+		"resources that are new, though they equal the old preset": {
+			old:  `{image: a:1, resourceType: custom, resources: {limits: {cpu: "3"}}}`,
+			sent: `{resourceType: large, resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
+			want: `{}`,
+		},
+		"a serviceType that is not the derived one": {
+			old:  `{image: a:1, serviceType: LoadBalancer, ports: [{port: 80}]}`,
+			sent: `{ports: [{port: 80, targetPort: 80, protocol: TCP, nodePort: 30010}]}`,
+			want: `{}`,
+		},
+		"a probe that says more than the derived one": {
+			old:  `{image: a:1, ports: [{port: 80}], readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 80, host: h}}}`,
+			sent: `{ports: [{port: 81, targetPort: 81, protocol: TCP}]}`,
+			want: `{}`,
+		},
+		"a probe that was written in place of the derived one": {
+			old:  `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}}`,
+			sent: `{readinessProbe: {httpGet: {port: 80}, tcpSocket: null}, ports: [{port: 81, targetPort: 81, protocol: TCP}]}`,
+			want: `{}`,
+		},
+		"a name that is not the derived one": {
+			old:  `{image: a:1, ports: [{port: 80, name: http}, {port: 81}]}`,
+			sent: `{ports: [{port: 80, name: http, targetPort: 80, protocol: TCP}]}`,
+			want: `{}`,
+		},
+		"a name that a lone port was given": {
+			old:  `{image: a:1, ports: [{port: 80, name: tcp-80}]}`,
+			sent: `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP, appProtocol: x}]}`,
+			want: `{}`,
+		},
+		"a target that another port had": {
+			old:  `{image: a:1, ports: [{port: 80}], defaultProbes: Disabled}`,
+			sent: `{ports: [{port: 8080, name: new, targetPort: 80, protocol: TCP}, {port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
+			want: `{}`,
+		},
+		"a target that was not the derived one": {
+			old:  `{image: a:1, ports: [{port: 80, targetPort: 8080}], defaultProbes: Disabled}`,
+			sent: `{ports: [{port: 8080, targetPort: 80, protocol: TCP}]}`,
+			want: `{}`,
+		},
+		"a name that is derived anew for each when the list is sent anew": {
+			old:  `{image: a:1, ports: [{port: 80}, {port: 81}]}`,
+			sent: `{ports: [{port: 81}, {port: 80}]}`,
+			want: `
+ports: [{port: 81, name: tcp-81, targetPort: 81, protocol: TCP}, {port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]
+readinessProbe: {tcpSocket: {port: 81}}
+livenessProbe: {tcpSocket: {port: 81}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := stored(t, tc.old)
+			sent := merged(t, old, tc.sent)
+			check(t, marshal(t, sent), old)
+			if diff := cmp.Diff(tree(t, merged(t, sent, tc.want).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// resourceType is derived from resources, and follows where it is known that nobody
+// typed it. Otherwise the rules refuse what does not fit, and say the way out.
+func TestResourceTypeFollows(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ old, sent, typed, want string }{
+		"resources come": {
+			old:   `{image: a:1}`,
+			sent:  `{resources: {limits: {cpu: "3"}, requests: null}}`,
+			typed: `{"f:resourceType":{}}`,
+			want:  `{resourceType: custom, resources: {limits: {memory: null}}}`,
+		},
+		"resources go": {
+			old:   `{image: a:1, resources: {limits: {cpu: "3"}}}`,
+			sent:  `{resources: null}`,
+			typed: `{"f:resourceType":{}}`,
+			want:  `{resourceType: small, resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := stored(t, tc.old)
+			sent := merged(t, old, tc.sent)
+
+			sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
+			check(t, marshal(t, sent), old)
+			if diff := cmp.Diff(tree(t, merged(t, sent, tc.want).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+				t.Errorf("nobody owns it (-want +got):\n%s", diff)
+			}
+			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
+				"somebody owns it":                owned(tc.typed),
+				"nobody is known to own anything": nil,
+			} {
+				sent.ManagedFields = entries
+				got := defaulted(sent, old)
+				if diff := cmp.Diff(tree(t, sent.Spec), tree(t, got.Spec)); diff != "" {
+					t.Errorf("%s (-sent +got):\n%s", who, diff)
+				}
+				if len(modelbox.Validate(got)) == 0 {
+					t.Errorf("%s: %s is accepted", who, marshal(t, got.Spec))
+				}
+			}
+		})
+	}
+}
+
+// A type that is taken back leaves the resources that were derived from it, which
+// are then nobody's.
+func TestResourceTypeIsTakenBack(t *testing.T) {
+	t.Parallel()
+	old := stored(t, `{image: a:1, resourceType: large}`)
+	sent := merged(t, old, `{resourceType: null}`)
+	sent.ManagedFields = owned(somebody)
+	check(t, marshal(t, sent), old)
+	if diff := cmp.Diff(tree(t, stored(t, `{image: a:1}`).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+		t.Errorf("nobody owns them (-want +got):\n%s", diff)
+	}
+	sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
+	if got := defaulted(sent, old); got.Spec.ResourceType != modelv1.ResourceTypeCustom {
+		t.Errorf("somebody owns them, and the type is %s", got.Spec.ResourceType)
+	}
+}

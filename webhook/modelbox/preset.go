@@ -1,0 +1,64 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// preset is a size that has a name. Requests equal limits, so that a pod's quality
+// of service does not depend on its neighbours.
+type preset struct {
+	name        modelv1.ResourceType
+	cpu, memory resource.Quantity
+}
+
+var presets = [...]preset{
+	{modelv1.ResourceTypeSmall, resource.MustParse("1"), resource.MustParse("2Gi")},
+	{modelv1.ResourceTypeMedium, resource.MustParse("2"), resource.MustParse("4Gi")},
+	{modelv1.ResourceTypeLarge, resource.MustParse("4"), resource.MustParse("8Gi")},
+}
+
+// Preset is the resources of a resource type, made anew for each caller, and false
+// if the type has none of its own.
+func Preset(name modelv1.ResourceType) (corev1.ResourceRequirements, bool) {
+	p := presetOf(name)
+	if p == nil {
+		return corev1.ResourceRequirements{}, false
+	}
+	return corev1.ResourceRequirements{Limits: p.list(), Requests: p.list()}, true
+}
+
+// presetOf is nil for custom, and for what is no resource type.
+func presetOf(name modelv1.ResourceType) *preset {
+	for i := range presets {
+		if presets[i].name == name {
+			return &presets[i]
+		}
+	}
+	return nil
+}
+
+func (p *preset) list() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: p.cpu, corev1.ResourceMemory: p.memory}
+}
+
+// is says whether resources are those of the preset, however they are written.
+func (p *preset) is(r *corev1.ResourceRequirements) bool {
+	return r != nil && len(r.Claims) == 0 && p.isList(r.Limits) && p.isList(r.Requests)
+}
+
+func (p *preset) isList(list corev1.ResourceList) bool {
+	cpu, hasCPU := list[corev1.ResourceCPU]
+	memory, hasMemory := list[corev1.ResourceMemory]
+	return len(list) == 2 && hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
+}
+
+// String is the preset in words.
+func (p *preset) String() string {
+	return p.cpu.String() + " CPU and " + p.memory.String()
+}

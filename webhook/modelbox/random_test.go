@@ -1,0 +1,177 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// seeds is how many random histories are lived through. More take longer: a
+// thousand, ten seconds.
+var seeds = flag.Uint64("seeds", 100, "how many random histories to live through")
+
+// random makes specs as people write them: most are valid, and each field is left
+// out now and then.
+type random struct{ *rand.Rand }
+
+func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 1))} }
+
+func (r random) chance(percent int) bool { return r.IntN(100) < percent }
+
+func one[T any](r random, of ...T) T { return of[r.IntN(len(of))] }
+
+func (r random) spec() map[string]any {
+	s := map[string]any{"image": one(r, "a:1", "nginx:1.27", "registry.example.com:5000/a/b@sha256:"+fmt.Sprintf("%064x", r.Uint64()))}
+	r.maybe(30, s, "name", func() any { return one(r, "main", "nginx") })
+	r.maybe(30, s, "replicas", func() any { return r.IntN(5) })
+	r.maybe(30, s, "rollingUpdate", func() any { return one[any](r, 1, "5", "30%", "100%") })
+	r.maybe(50, s, "ports", func() any { return r.ports() })
+	r.maybe(20, s, "serviceType", func() any { return one(r, "ClusterIP", "NodePort", "LoadBalancer") })
+	r.maybe(15, s, "defaultProbes", func() any { return one(r, "Enabled", "Disabled") })
+	for _, probe := range []string{"readinessProbe", "livenessProbe"} {
+		r.maybe(25, s, probe, func() any { return r.probe() })
+	}
+	r.maybe(10, s, "startupProbe", func() any { return r.probe() })
+	r.maybe(20, s, "envs", func() any { return []any{map[string]any{"name": "A", "value": one(r, "1", "2")}} })
+	r.maybe(10, s, "podTemplate", func() any { return map[string]any{"spec": map[string]any{"nodeName": one(r, "a", "b")}} })
+	r.maybe(10, s, "paused", func() any { return true })
+	r.size(s)
+	return s
+}
+
+func (r random) maybe(percent int, s map[string]any, name string, value func() any) {
+	if r.chance(percent) {
+		s[name] = value()
+	}
+}
+
+func (r random) size(s map[string]any) {
+	switch r.IntN(6) {
+	case 0, 1:
+		s["resourceType"] = one(r, "small", "medium", "large")
+	case 2:
+		s["resourceType"] = "custom"
+		s["resources"] = r.resources()
+	case 3:
+		s["resources"] = r.resources()
+	case 4:
+		// Refused, and in no part of it what a merge could complete to a preset.
+		s["resourceType"] = one(r, "small", "medium", "large")
+		s["resources"] = map[string]any{"limits": map[string]any{"cpu": "3"}}
+	}
+}
+
+// resources are often those of a preset in part. They are never so as a whole, which
+// is no reason for another resourceType, and never empty, which declares nothing.
+func (r random) resources() map[string]any {
+	out := map[string]any{}
+	for _, list := range []string{"limits", "requests"} {
+		quantities := map[string]any{}
+		if list == "limits" {
+			quantities["ephemeral-storage"] = "1Gi"
+		}
+		r.maybe(60, quantities, "cpu", func() any { return one[any](r, 1, "1000m", "3", "500m", 4) })
+		r.maybe(60, quantities, "memory", func() any { return one(r, "2Gi", "2048Mi", "1Gi", "8Gi") })
+		r.maybe(10, quantities, "example.com/gpu", func() any { return 1 })
+		if len(quantities) > 0 {
+			out[list] = quantities
+		}
+	}
+	return out
+}
+
+// ports repeat a number now and then in another protocol.
+func (r random) ports() []any {
+	out := []any{}
+	seen := map[string]bool{}
+	for range r.IntN(4) {
+		port := map[string]any{"port": one(r, 80, 81, 8080, 53)}
+		r.maybe(40, port, "protocol", func() any { return one(r, "TCP", "TCP", "UDP") })
+		key := fmt.Sprint(port["port"], port["protocol"] == "UDP")
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		r.maybe(30, port, "targetPort", func() any { return one[any](r, 80, 8080, "http") })
+		r.maybe(30, port, "name", func() any { return one(r, "http", "tcp-80", "tcp-81", "n"+fmt.Sprint(r.IntN(9))) })
+		r.maybe(20, port, "nodePort", func() any { return 30000 + r.IntN(3) })
+		out = append(out, port)
+	}
+	return out
+}
+
+func (r random) probe() map[string]any {
+	p := map[string]any{}
+	switch r.IntN(5) {
+	case 0:
+		p["httpGet"] = map[string]any{"port": one[any](r, 80, "http"), "path": "/"}
+	case 1:
+		p["exec"] = map[string]any{"command": []any{"true"}}
+	case 2, 3:
+		p["tcpSocket"] = map[string]any{"port": one[any](r, 80, 8080)}
+	}
+	if r.chance(40) || len(p) == 0 {
+		p["periodSeconds"] = one(r, 5, 7)
+	}
+	return p
+}
+
+// Whatever was applied before, an apply makes of its manifest what it makes of it
+// when the object is new; and what is wrong with it is wrong both times.
+func TestManifestNotHistory(t *testing.T) {
+	t.Parallel()
+	for name, apply := range applies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			accepted := 0
+			for seed := range *seeds {
+				r := newRandom(seed)
+				s := &server{t: t}
+				var history []string
+				for range 4 {
+					spec := r.spec()
+					history = append(history, string(marshal(t, spec)))
+					fresh := &server{t: t}
+					want := places(apply(fresh, spec))
+					got := places(apply(s, spec))
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Fatalf("seed %d: errors after %q (-of a new object +got):\n%s", seed, history, diff)
+					}
+					if len(want) > 0 {
+						continue
+					}
+					accepted++
+					if diff := cmp.Diff(tree(t, fresh.box().Spec), tree(t, s.box().Spec)); diff != "" {
+						t.Fatalf("seed %d: spec after %q (-of a new object +got):\n%s", seed, history, diff)
+					}
+					checkKept(t, "", tree(t, spec), tree(t, s.live["spec"]))
+				}
+			}
+			if accepted < int(*seeds) {
+				t.Errorf("only %d manifests were accepted: the generator is too wild to show much", accepted)
+			}
+		})
+	}
+}
+
+var applies = map[string]func(*server, map[string]any) field.ErrorList{
+	"server side": (*server).serverSideApply,
+	"client side": (*server).clientSideApply,
+}
+
+// places are where errors are. A refused value may be shown merged with what it was
+// to replace.
+func places(errs field.ErrorList) []string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, err.Field)
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+)
+
+var _ = Describe("a ModelBox at admission", func() {
+	var (
+		ctx context.Context
+		box *modelv1.ModelBox
+	)
+	BeforeEach(func() {
+		ctx = context.Background()
+		box = &modelv1.ModelBox{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.7.9", Ports: []modelv1.Port{{Port: 80}}},
+		}
+	})
+	kubectl := func(stdin string, args ...string) string {
+		GinkgoHelper()
+		output, err := env.Kubectl(stdin, append([]string{"-n", box.Namespace}, args...)...)
+		Expect(err).NotTo(HaveOccurred())
+		return output
+	}
+	sample := func() string {
+		GinkgoHelper()
+		manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", "modelbox.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		return string(manifest)
+	}
+
+	It("takes the users' manifest unchanged and fills in the rest", func() {
+		kubectl(sample(), "apply", "-f", "-")
+		box.Name = "modelbox-sample"
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		Expect(box.Spec.ResourceType).To(Equal(modelv1.ResourceTypeSmall))
+		Expect(box.Spec.Resources.Requests).To(Equal(box.Spec.Resources.Limits))
+		Expect(box.Spec.Resources.Limits.Cpu().Equal(resource.MustParse("1"))).To(BeTrue())
+		Expect(box.Spec.Resources.Limits.Memory().Equal(resource.MustParse("2Gi"))).To(BeTrue())
+		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(80)))
+		Expect(box.Spec.LivenessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(80)))
+		Expect(box.Spec.ServiceType).To(Equal(corev1.ServiceTypeNodePort))
+		Expect(*box.Spec.RollingUpdate).To(Equal(intstr.FromString("30%")))
+	})
+
+	DescribeTable("stays as it is when the same manifest is applied 50 times", func(flags ...string) {
+		kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
+		kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
+		box.Name = "modelbox-sample"
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		before := box.DeepCopy()
+		for range 50 {
+			kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
+		}
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		Expect(box).To(Equal(before))
+		Expect(kubectl(sample(), append([]string{"diff", "-f", "-"}, flags...)...)).To(BeEmpty())
+	},
+		Entry("client-side"),
+		Entry("server-side", "--server-side"),
+	)
+
+	It("has all that is wrong with it told in one answer, with the way out", func() {
+		box.Spec = modelv1.ModelBoxSpec{
+			Image:        "Not An Image",
+			Replicas:     new(int32(-1)),
+			ResourceType: modelv1.ResourceTypeSmall,
+			Resources:    &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}},
+			ServiceType:  corev1.ServiceTypeClusterIP,
+			Ports:        []modelv1.Port{{Port: 80, NodePort: 30080}},
+			PodTemplate:  &runtime.RawExtension{Raw: []byte(`{"spec":{"nodeSelektor":{}}}`)},
+		}
+		err := env.Client.Create(ctx, box)
+		var status *apierrors.StatusError
+		Expect(errors.As(err, &status)).To(BeTrue(), "%v", err)
+		Expect(status.ErrStatus.Code).To(BeEquivalentTo(422))
+		Expect(status.ErrStatus.Reason).To(Equal(metav1.StatusReasonInvalid))
+		var fields []string
+		for _, cause := range status.ErrStatus.Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+		Expect(fields).To(ConsistOf("spec.image", "spec.replicas", "spec.resources", "spec.ports[0].nodePort", "spec.podTemplate.spec.nodeSelektor"))
+		Expect(err).To(MatchError(ContainSubstring("set resourceType: custom")))
+	})
+
+	It("derives again what was derived when its source changes, and keeps what was typed", func() {
+		kubectl(sample(), "apply", "-f", "-")
+		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p", `{"spec":{"resourceType":"large"}}`)
+		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`)
+		box.Name = "modelbox-sample"
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		Expect(box.Spec.Resources.Limits.Cpu().Equal(resource.MustParse("4"))).To(BeTrue())
+		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(8080)))
+
+		By("a probe that a person wrote, though it is just what would be derived")
+		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p",
+			`{"spec":{"livenessProbe":{"tcpSocket":null,"httpGet":{"path":"/","port":8080}}}}`)
+		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":9090}]`)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(9090)))
+		Expect(box.Spec.LivenessProbe.HTTPGet.Port).To(Equal(intstr.FromInt32(8080)))
+	})
+
+	It("warns of what is legal but risky", func() {
+		box.Spec.Image = "nginx"
+		manifest, err := json.Marshal(map[string]any{
+			"apiVersion": "model.github.com/v1", "kind": "ModelBox",
+			"metadata": map[string]any{"name": "box"}, "spec": map[string]any{"image": "nginx"},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kubectl(string(manifest), "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring("spec.image")))
+	})
+
+	It("is judged, on an update, only on what the update changes", func() {
+		box.Spec.Image = "From Before The Rules"
+		withoutWebhooks(ctx, func() error { return env.Client.Create(ctx, box) })
+		Expect(box.Spec.ResourceType).To(BeEmpty(), "admission did not see it")
+		box.Spec.Replicas = new(int32(2))
+		Expect(env.Client.Update(ctx, box)).To(Succeed())
+		Expect(box.Spec.ResourceType).To(Equal(modelv1.ResourceTypeSmall))
+		box.Spec.Image = "Another Wrong One"
+		Expect(env.Client.Update(ctx, box)).To(MatchError(ContainSubstring("spec.image")))
+	})
+
+	It("calls the webhooks for a create and a change of spec, and for nothing else", func() {
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		mark := calls()
+		box.Labels = map[string]string{"a": "b"}
+		Expect(env.Client.Update(ctx, box)).To(Succeed())
+		box.Status.Address = "x"
+		Expect(env.Client.Status().Update(ctx, box)).To(Succeed())
+		Expect(calls()).To(Equal(mark))
+		box.Spec.Replicas = new(int32(3))
+		Expect(env.Client.Update(ctx, box)).To(Succeed())
+		Expect(calls()).To(Equal(mark+2), "one call of each webhook")
+		Expect(env.Client.Delete(ctx, box)).To(Succeed())
+		Expect(calls()).To(Equal(mark + 2))
+	})
+})

@@ -1,0 +1,72 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	// A digest is well formed only if its algorithm is linked in.
+	_ "crypto/sha256"
+	_ "crypto/sha512"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// MaxImage is the most characters that an image reference may have. A well-formed
+// one has less: 255 for the repository, 128 for the tag and 135 for a digest.
+const MaxImage = 1024
+
+// Image says whether an image is a reference that a container runtime can read, by
+// the library that the kubelet reads it with.
+func Image(path *field.Path, image string) field.ErrorList {
+	if image == "" {
+		return field.ErrorList{field.Required(path, "write an image reference such as registry.example.com/team/server:1.2")}
+	}
+	if utf8.RuneCountInString(image) > MaxImage {
+		return field.ErrorList{field.TooLongCharacters(path, image, MaxImage)}
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return field.ErrorList{field.Invalid(path, image,
+			"must be an image reference such as registry.example.com/team/server:1.2: "+err.Error())}
+	}
+	return nil
+}
+
+// ImageWarning is a sentence on an image that can change without a change of the
+// object, and "" if the image has a tag other than latest, or a digest. Like all
+// warnings it keeps to 120 characters, beyond which the API server may cut it.
+func ImageWarning(path *field.Path, image string) string {
+	if image == "" || strings.Contains(image, "@") {
+		return ""
+	}
+	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	switch {
+	case !tagged:
+		return path.String() + ": has no tag, so what runs can change: name a version or a digest"
+	case tag == "latest":
+		return path.String() + ": what runs under latest can change: name a version or a digest"
+	}
+	return ""
+}
+
+// ImageWarnings is ImageWarning for the containers of a template, which may be nil.
+func ImageWarnings(template *corev1.PodTemplateSpec) []string {
+	if template == nil {
+		return nil
+	}
+	var out []string
+	warn := func(list string, containers []corev1.Container) {
+		for i := range containers {
+			path := podTemplate.Child("spec", list).Index(i).Child("image")
+			if sentence := ImageWarning(path, containers[i].Image); sentence != "" {
+				out = append(out, sentence)
+			}
+		}
+	}
+	warn("containers", template.Spec.Containers)
+	warn("initContainers", template.Spec.InitContainers)
+	return out
+}

@@ -1,0 +1,58 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const serviceName = "must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, " +
+	"starting with a letter and ending with a letter or digit"
+
+// What k8s.io/apiserver/pkg/storage/names makes of a generateName: as much of it
+// as fits into 63 characters with a suffix of five letters and digits.
+const (
+	generatedPrefix = 58
+	generatedSuffix = "00000"
+)
+
+var metadata = field.NewPath("metadata")
+
+// ObjectName says whether the children can be called as the object: the name must
+// be a DNS-1035 label (RFC 1035, 2.3.1), because a Service's must.
+//
+// The API server makes a name of generateName only after mutating admission
+// (Store.create in k8s.io/apiserver/pkg/registry/generic/registry), so an object
+// without a name is judged by what would become of its generateName.
+func ObjectName(meta *metav1.ObjectMeta) field.ErrorList {
+	switch {
+	case meta.Name != "":
+		if len(validation.IsDNS1035Label(meta.Name)) > 0 {
+			return field.ErrorList{field.Invalid(metadata.Child("name"), meta.Name, serviceName)}
+		}
+	case meta.GenerateName == "":
+		return field.ErrorList{field.Required(metadata.Child("name"), "name or generateName is required")}
+	default:
+		prefix := meta.GenerateName[:min(len(meta.GenerateName), generatedPrefix)]
+		if len(validation.IsDNS1035Label(prefix+generatedSuffix)) > 0 {
+			return field.ErrorList{field.Invalid(metadata.Child("generateName"), meta.GenerateName, serviceName)}
+		}
+	}
+	return nil
+}
+
+// Label says whether a name is a DNS-1123 label (RFC 1123, 2.1), as the names of
+// containers and volumes are.
+func Label(path *field.Path, name string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "a name is required")}
+	}
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return field.ErrorList{field.Invalid(path, name, "must be a DNS-1123 label: 1 to 63 lower-case letters, "+
+			"digits and dashes, starting and ending with a letter or digit")}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// ProbeKind is what a probe decides.
+type ProbeKind int
+
+// The three probes of a container. They share one type and differ in two rules.
+const (
+	Readiness ProbeKind = iota
+	Liveness
+	Startup
+)
+
+// DefaultProbePort is the port for a probe that nobody wrote: that of the first TCP
+// port which the main container itself declares, by number or by name. The kubelet
+// looks a name up in the probe's own container, so a probe on the port of a sidecar
+// by name would never succeed.
+func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
+	ports = atMost(ports)
+	for i := range ports {
+		target := TargetPort(&ports[i])
+		if Protocol(&ports[i]) == corev1.ProtocolTCP && (target.Type == intstr.Int || namesOwnPort(ports, &ports[i])) {
+			return target, true
+		}
+	}
+	return intstr.IntOrString{}, false
+}
+
+// Probe judges a probe of a container that declares the given ports. Nil is no
+// probe, and not judged.
+func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1.ContainerPort) field.ErrorList {
+	if probe == nil {
+		return nil
+	}
+	errs := oneAction(path, &probe.ProbeHandler)
+	errs = append(errs, actions(path, &probe.ProbeHandler, ports)...)
+	errs = append(errs, thresholds(path, probe)...)
+	if kind != Readiness && probe.SuccessThreshold > 1 {
+		errs = append(errs, field.Invalid(path.Child("successThreshold"), probe.SuccessThreshold,
+			"must be 1 for a liveness and a startup probe"))
+	}
+	return append(errs, grace(path, probe.TerminationGracePeriodSeconds, kind)...)
+}
+
+func oneAction(path *field.Path, handler *corev1.ProbeHandler) field.ErrorList {
+	n := 0
+	for _, set := range [...]bool{handler.Exec != nil, handler.HTTPGet != nil, handler.TCPSocket != nil, handler.GRPC != nil} {
+		if set {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return field.ErrorList{field.Required(path, "one of exec, httpGet, tcpSocket and grpc is required")}
+	case 1:
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "only one of exec, httpGet, tcpSocket and grpc may be given: remove the others")}
+}
+
+func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.ContainerPort) field.ErrorList {
+	var errs field.ErrorList
+	if exec := handler.Exec; exec != nil && len(exec.Command) == 0 {
+		errs = append(errs, field.Required(path.Child("exec", "command"), "a command is required"))
+	}
+	if get := handler.HTTPGet; get != nil {
+		errs = append(errs, httpGet(path.Child("httpGet"), get, ports)...)
+	}
+	if tcp := handler.TCPSocket; tcp != nil {
+		errs = append(errs, probePort(path.Child("tcpSocket"), tcp.Port, ports)...)
+	}
+	if grpc := handler.GRPC; grpc != nil {
+		errs = append(errs, grpcCheck(path.Child("grpc"), grpc)...)
+	}
+	return errs
+}
+
+func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.ContainerPort) field.ErrorList {
+	errs := probePort(path, get.Port, ports)
+	if schemes := []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}; get.Scheme != "" && !slices.Contains(schemes, get.Scheme) {
+		errs = append(errs, field.NotSupported(path.Child("scheme"), get.Scheme, schemes))
+	}
+	for i := range get.HTTPHeaders {
+		if name := get.HTTPHeaders[i].Name; len(validation.IsHTTPHeaderName(name)) > 0 {
+			errs = append(errs, field.Invalid(path.Child("httpHeaders").Index(i).Child("name"), name,
+				"must consist of letters, digits and dashes"))
+		}
+	}
+	if get.Protocol != nil {
+		errs = append(errs, httpProtocol(path, get)...)
+	}
+	return errs
+}
+
+func httpProtocol(path *field.Path, get *corev1.HTTPGetAction) field.ErrorList {
+	known := []corev1.HTTPProtocol{corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2}
+	switch {
+	case !slices.Contains(known, *get.Protocol):
+		return field.ErrorList{field.NotSupported(path.Child("protocol"), *get.Protocol, known)}
+	case *get.Protocol == corev1.HTTPProtocolHTTP2 && get.Scheme == corev1.URISchemeHTTPS:
+		return field.ErrorList{field.Invalid(path.Child("protocol"), *get.Protocol, "HTTP2 is without TLS: set scheme to HTTP")}
+	case *get.Protocol == corev1.HTTPProtocolHTTP2 && get.Host != "":
+		return field.ErrorList{field.Forbidden(path.Child("host"), "HTTP2 takes no host: remove it")}
+	}
+	return nil
+}
+
+func grpcCheck(path *field.Path, grpc *corev1.GRPCAction) field.ErrorList {
+	var errs field.ErrorList
+	if !isPort(grpc.Port) {
+		errs = append(errs, field.Invalid(path.Child("port"), grpc.Port, portNumber))
+	}
+	known := []corev1.GRPCProbeMode{corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS}
+	if grpc.Mode != nil && !slices.Contains(known, *grpc.Mode) {
+		errs = append(errs, field.NotSupported(path.Child("mode"), *grpc.Mode, known))
+	}
+	return errs
+}
+
+// probePort judges the port of an action. A name must be one that the container
+// itself declares, whatever the protocol: that is where the kubelet looks it up.
+func probePort(path *field.Path, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
+	if errs := numberOrName(path, "port", port); len(errs) > 0 || port.Type == intstr.Int {
+		return errs
+	}
+	if !contains(ports, func(p *corev1.ContainerPort) bool { return p.Name == port.StrVal }) {
+		return field.ErrorList{field.Invalid(path.Child("port"), port.StrVal,
+			"the container has no port of this name: write a number, or give a port this name")}
+	}
+	return nil
+}
+
+func thresholds(path *field.Path, probe *corev1.Probe) field.ErrorList {
+	var errs field.ErrorList
+	for _, t := range [...]struct {
+		name  string
+		value int32
+	}{
+		{"initialDelaySeconds", probe.InitialDelaySeconds},
+		{"timeoutSeconds", probe.TimeoutSeconds},
+		{"periodSeconds", probe.PeriodSeconds},
+		{"successThreshold", probe.SuccessThreshold},
+		{"failureThreshold", probe.FailureThreshold},
+	} {
+		if t.value < 0 {
+			errs = append(errs, field.Invalid(path.Child(t.name), t.value, "must be 0 or more, where 0 leaves it to the cluster"))
+		}
+	}
+	return errs
+}
+
+func grace(path *field.Path, seconds *int64, kind ProbeKind) field.ErrorList {
+	switch {
+	case seconds == nil:
+		return nil
+	case kind == Readiness:
+		return field.ErrorList{field.Forbidden(path.Child("terminationGracePeriodSeconds"),
+			"a readiness probe terminates nothing: remove it")}
+	case *seconds < 1:
+		return field.ErrorList{field.Invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must be 1 or more")}
+	}
+	return nil
+}

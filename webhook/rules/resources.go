@@ -1,0 +1,153 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Resources judges what a container asks for. Nil asks for nothing, and is not
+// judged. Whether its claims exist is for Claims to say.
+func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := quantities(path, "limits", r.Limits)
+	errs = append(errs, quantities(path, "requests", r.Requests)...)
+	errs = append(errs, withinLimits(path, r)...)
+	errs = append(errs, hugePages(path, r)...)
+	// The lists are maps: sorted, the answer to the same object is the same.
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
+	return errs
+}
+
+func quantities(path *field.Path, of string, list corev1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for name, quantity := range list {
+		if !isContainerResourceName(name) {
+			errs = append(errs, field.Invalid(path.Child(of).Key(string(name)), string(name),
+				"must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu"))
+			continue
+		}
+		if detail := badQuantity(name, quantity); detail != "" {
+			errs = append(errs, field.Invalid(path.Child(of).Key(string(name)), quantity.String(), detail))
+		}
+	}
+	return errs
+}
+
+func badQuantity(name corev1.ResourceName, quantity resource.Quantity) string {
+	switch {
+	case quantity.Sign() < 0:
+		return "must be 0 or more"
+	case isExtended(name) && quantity.MilliValue()%1000 != 0:
+		return "must be a whole number"
+	case isHugePages(name) && !isMultiple(name, quantity):
+		return "must be a multiple of the size of the page"
+	}
+	return ""
+}
+
+func isContainerResourceName(name corev1.ResourceName) bool {
+	switch {
+	case len(validation.IsQualifiedName(string(name))) > 0:
+		return false
+	case !strings.Contains(string(name), "/"):
+		return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+			name == corev1.ResourceEphemeralStorage || isHugePages(name)
+	case isExtended(name):
+		// A quota calls the resource requests.<name>, which must be a name as well.
+		return !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
+			len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
+	}
+	return true
+}
+
+// isExtended says whether a resource is not one of Kubernetes' own.
+func isExtended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+}
+
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+func isMultiple(name corev1.ResourceName, quantity resource.Quantity) bool {
+	page, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	return err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && quantity.Value()%page.Value() == 0
+}
+
+// withinLimits compares requests with limits. What cannot be shared, huge pages and
+// extended resources, needs a limit, and the same one.
+func withinLimits(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
+	var errs field.ErrorList
+	for name, request := range r.Requests {
+		limit, limited := r.Limits[name]
+		exact := isExtended(name) || isHugePages(name)
+		switch {
+		case !limited && exact:
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "a request for it needs the same limit"))
+		case limited && exact && request.Cmp(limit) != 0:
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
+				fmt.Sprintf("must be equal to the limit of %s", limit.String())))
+		case limited && request.Cmp(limit) > 0:
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
+				fmt.Sprintf("must not be more than the limit of %s", limit.String())))
+		}
+	}
+	return errs
+}
+
+func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
+	huge := false
+	for _, list := range [...]corev1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+				return nil
+			}
+			huge = huge || isHugePages(name)
+		}
+	}
+	if !huge {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "huge pages need cpu or memory besides them")}
+}
+
+// Claims says whether the claims that a container's resources name are claims of the
+// pod. Both may be nil.
+func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.PodTemplateSpec) field.ErrorList {
+	if r == nil || len(r.Claims) == 0 {
+		return nil
+	}
+	if template == nil {
+		return claims(path, r.Claims, names{})
+	}
+	return claims(path, r.Claims, namesOf(template.Spec.ResourceClaims, claimName))
+}
+
+func claimName(c *corev1.PodResourceClaim) string { return c.Name }
+
+func claims(path *field.Path, list []corev1.ResourceClaim, have names) field.ErrorList {
+	if len(list) == 0 {
+		return nil
+	}
+	path = path.Child("claims")
+	var errs field.ErrorList
+	for i := range list {
+		if !have.has(list[i].Name) {
+			errs = append(errs, field.Invalid(path.Index(i).Child("name"), list[i].Name,
+				"must be the name of one of podTemplate's spec.resourceClaims"))
+		}
+	}
+	return append(errs, unique(path, "name", list, func(c *corev1.ResourceClaim) string { return c.Name })...)
+}

@@ -1,0 +1,128 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+)
+
+var env *testenv.Env
+
+func TestWebhook(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "webhook")
+}
+
+var _ = BeforeSuite(func() {
+	logger := zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	format.MaxLength = 0
+	SetDefaultEventuallyTimeout(20 * time.Second)
+
+	var err error
+	env, err = testenv.Start(testenv.Options{Webhooks: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return env.Stop() })
+	start()
+})
+
+// start starts the webhook process: what main runs, without its flags.
+func start() {
+	local := env.Webhooks
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: admit.Options{
+		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
+		CertDir: local.LocalServingCertDir,
+	}}
+	mgr, err := ctrl.NewManager(env.Config, o.manager())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(setup(mgr, o.server)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+	Eventually(func() error {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "default"}}
+		if err := env.Client.Create(ctx, probe, client.DryRunAll); err != nil {
+			return err
+		}
+		conn, err := net.DialTimeout("tcp", o.server.Addr, time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}).Should(Succeed())
+}
+
+// withoutWebhooks does something while the webhook configurations are away.
+func withoutWebhooks(ctx context.Context, do func() error) {
+	GinkgoHelper()
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	for _, configuration := range []client.Object{mutating, validating} {
+		Expect(env.Client.Get(ctx, client.ObjectKey{Name: "modelbox-webhook"}, configuration)).To(Succeed())
+		Expect(env.Client.Delete(ctx, configuration)).To(Succeed())
+	}
+	bad := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: modelv1.ModelBoxSpec{Image: "Refused"}}
+	refused := func() error { return env.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll) }
+	Eventually(refused).Should(Succeed())
+	Expect(do()).To(Succeed())
+	for _, configuration := range []client.Object{mutating, validating} {
+		configuration.SetResourceVersion("")
+		Expect(env.Client.Create(ctx, configuration)).To(Succeed())
+	}
+	good := bad.DeepCopy()
+	good.Spec.Image = "nginx:1.27"
+	Eventually(func() int {
+		before := calls()
+		Expect(env.Client.Create(ctx, good.DeepCopy(), client.DryRunAll)).To(Succeed())
+		return calls() - before
+	}).Should(Equal(2), "both webhooks are called again")
+}
+
+// calls counts the admissions that the process has answered.
+func calls() int {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var total float64
+	for _, family := range families {
+		if family.GetName() == "modelbox_admission_requests_total" {
+			for _, series := range family.GetMetric() {
+				total += series.GetCounter().GetValue()
+			}
+		}
+	}
+	return int(total)
+}
+
+// newNamespace makes a namespace for one spec.
+func newNamespace() string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(env.Client.Create(context.Background(), ns)).To(Succeed())
+	return ns.Name
+}
