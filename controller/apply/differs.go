@@ -80,6 +80,9 @@ func mapDifference(path string, want map[string]any, have any) string {
 		return path
 	}
 	for _, key := range sortedKeys(want) {
+		if want[key] == nil {
+			continue // A pointer that its type cannot leave out: it says nothing.
+		}
 		if at := difference(join(path, key), want[key], haveMap[key]); at != "" {
 			return at
 		}

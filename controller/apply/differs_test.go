@@ -102,6 +102,18 @@ func TestDiffersNamesTheField(t *testing.T) {
 	}
 }
 
+// A nil pointer without omitempty becomes a null, where the server has a default.
+func TestDiffersTakesNullForNothingSaid(t *testing.T) {
+	probe := func(service *string) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			main0(d).StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: service}}}
+		}
+	}
+	if got, err := differs(deployment(probe(nil)), deployment(probe(new("")))); got != "" || err != nil {
+		t.Errorf("differs = %q, %v; want no difference", got, err)
+	}
+}
+
 // A container port that leaves its protocol to the server is the one that the
 // server filled in.
 func TestDiffersMatchesAKeyThatTheServerFillsIn(t *testing.T) {

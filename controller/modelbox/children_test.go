@@ -1,0 +1,33 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox
+
+import (
+	"testing"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/hack/golden"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// Each testdata/NAME.yaml is a ModelBox as a person writes it; NAME.golden.yaml is
+// what becomes of it. "go test ./controller/... -update" writes the latter anew.
+func TestChildren(t *testing.T) {
+	golden.Run(t, func(box *modelv1.ModelBox) ([]any, error) {
+		box.UID = "6a1e2c55-0000-4000-8000-000000000000"
+		modelbox.Default(box, nil, nil)
+		if errs := modelbox.Validate(box); len(errs) > 0 {
+			return nil, errs.ToAggregate()
+		}
+		w := children(box)
+		deployment, err := w.Deployment()
+		if err != nil {
+			return nil, err
+		}
+		if service := w.Service(); service != nil {
+			return []any{deployment, service}, nil
+		}
+		return []any{deployment}, nil
+	})
+}
