@@ -1,0 +1,166 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+)
+
+var errDied = errors.New("the process died")
+
+// mortal is a client whose process dies at a write: before it is sent, or after
+// it was done, when its answer is lost. It counts the writes.
+type mortal struct {
+	diesAt int // 0 is never; 1 is the first write.
+	after  bool
+	writes int
+}
+
+func (m *mortal) write(do func() error) error {
+	m.writes++
+	switch {
+	case m.diesAt != m.writes:
+		return do()
+	case m.after:
+		return errors.Join(do(), errDied)
+	}
+	return errDied
+}
+
+func (m *mortal) client() client.Client {
+	return interceptor.NewClient(env.Client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return m.write(func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return m.write(func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return m.write(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return m.write(func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return m.write(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+	})
+}
+
+// reconcileOnce is one reconcile by a process that has just started: it has seen
+// nothing but what the API server has.
+func reconcileOnce(ctx context.Context, m *mortal, box *modelv1.ModelBox) error {
+	c := m.client()
+	r := &modelbox.Reconciler{Reconciler: workload.Reconciler{
+		Writer: apply.Writer{Client: c, Live: c}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+	}}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)}
+	_, err := status.Recorded[*modelv1.ModelBox](c, r.Recorder, r).Reconcile(ctx, request)
+	return err
+}
+
+var _ = Describe("a controller that dies at any of its writes", Ordered, func() {
+	BeforeAll(func() {
+		stop() // Only the reconciles of this spec are to act.
+		DeferCleanup(start)
+	})
+	ctx := context.Background()
+
+	type outcome struct {
+		Images   []string
+		Env      int
+		Replicas int32
+		Ports    []int32
+		Reason   string
+	}
+	look := func(box *modelv1.ModelBox) outcome {
+		GinkgoHelper()
+		var seen outcome
+		deployments, services := &appsv1.DeploymentList{}, &corev1.ServiceList{}
+		Expect(env.Client.List(ctx, deployments, client.InNamespace(box.Namespace))).To(Succeed())
+		Expect(env.Client.List(ctx, services, client.InNamespace(box.Namespace))).To(Succeed())
+		for _, d := range deployments.Items {
+			main := d.Spec.Template.Spec.Containers[0]
+			seen.Images, seen.Env, seen.Replicas = append(seen.Images, main.Image), len(main.Env), *d.Spec.Replicas
+		}
+		for _, s := range services.Items {
+			for _, port := range s.Spec.Ports {
+				seen.Ports = append(seen.Ports, port.Port)
+			}
+		}
+		seen.Reason = verdict(ctx, box)()
+		return seen
+	}
+
+	DescribeTable("converges at the next start", func(change func(context.Context, *modelv1.ModelBox), writes int) {
+		prepare := func() *modelv1.ModelBox {
+			box := &modelv1.ModelBox{
+				ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+				Spec: modelv1.ModelBoxSpec{
+					Image: "nginx:1.7.9", Ports: []modelv1.Port{{Port: 80}}, Envs: []corev1.EnvVar{{Name: "A", Value: "1"}},
+				},
+			}
+			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			if change != nil {
+				Expect(reconcileOnce(ctx, &mortal{}, box)).To(Succeed())
+				change(ctx, box)
+			}
+			return box
+		}
+		healthy := &mortal{}
+		box := prepare()
+		Expect(reconcileOnce(ctx, healthy, box)).To(Succeed())
+		want := look(box)
+		Expect(healthy.writes).To(Equal(writes))
+		for n := 1; n <= writes; n++ {
+			for _, after := range []bool{false, true} {
+				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
+				box := prepare()
+				Expect(reconcileOnce(ctx, &mortal{diesAt: n, after: after}, box)).To(MatchError(errDied))
+				next := &mortal{}
+				Expect(reconcileOnce(ctx, next, box)).To(Succeed())
+				Expect(look(box)).To(Equal(want))
+				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
+				settled := &mortal{}
+				Expect(reconcileOnce(ctx, settled, box)).To(Succeed())
+				Expect(settled.writes).To(BeZero())
+			}
+		}
+	},
+		Entry("a new ModelBox: Deployment, Service, status", nil, 3),
+		Entry("its first change: the ownership of fields, the Deployment, status",
+			func(ctx context.Context, box *modelv1.ModelBox) {
+				change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image, b.Spec.Envs, b.Spec.Replicas = "nginx:2", nil, new(int32(4)) })
+			}, 3),
+		Entry("its ports gone: the Deployment twice, the Service, status",
+			func(ctx context.Context, box *modelv1.ModelBox) {
+				change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = nil })
+			}, 4),
+		Entry("a child changed by somebody else: the ownership of fields, the Deployment",
+			func(ctx context.Context, box *modelv1.ModelBox) {
+				d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
+				change(ctx, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" })
+			}, 2),
+	)
+})
