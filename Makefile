@@ -45,6 +45,11 @@ verify: ## Regenerate and lint; fails if a file had to change
 lint: ## Run the linters
 	@$(LINT) golangci-lint run ./...
 
+.PHONY: rest
+rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
+	@assets=$$($(LOCAL) binaries); KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
+	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh

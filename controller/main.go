@@ -26,13 +26,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/eru"
+	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 )
 
 // kinds are the controllers that this process runs, one for each kind.
 var kinds = []func(manager.Manager, clock.PassiveClock) error{
 	modelbox.SetupWithManager,
+	app.SetupWithManager,
+	genericdaemon.SetupWithManager,
+	uniteddeployment.SetupWithManager,
+	eru.SetupWithManager,
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update

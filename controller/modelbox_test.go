@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +43,7 @@ var _ = Describe("a ModelBox", func() {
 	ready := func() {
 		GinkgoHelper()
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		rollOut(ctx, box.Namespace, box.Name)
+		rollOut(ctx, box.ObjectMeta)
 		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
 	}
 
@@ -64,7 +63,7 @@ var _ = Describe("a ModelBox", func() {
 			Not(MatchRegexp("get|list|update|, .*, .*, ")),
 		))
 
-		rollOut(ctx, box.Namespace, box.Name)
+		rollOut(ctx, box.ObjectMeta)
 		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
 		Expect(box.Status.AvailableReplicas).To(BeEquivalentTo(2))
 		Expect(box.Status.Selector).To(Equal("app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox"))
@@ -155,51 +154,6 @@ var _ = Describe("a ModelBox", func() {
 		Consistently(func() string { return get(ctx, deployment).ResourceVersion }, "500ms").Should(Equal(version))
 	})
 
-	DescribeTable("never touches a foreign object of its name", func(foreign func(metav1.ObjectMeta) client.Object) {
-		other := foreign(metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
-		Expect(env.Client.Create(ctx, other)).To(Succeed())
-		version := other.GetResourceVersion()
-		untouched := func() {
-			GinkgoHelper()
-			Expect(get(ctx, other).GetResourceVersion()).To(Equal(version))
-			deployments, services := &appsv1.DeploymentList{}, &corev1.ServiceList{}
-			Expect(env.Client.List(ctx, deployments, client.InNamespace(box.Namespace))).To(Succeed())
-			Expect(env.Client.List(ctx, services, client.InNamespace(box.Namespace))).To(Succeed())
-			Expect(len(deployments.Items)+len(services.Items)).To(Equal(1), "one conflict keeps all children as they are")
-		}
-
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
-		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Stalled)).To(BeTrue())
-		Eventually(func() string { return eventNote(ctx, box, "NameConflict") }).Should(ContainSubstring("belongs to no controller"))
-		untouched()
-		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(5)) })
-		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
-		untouched()
-		stop()
-		start()
-		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(6)) })
-		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
-		untouched()
-
-		By("the foreign object goes, and nobody touches the ModelBox")
-		generation := box.Generation
-		Expect(env.Client.Delete(ctx, other)).To(Succeed())
-		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
-		rollOut(ctx, box.Namespace, box.Name)
-		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
-		Expect(box.Generation).To(Equal(generation))
-	},
-		Entry("Deployment", func(named metav1.ObjectMeta) client.Object { return foreignDeployment(named) }),
-		Entry("Deployment with our labels", func(named metav1.ObjectMeta) client.Object {
-			named.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelbox-operator"}
-			return foreignDeployment(named)
-		}),
-		Entry("Service", func(named metav1.ObjectMeta) client.Object {
-			return &corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
-		}),
-	)
-
 	It("writes nothing while paused, says so, and catches up", func() {
 		ready()
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Paused, b.Spec.Replicas = true, new(int32(9)) })
@@ -261,44 +215,4 @@ var _ = Describe("a ModelBox", func() {
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
 		Expect(scale(-1)).To(MatchError(ContainSubstring("greater than or equal to 0")))
 	})
-
-	It("is silent at rest and after a restart", func() {
-		for i := range 20 {
-			other := box.DeepCopy()
-			other.Name = fmt.Sprintf("box-%d", i)
-			Expect(env.Client.Create(ctx, other)).To(Succeed())
-			rollOut(ctx, other.Namespace, other.Name)
-			Eventually(verdict(ctx, other)).Should(Equal("True Ready"))
-		}
-		_, mark := writes(box.Namespace, 0)
-		stop()
-		start()
-		Consistently(func() string {
-			count, _ := writes(box.Namespace, mark)
-			return describe(count)
-		}, "1s").Should(BeEmpty())
-	})
 })
-
-func foreignDeployment(named metav1.ObjectMeta) *appsv1.Deployment {
-	labels := map[string]string{"somebody": "else"}
-	d := &appsv1.Deployment{ObjectMeta: named}
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	d.Spec.Template.Labels = labels
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "other:1"}}
-	return d
-}
-
-// eventNote is the note of the newest event about an object with this reason.
-func eventNote(ctx context.Context, obj client.Object, reason string) string {
-	list := &eventsv1.EventList{}
-	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
-		return err.Error()
-	}
-	for _, event := range list.Items {
-		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
-			return event.Note
-		}
-	}
-	return ""
-}

@@ -132,9 +132,9 @@ func verdict(ctx context.Context, obj status.Object) func() string {
 
 // rollOut does what the Deployment controller would: it says that all pods are
 // there.
-func rollOut(ctx context.Context, namespace, name string) {
+func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
 	Eventually(func() error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err

@@ -18,8 +18,12 @@ if [ -d controller ]; then
   go tool controller-gen rbac:roleName=modelbox-controller paths=./controller/... output:rbac:dir=config/controller/generated
 fi
 if [ -d webhook ]; then
-  go tool controller-gen webhook paths=./webhook/... output:webhook:dir=config/webhook/generated
+  go tool controller-gen webhook rbac:roleName=modelbox-webhook paths=./webhook/... \
+    output:webhook:dir=config/webhook/generated output:rbac:dir=config/webhook/generated
 fi
+
+echo "generate: the names of the time zones"
+go generate ./cron
 
 echo "generate: clientset, listers, informers and applyconfigurations"
 tmp=$(mktemp -d)

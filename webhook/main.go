@@ -11,12 +11,17 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
 )
 
@@ -69,7 +74,11 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 func (o *options) manager() ctrl.Options {
 	shutdown := o.server.Drain + o.server.Linger + o.server.Grace + time.Second
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(api.AddToScheme(scheme))
 	return ctrl.Options{
+		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:  o.probeAddress,
 		PprofBindAddress:        o.pprofAddress,
@@ -82,7 +91,7 @@ func (o *options) manager() ctrl.Options {
 func setup(mgr manager.Manager, o admit.Options) error {
 	server := admit.NewServer(o)
 	for _, register := range kinds {
-		register(server)
+		register(server, surroundings{reader: mgr.GetAPIReader(), clock: clock.RealClock{}})
 	}
 	if err := mgr.AddHealthzCheck("webhook", server.Healthy); err != nil {
 		return err

@@ -6,6 +6,7 @@ package modelbox
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // minReadySeconds is how long a pod must have been ready before a rollout counts
@@ -18,7 +19,7 @@ func children(box *modelv1.ModelBox) *workload.Workload {
 	return &workload.Workload{
 		Owner:           box,
 		OwnerKind:       kind,
-		AppName:         "modelbox",
+		AppName:         modelbox.AppName,
 		Container:       spec.Name,
 		Image:           spec.Image,
 		Resources:       spec.Resources,

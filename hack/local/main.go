@@ -47,7 +47,7 @@ Environment:
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := dispatch(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
@@ -192,4 +192,15 @@ func (l local) relative(path string) string {
 	return path
 }
 
-func down(ctx context.Context, l local) error { return l.cluster.Down(ctx) }
+func down(ctx context.Context, l local) error {
+	if err := l.cluster.Down(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(l.certs()); err != nil {
+		return fmt.Errorf("removing the webhook's certificate: %w", err)
+	}
+	return nil
+}
+
+// certs is the directory of the webhook's certificate for this cluster.
+func (l local) certs() string { return filepath.Join(l.root, "bin", "certs", l.cluster.Name) }

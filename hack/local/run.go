@@ -62,7 +62,7 @@ func (l local) operatorOptions(webhooks bool) (operator.Options, error) {
 		Kubeconfig:     l.cluster.Kubeconfig,
 		Config:         config,
 		Kubectl:        filepath.Join(l.root, "bin", "kubectl"),
-		Certs:          filepath.Join(l.root, "bin", "certs", l.cluster.Name),
+		Certs:          l.certs(),
 		Webhooks:       webhooks,
 		WebhookArgs:    strings.Fields(os.Getenv("WEBHOOK_ARGS")),
 		ControllerArgs: strings.Fields(os.Getenv("CONTROLLER_ARGS")),

@@ -36,7 +36,7 @@ func (*rewinder) Close() error { return nil }
 func bench(b *testing.B, handler http.Handler, review string) {
 	b.Helper()
 	b.ReportAllocs()
-	body, w := &rewinder{}, &recorder{header: http.Header{}}
+	raw, body, w := []byte(review), &rewinder{}, &recorder{header: http.Header{}}
 	r, err := http.NewRequest(http.MethodPost, "/", nil)
 	if err != nil {
 		b.Fatal(err)
@@ -44,7 +44,7 @@ func bench(b *testing.B, handler http.Handler, review string) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Body = body
 	for b.Loop() {
-		body.Reset([]byte(review))
+		body.Reset(raw)
 		w.body.Reset()
 		handler.ServeHTTP(w, r)
 	}
@@ -65,6 +65,7 @@ func BenchmarkHandlers(b *testing.B) {
 	b.Run("mutate/update/ours", func(b *testing.B) { bench(b, ours, update) })
 	b.Run("mutate/update/controller-runtime", func(b *testing.B) { bench(b, theirs, update) })
 	ours, theirs = Validating(boxKind), typedValidator(b)
+	update = reviewOf("UPDATE", with(complete(), func(b *Box) { b.Spec.Image = "server:2" }), complete())
 	b.Run("validate/create/ours", func(b *testing.B) { bench(b, ours, reviewOf("CREATE", unchanged, nil)) })
 	b.Run("validate/create/controller-runtime", func(b *testing.B) { bench(b, theirs, reviewOf("CREATE", unchanged, nil)) })
 	b.Run("validate/update/ours", func(b *testing.B) { bench(b, ours, update) })

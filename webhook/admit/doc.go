@@ -10,7 +10,7 @@
 // read once, the object is decoded once into its type, and what defaulting wrote
 // has been recorded as it was written (package patch).
 //
-// Both webhooks are free of side effects: an answer depends on the request
-// alone, so a dry run is answered like any other request, and a webhook may be
-// called again (reinvocationPolicy) with the same outcome.
+// Both webhooks are free of side effects: what is filled in and what is refused
+// depends on the request alone, so a dry run is answered like any other request,
+// and a webhook may be called again (reinvocationPolicy) with the same outcome.
 package admit

@@ -5,11 +5,9 @@ package admit
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/json"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -51,6 +49,10 @@ func Validating[T any, P Object[T]](kind Kind[T]) http.Handler {
 type judge[T any, P Object[T]] struct{ Kind[T] }
 
 func (j *judge[T, P]) mutate(_ context.Context, r *request, ops *patch.Ops) (verdict, error) {
+	blank(r.Object, "/status")
+	if !r.Operation.is("UPDATE") {
+		blank(r.Object, "/metadata/managedFields")
+	}
 	obj, err := decode[T](r.Object)
 	if err != nil {
 		// A field has the wrong JSON type. The schema says so in the next step,
@@ -78,6 +80,7 @@ func (j *judge[T, P]) mutate(_ context.Context, r *request, ops *patch.Ops) (ver
 }
 
 func (j *judge[T, P]) validate(ctx context.Context, r *request, _ *patch.Ops) (verdict, error) {
+	blank(r.Object, "/status", "/metadata/managedFields")
 	obj, err := decode[T](r.Object)
 	if err != nil {
 		if leaving(r.Object) {
@@ -104,26 +107,12 @@ func (j *judge[T, P]) old(r *request) *T {
 	if !r.Operation.is("UPDATE") || r.OldObject.absent() {
 		return nil
 	}
+	blank(r.OldObject, "/status", "/metadata/managedFields")
 	old, err := decode[T](r.OldObject)
 	if err != nil {
 		return nil
 	}
 	return old
-}
-
-func decode[T any](raw []byte) (*T, error) {
-	obj := new(T)
-	// As the API server reads: with regard to case.
-	if err := json.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
-		return nil, fmt.Errorf("decoding the object: %w", err)
-	}
-	return obj, nil
-}
-
-// leaving says whether an object that cannot be decoded is being deleted.
-func leaving(raw []byte) bool {
-	obj, err := decode[metav1.PartialObjectMetadata](raw)
-	return err == nil && obj.DeletionTimestamp != nil
 }
 
 // name is what to call an object. One that is created with generateName has no

@@ -26,7 +26,9 @@ type Kind[T any] struct {
 	// nil. What is there already is left alone, but for a value that was derived
 	// from old and follows its source. old is nil when an object is created, and
 	// in memory, where an object is only to be read as if it were complete; it
-	// is not to be changed. Default must be idempotent.
+	// is not to be changed. Default must be idempotent. Neither object has a
+	// status, and of managedFields only those of obj are there, and only with
+	// old: they serve to tell what was derived from what was typed.
 	Default func(obj, old *T, ops *patch.Ops)
 
 	// Validate returns everything that is wrong with an object after Default,
@@ -35,7 +37,8 @@ type Kind[T any] struct {
 
 	// Warn returns a sentence for each thing that is legal but risky, of at most
 	// 120 characters; the API server cuts longer ones. It may be nil, and is
-	// called only for an object that is valid.
+	// called only for an object that is valid. It may look beyond the object, for
+	// as long as ctx lasts and no longer than a person should wait.
 	Warn func(ctx context.Context, obj *T) []string
 }
 

@@ -5,22 +5,19 @@ package admit
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
 // text is a JSON string as it was sent, quotes and escapes included, or any other
 // value, which then equals no string. It is a part of the request's body, not a
 // copy, and so costs nothing.
 type text []byte
-
-func (t *text) UnmarshalJSON(b []byte) error {
-	*t = b
-	return nil
-}
 
 func (t text) is(s string) bool {
 	return len(t) == len(s)+2 && t[0] == '"' && string(t[1:len(t)-1]) == s
@@ -32,7 +29,7 @@ func (t text) empty() bool { return len(t) <= 2 || t[0] != '"' }
 // String reads the string; it is "" if that is not one.
 func (t text) String() string {
 	var s string
-	if json.UnmarshalCaseSensitivePreserveInts(t, &s) != nil {
+	if json.Unmarshal(t, &s) != nil {
 		return ""
 	}
 	return s
@@ -41,35 +38,21 @@ func (t text) String() string {
 // value is any JSON value as it was sent: a part of the body, like text.
 type value []byte
 
-func (v *value) UnmarshalJSON(b []byte) error {
-	*v = b
-	return nil
-}
-
 func (v value) absent() bool { return len(v) == 0 || string(v) == "null" }
 
 // review is an admission.k8s.io/v1 AdmissionReview, as far as it matters here.
 type review struct {
-	APIVersion text    `json:"apiVersion"`
-	Kind       text    `json:"kind"`
-	Request    request `json:"request"`
+	APIVersion, Kind text
+	Request          request
 }
 
 type request struct {
-	UID         text  `json:"uid"`
-	Kind        kind  `json:"kind"`
-	SubResource text  `json:"subResource"`
-	Name        text  `json:"name"`
-	Operation   text  `json:"operation"`
-	Object      value `json:"object"`
-	OldObject   value `json:"oldObject"`
+	UID, SubResource, Name, Operation text
+	Kind                              kind
+	Object, OldObject                 value
 }
 
-type kind struct {
-	Group   text `json:"group"`
-	Version text `json:"version"`
-	Kind    text `json:"kind"`
-}
+type kind struct{ Group, Version, Kind text }
 
 func (k kind) is(gvk schema.GroupVersionKind) bool {
 	return k.Group.is(gvk.Group) && k.Version.is(gvk.Version) && k.Kind.is(gvk.Kind)
@@ -84,15 +67,22 @@ const (
 	reviewKind    = "AdmissionReview"
 )
 
-// read decodes a review and checks that it can be answered. What it returns
-// shares memory with body.
+// read finds the parts of a review, without decoding it, and checks that it can be
+// answered. What it finds is memory of body.
 func (r *review) read(body []byte) error {
 	*r = review{}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return errors.New("the request has no body: an AdmissionReview is expected")
+	if !json.Valid(body) {
+		return invalidJSON(body)
 	}
-	if err := json.UnmarshalCaseSensitivePreserveInts(body, r); err != nil {
-		return fmt.Errorf("the body is not an AdmissionReview: %w", err)
+	for key, value := range raw.Members(body) {
+		switch string(key) {
+		case `"apiVersion"`:
+			r.APIVersion = value
+		case `"kind"`:
+			r.Kind = value
+		case `"request"`:
+			r.Request = requestIn(value)
+		}
 	}
 	switch {
 	case !r.Kind.is(reviewKind):
@@ -104,6 +94,49 @@ func (r *review) read(body []byte) error {
 		return errors.New("the review has no request, or one with no uid: it cannot be answered")
 	}
 	return nil
+}
+
+func requestIn(object []byte) (r request) {
+	for key, value := range raw.Members(object) {
+		switch string(key) {
+		case `"uid"`:
+			r.UID = value
+		case `"kind"`:
+			r.Kind = kindIn(value)
+		case `"subResource"`:
+			r.SubResource = value
+		case `"name"`:
+			r.Name = value
+		case `"operation"`:
+			r.Operation = value
+		case `"object"`:
+			r.Object = value
+		case `"oldObject"`:
+			r.OldObject = value
+		}
+	}
+	return r
+}
+
+func kindIn(object []byte) (k kind) {
+	for key, value := range raw.Members(object) {
+		switch string(key) {
+		case `"group"`:
+			k.Group = value
+		case `"version"`:
+			k.Version = value
+		case `"kind"`:
+			k.Kind = value
+		}
+	}
+	return k
+}
+
+func invalidJSON(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return errors.New("the request has no body: an AdmissionReview is expected")
+	}
+	return fmt.Errorf("the body is not JSON: %w", json.Unmarshal(body, new(json.RawMessage)))
 }
 
 // untouched says whether there is nothing to look at: what a webhook configuration

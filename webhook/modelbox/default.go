@@ -221,7 +221,7 @@ func (d *defaults) staleAction(name string, probe, was *corev1.Probe) bool {
 		return false
 	}
 	port, wanted := probePort(d.old)
-	if !wanted || !isTCP(was, port) || !isTCP(probe, port) {
+	if !wanted || !isTCP(was, port) || otherAction(was) || !isTCP(probe, port) {
 		return false
 	}
 	return (bare(probe) || d.owners.Known()) && !d.owners.Typed("spec", name, "tcpSocket")

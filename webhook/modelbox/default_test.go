@@ -189,7 +189,7 @@ ports: [{port: 80, targetPort: 80, protocol: TCP}]` + small + clusterIP,
 			got, want := box(t, tc.spec), box(t, tc.want)
 			check(t, marshal(t, got), nil)
 			modelbox.Default(got, nil, nil)
-			if diff := cmp.Diff(tree(t, want), tree(t, got)); diff != "" {
+			if diff := diff(t, want, got); diff != "" {
 				t.Errorf("defaults (-want +got):\n%s", diff)
 			}
 		})
@@ -239,7 +239,7 @@ replicas: 4
 rollingUpdate: 30%
 defaultProbes: Enabled
 ports: [{port: 80, targetPort: 80, nodePort: 30010, protocol: TCP}]`+small+nodePort+probes80)
-	if diff := cmp.Diff(tree(t, want.Spec), tree(t, got.Spec)); diff != "" {
+	if diff := diff(t, want.Spec, got.Spec); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	if errs := modelbox.Validate(got); len(errs) > 0 {
@@ -297,7 +297,7 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	got, ops := sent.DeepCopy(), &patch.Ops{}
 	modelbox.Default(got, old, ops)
 
-	if diff := cmp.Diff(tree(t, stored), tree(t, old)); diff != "" {
+	if diff := diff(t, stored, old); diff != "" {
 		t.Errorf("the old object was changed (-before +after):\n%s", diff)
 	}
 	checkSettled(t, "again", got, old)
@@ -327,7 +327,7 @@ func checkSettled(t testing.TB, when string, box, old *modelv1.ModelBox) {
 	if ops.Len() > 0 {
 		t.Errorf("defaulted %s, %s is changed by %s", when, marshal(t, box), ops.JSON())
 	}
-	if diff := cmp.Diff(tree(t, box), tree(t, next)); diff != "" {
+	if diff := diff(t, box, next); diff != "" {
 		t.Errorf("defaulted %s (-before +after):\n%s", when, diff)
 	}
 }
@@ -349,7 +349,7 @@ func checkPatch(t testing.TB, data []byte, ops *patch.Ops, want *modelv1.ModelBo
 	if err != nil {
 		t.Fatalf("applying %s to %s: %v", ops.JSON(), data, err)
 	}
-	if diff := cmp.Diff(tree(t, want), tree(t, decode(t, patched))); diff != "" {
+	if diff := diff(t, want, decode(t, patched)); diff != "" {
 		t.Errorf("patched by %s (-defaulted +patched):\n%s", ops.JSON(), diff)
 	}
 }
@@ -385,7 +385,7 @@ func checkJudged(t testing.TB, box *modelv1.ModelBox) {
 	before := box.DeepCopy()
 	first := lines(modelbox.Validate(box))
 	modelbox.Warn(box)
-	if diff := cmp.Diff(tree(t, before), tree(t, box)); diff != "" {
+	if diff := diff(t, before, box); diff != "" {
 		t.Errorf("judging changed the object (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(first, lines(modelbox.Validate(box))); diff != "" {

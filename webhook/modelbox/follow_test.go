@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -120,7 +119,7 @@ func TestDefaultOnUpdate(t *testing.T) {
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)
-				if diff := cmp.Diff(tree(t, follows.Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+				if diff := diff(t, follows.Spec, defaulted(sent, old).Spec); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", who, diff)
 				}
 			}
@@ -133,7 +132,7 @@ func TestDefaultOnUpdate(t *testing.T) {
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)
-				if diff := cmp.Diff(tree(t, sent.Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+				if diff := diff(t, sent.Spec, defaulted(sent, old).Spec); diff != "" {
 					t.Errorf("%s (-sent +got):\n%s", who, diff)
 				}
 			}
@@ -239,7 +238,7 @@ livenessProbe: {tcpSocket: {port: 81}}`,
 			old := stored(t, tc.old)
 			sent := merged(t, old, tc.sent)
 			check(t, marshal(t, sent), old)
-			if diff := cmp.Diff(tree(t, merged(t, sent, tc.want).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+			if diff := diff(t, merged(t, sent, tc.want).Spec, defaulted(sent, old).Spec); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -271,7 +270,7 @@ func TestResourceTypeFollows(t *testing.T) {
 
 			sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
 			check(t, marshal(t, sent), old)
-			if diff := cmp.Diff(tree(t, merged(t, sent, tc.want).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+			if diff := diff(t, merged(t, sent, tc.want).Spec, defaulted(sent, old).Spec); diff != "" {
 				t.Errorf("nobody owns it (-want +got):\n%s", diff)
 			}
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
@@ -280,7 +279,7 @@ func TestResourceTypeFollows(t *testing.T) {
 			} {
 				sent.ManagedFields = entries
 				got := defaulted(sent, old)
-				if diff := cmp.Diff(tree(t, sent.Spec), tree(t, got.Spec)); diff != "" {
+				if diff := diff(t, sent.Spec, got.Spec); diff != "" {
 					t.Errorf("%s (-sent +got):\n%s", who, diff)
 				}
 				if len(modelbox.Validate(got)) == 0 {
@@ -299,7 +298,7 @@ func TestResourceTypeIsTakenBack(t *testing.T) {
 	sent := merged(t, old, `{resourceType: null}`)
 	sent.ManagedFields = owned(somebody)
 	check(t, marshal(t, sent), old)
-	if diff := cmp.Diff(tree(t, stored(t, `{image: a:1}`).Spec), tree(t, defaulted(sent, old).Spec)); diff != "" {
+	if diff := diff(t, stored(t, `{image: a:1}`).Spec, defaulted(sent, old).Spec); diff != "" {
 		t.Errorf("nobody owns them (-want +got):\n%s", diff)
 	}
 	sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)

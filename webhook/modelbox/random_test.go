@@ -148,7 +148,7 @@ func TestManifestNotHistory(t *testing.T) {
 						continue
 					}
 					accepted++
-					if diff := cmp.Diff(tree(t, fresh.box().Spec), tree(t, s.box().Spec)); diff != "" {
+					if diff := diff(t, fresh.box().Spec, s.box().Spec); diff != "" {
 						t.Fatalf("seed %d: spec after %q (-of a new object +got):\n%s", seed, history, diff)
 					}
 					checkKept(t, "", tree(t, spec), tree(t, s.live["spec"]))

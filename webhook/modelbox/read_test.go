@@ -4,9 +4,11 @@
 package modelbox_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -42,6 +44,15 @@ func marshal(t testing.TB, v any) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// diff compares what two values look like in JSON.
+func diff(t testing.TB, want, got any) string {
+	t.Helper()
+	if bytes.Equal(marshal(t, want), marshal(t, got)) {
+		return ""
+	}
+	return cmp.Diff(tree(t, want), tree(t, got))
 }
 
 // tree is what v looks like in JSON.

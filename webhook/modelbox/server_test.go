@@ -43,7 +43,9 @@ var crd = sync.OnceValue(func() map[string]any {
 	must(err)
 	var definition struct {
 		Spec struct {
-			Versions []struct{ Schema struct{ OpenAPIV3Schema map[string]any } }
+			Versions []struct {
+				Schema struct{ OpenAPIV3Schema map[string]any }
+			}
 		}
 	}
 	must(yaml.Unmarshal(text, &definition))

@@ -58,30 +58,27 @@ var reserved = []rules.Reserved{
 // order of the fields. It does not change the object.
 func Validate(box *modelv1.ModelBox) field.ErrorList {
 	template, undecoded := rules.PodTemplate(box.Spec.PodTemplate)
+	declared := rules.ContainerPorts(box.Spec.Ports)
 	errs := rules.ObjectName(&box.ObjectMeta)
 	errs = append(errs, container(box)...)
 	errs = append(errs, size(&box.Spec)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, box.Spec.RollingUpdate)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
-	errs = append(errs, probes(&box.Spec)...)
+	errs = append(errs, probes(&box.Spec, declared)...)
 	errs = append(errs, undecoded...)
 	if template == nil && len(undecoded) > 0 {
 		return errs // What refers to the template cannot be judged.
 	}
 	errs = append(errs, rules.TargetPorts(portsPath, box.Spec.Ports, template)...)
 	errs = append(errs, rules.Claims(resourcesPath, box.Spec.Resources, template)...)
-	return append(errs, rules.Template(template, mainContainer(box))...)
-}
-
-func mainContainer(box *modelv1.ModelBox) rules.Main {
-	return rules.Main{
+	return append(errs, rules.Template(template, rules.Main{
 		Name:     box.Spec.Name,
-		Ports:    rules.ContainerPorts(box.Spec.Ports),
+		Ports:    declared,
 		Reserved: reserved,
 		AppName:  AppName,
 		Instance: box.Name,
-	}
+	})...)
 }
 
 // container judges the main container's name and image, and how many of it there
@@ -92,10 +89,7 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	if replicas := box.Spec.Replicas; replicas != nil && *replicas < 0 {
-		errs = append(errs, field.Invalid(replicasPath, *replicas, "must be 0 or more"))
-	}
-	return errs
+	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas)...)
 }
 
 // size judges the resources, by themselves and as what the resource type stands for.
@@ -128,20 +122,14 @@ func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
 }
 
 func environment(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	var errs field.ErrorList
-	if len(spec.Envs) > rules.MaxEnv {
-		errs = append(errs, field.TooMany(envsPath, len(spec.Envs), rules.MaxEnv))
-	} else {
-		errs = append(errs, rules.Env(envsPath, spec.Envs)...)
-	}
+	errs := rules.Envs(envsPath, spec.Envs)
 	if len(spec.EnvFrom) > rules.MaxEnvFrom {
 		return append(errs, field.TooMany(envFromPath, len(spec.EnvFrom), rules.MaxEnvFrom))
 	}
 	return append(errs, rules.EnvFrom(envFromPath, spec.EnvFrom)...)
 }
 
-func probes(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	ports := rules.ContainerPorts(spec.Ports)
+func probes(spec *modelv1.ModelBoxSpec, ports []corev1.ContainerPort) field.ErrorList {
 	errs := rules.Probe(readinessProbePath, spec.ReadinessProbe, rules.Readiness, ports)
 	errs = append(errs, rules.Probe(livenessProbePath, spec.LivenessProbe, rules.Liveness, ports)...)
 	errs = append(errs, rules.Probe(startupProbePath, spec.StartupProbe, rules.Startup, ports)...)

@@ -6,6 +6,8 @@ package patch
 import (
 	"fmt"
 	"slices"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
 // Fit makes the patch one that applies to doc, the object as it was sent. Go's
@@ -49,7 +51,7 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	if slices.Contains(missing, pointer) {
 		return missing, nil
 	}
-	value, ok := find(doc, pointer)
+	value, ok := raw.Find(doc, pointer)
 	if ok {
 		if value[0] != '{' && value[0] != '[' {
 			return nil, fmt.Errorf("%s is %s, which holds nothing", pointer, abridged(value))
@@ -57,7 +59,7 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 		return missing, nil
 	}
 	up := parent(pointer)
-	if holder, ok := find(doc, up); ok && holder[0] == '[' {
+	if holder, ok := raw.Find(doc, up); ok && holder[0] == '[' {
 		return nil, fmt.Errorf("%s is not in the list", pointer)
 	}
 	missing, err := absent(doc, up, missing)
@@ -67,7 +69,6 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 // abridged is a scalar, short enough for a sentence.
 func abridged(value []byte) string {
 	const most = 32
-	value = value[:skip(value, 0)]
 	if len(value) > most {
 		return string(value[:most]) + "..."
 	}

@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxImage is the most characters that an image reference may have. A well-formed
-// one has less: 255 for the repository, 128 for the tag and 135 for a digest.
+// MaxImage is the most characters that an image reference may have.
 const MaxImage = 1024
 
 // Image says whether an image is a reference that a container runtime can read, by

@@ -107,7 +107,7 @@ func (o *Owners) parse() {
 			continue
 		}
 		if err := o.sets[i].FromJSON(o.entries[i].FieldsV1.GetRawReader()); err != nil {
-			o.broken = true
+			o.sets[i], o.broken = fieldpath.Set{}, true
 		}
 	}
 }

@@ -135,16 +135,9 @@ func (f *filler) fill(ctx context.Context) error {
 	}
 	defer unlock()
 
-	// Only the owner of the lock has a partial directory, so one that is here
-	// already is what a killed process left.
-	partial := f.dir + ".partial"
-	if err := os.RemoveAll(partial); err != nil {
-		return fmt.Errorf("clearing away an earlier attempt: %w", err)
-	}
-	for _, dir := range []string{f.dir, partial} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making the programs' directory: %w", err)
-		}
+	partial, err := f.makeDirs()
+	if err != nil {
+		return err
 	}
 	defer func() { _ = os.RemoveAll(partial) }()
 
@@ -155,6 +148,31 @@ func (f *filler) fill(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// makeDirs makes the set's directory and, beside it, one for what is not
+// complete yet. That has a new name each time: a compiler may have outlived the
+// command that started it, and still be about to write to the old one.
+func (f *filler) makeDirs() (partial string, err error) {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return "", fmt.Errorf("making the programs' directory: %w", err)
+	}
+	// Only the owner of the lock has such a directory, so one that is here is
+	// what a killed command left.
+	left, err := filepath.Glob(f.dir + ".partial-*")
+	if err != nil {
+		return "", fmt.Errorf("looking for an earlier attempt: %w", err)
+	}
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			return "", fmt.Errorf("clearing away an earlier attempt: %w", err)
+		}
+	}
+	partial, err = os.MkdirTemp(filepath.Dir(f.dir), filepath.Base(f.dir)+".partial-")
+	if err != nil {
+		return "", fmt.Errorf("making a directory for incomplete programs: %w", err)
+	}
+	return partial, nil
 }
 
 func (f *filler) add(ctx context.Context, t tool, partial, count string) error {

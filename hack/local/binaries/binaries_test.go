@@ -133,9 +133,7 @@ func TestFill(t *testing.T) {
 			if !strings.Contains(said.String(), test.wantSaid) {
 				t.Errorf("it said %q, without %q", said.String(), test.wantSaid)
 			}
-			if _, err := os.Stat(dir + ".partial"); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the partial directory is still there: %v", err)
-			}
+			checkNothingPartial(t, dir)
 			checkSet(t, dir, test.wantErr == nil)
 		})
 	}
@@ -191,11 +189,19 @@ func TestFillTwiceAtOnceWorksOnce(t *testing.T) {
 func TestFillClearsWhatAKilledProcessLeft(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "set")
-	put(t, dir+".partial", "kube-apiserver")
+	put(t, dir+".partial-123", "kube-apiserver")
 	if err := (&recorder{}).filler(dir, io.Discard).fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	checkSet(t, dir, true)
+	checkNothingPartial(t, dir)
+}
+
+func checkNothingPartial(t *testing.T, dir string) {
+	t.Helper()
+	if left, err := filepath.Glob(dir + ".partial*"); err != nil || len(left) > 0 {
+		t.Errorf("still there: %v, %v", left, err)
+	}
 }
 
 func TestFillStopsWhenInterrupted(t *testing.T) {
@@ -215,6 +221,7 @@ func TestFillStopsWhenInterrupted(t *testing.T) {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	checkSet(t, dir, false)
+	checkNothingPartial(t, dir)
 }
 
 func TestMissing(t *testing.T) {

@@ -120,6 +120,9 @@ func (c *Cluster) Up(ctx context.Context, programs string) error {
 	defer unlock()
 
 	creating := !c.installed()
+	if from := c.creator(programs); from != programs {
+		c.report.Say("cluster %s keeps the programs that it was created with, in %s; remove it (down) to change them", c.Name, from)
+	}
 	step := c.report.Start("starting cluster %s", c.Name)
 	defer step.Fail()
 	err = c.up(ctx, programs, creating)

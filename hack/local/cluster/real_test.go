@@ -89,7 +89,7 @@ func rollOut(t *testing.T, client kubernetes.Interface, name string) {
 	if _, err := deployments.Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := retry(ctx, func(ctx context.Context) error {
 		now, err := deployments.Get(ctx, name, metav1.GetOptions{})
@@ -188,8 +188,8 @@ func TestRealClustersRunSideBySide(t *testing.T) {
 // wedge returns programs of which etcd ends at once.
 func wedge(t *testing.T) string {
 	t.Helper()
-	real, broken := programs(t), t.TempDir()
-	entries, err := os.ReadDir(real)
+	whole, broken := programs(t), t.TempDir()
+	entries, err := os.ReadDir(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func wedge(t *testing.T) string {
 		if entry.Name() == "etcd" {
 			continue
 		}
-		if err := os.Symlink(filepath.Join(real, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
+		if err := os.Symlink(filepath.Join(whole, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -110,10 +109,11 @@ func (o Options) build(ctx context.Context) error {
 	step := o.Report.Start("building %s", strings.Join(packages, " and "))
 	defer step.Fail()
 	// With a folder as its output, the Go tool names each program itself.
-	args := append([]string{"build", "-trimpath", "-o", "bin" + string(filepath.Separator)}, packages...)
+	// Other flags would compile the many packages again that "go run" has
+	// compiled for this program already.
+	args := append([]string{"build", "-o", "bin" + string(filepath.Separator)}, packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = o.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building: %w\n%s", err, out)
 	}
@@ -180,8 +180,8 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 	if err != nil {
 		return nil, err
 	}
-	step := o.Report.Start("starting the %s", name)
-	defer step.Fail()
+	// Not as a step: its line would be rewritten in the middle of the output.
+	o.Report.Say("starting the %s", name)
 	started, err := process.Start(process.Spec{
 		Name: name,
 		Path: filepath.Join(o.Root, "bin", name),
@@ -199,11 +199,7 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 		return nil, err
 	}
 	server := &Server{Process: started, Metrics: "http://" + metrics, Probes: "http://" + probes}
-	if err := server.awaitReady(ctx); err != nil {
-		return server, err
-	}
-	step.Done()
-	return server, nil
+	return server, server.awaitReady(ctx)
 }
 
 // freeAddress returns an address of this machine that nobody listens on.

@@ -62,6 +62,6 @@ func (s *Server) stop() error {
 	case <-s.Done():
 		return nil
 	default:
-		return s.Process.Stop(endWithin)
+		return s.Stop(endWithin)
 	}
 }

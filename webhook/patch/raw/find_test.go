@@ -1,11 +1,14 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package raw
 
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -15,7 +18,7 @@ func TestFind(t *testing.T) {
 	const doc = ` { "a" : { "b" : [ 1 , {"c":"x\\\"]}"} , [ ] ,null] , "d":true},
 		"e\u0066" : 1e3, "":{"":2}, "g/h~":3, "i":{"a":9},"last" : "s" } `
 	for pointer, want := range map[string]string{
-		"":         doc[1:],
+		"":         doc[1 : len(doc)-1],
 		"/a/b/0":   `1`,
 		"/a/b/1/c": `"x\\\"]}"`,
 		"/a/b/2":   `[ ]`,
@@ -33,18 +36,56 @@ func TestFind(t *testing.T) {
 		"/a/d/e":   ``,
 		"/a/b/2/0": ``,
 	} {
-		got, ok := find([]byte(doc), pointer)
+		got, ok := Find([]byte(doc), pointer)
 		if !ok {
 			if want != "" {
 				t.Errorf("%q: not found, want %s", pointer, want)
 			}
 			continue
 		}
-		if pointer != "" {
-			got = got[:skip(got, 0)]
-		}
 		if string(got) != want {
 			t.Errorf("%q: %s, want %s", pointer, got, want)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string][]string{
+		` {"a":1 , "b\\\"" : {"c":[2]},"d":[ ] } `: {`"a"=1`, `"b\\\""={"c":[2]}`, `"d"=[ ]`},
+		`{"a":"}"}`: {`"a"="}"`},
+		`{ }`:       nil,
+		`[1,2]`:     nil,
+		`null`:      nil,
+	} {
+		var got []string
+		for key, value := range Members([]byte(doc)) {
+			got = append(got, string(key)+"="+string(value))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", doc, got, want)
+		}
+	}
+	for key := range Members([]byte(`{"a":1,"b":2}`)) {
+		if string(key) != `"a"` {
+			t.Errorf("%s came although the loop was left", key)
+		}
+		break
+	}
+}
+
+func TestBlank(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		`{"a":{"b":[1,2]},"c":3}`: `{"a":null       ,"c":3}`,
+		`{"a":1234}`:              `{"a":null}`,
+		`{"a":[]}`:                `{"a":[]}`,
+	} {
+		got := []byte(doc)
+		value, _ := Find(got, "/a")
+		Blank(value)
+		if string(got) != want {
+			t.Errorf("%s became %s, want %s", doc, got, want)
 		}
 	}
 }
@@ -67,22 +108,22 @@ func FuzzFind(f *testing.F) {
 }
 
 func walk(t *testing.T, doc []byte, pointer string, want any) {
-	found, ok := find(doc, pointer)
+	found, ok := Find(doc, pointer)
 	if !ok {
 		t.Fatalf("%s: %q not found", doc, pointer)
 	}
 	var got any
-	if err := json.Unmarshal(found[:skip(append(found[:len(found):len(found)], ' '), 0)], &got); err != nil || !reflect.DeepEqual(got, want) {
+	if err := json.Unmarshal(found, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%s: %q is %v (%v), want %v", doc, pointer, got, err, want)
 	}
 	switch want := want.(type) {
 	case map[string]any:
 		for key, value := range want {
-			walk(t, doc, Key(pointer, key), value)
+			walk(t, doc, pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key), value)
 		}
 	case []any:
 		for i, value := range want {
-			walk(t, doc, At(pointer, i, ""), value)
+			walk(t, doc, pointer+"/"+strconv.Itoa(i), value)
 		}
 	}
 }
@@ -92,7 +133,7 @@ func walk(t *testing.T, doc []byte, pointer string, want any) {
 func repeats(doc []byte) bool {
 	var tree any
 	_ = json.Unmarshal(doc, &tree)
-	return count(tree) != members(doc)
+	return count(tree) != colons(doc)
 }
 
 // count is the number of members in a tree, at any depth.
@@ -111,8 +152,8 @@ func count(tree any) (n int) {
 	return n
 }
 
-// members is the number of members as written: a colon outside a string is one.
-func members(doc []byte) (n int) {
+// colons is the number of members as written: a colon outside a string is one.
+func colons(doc []byte) (n int) {
 	for i := 0; i < len(doc); i++ {
 		switch doc[i] {
 		case '"':

@@ -1,0 +1,30 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/webhook/app"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// children says what an App asks for. The App has its defaults.
+func children(obj *appv1.App) *workload.Workload {
+	spec := &obj.Spec
+	return &workload.Workload{
+		Owner:       obj,
+		OwnerKind:   kind,
+		AppName:     app.AppName,
+		Container:   obj.Name,
+		Image:       spec.Image,
+		Resources:   spec.Resources,
+		Ports:       spec.Ports,
+		Env:         spec.Envs,
+		PodTemplate: spec.PodTemplate,
+		Replicas:    spec.Replicas,
+		ServiceType: rules.ServiceType(spec.Ports),
+		Paused:      spec.Paused,
+	}
+}

@@ -1,0 +1,626 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eru
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// world is a cluster with one Eru, one Deployment and a clock.
+type world struct {
+	t        *testing.T
+	client   client.Client
+	clock    *clocktesting.FakePassiveClock
+	events   *events.FakeRecorder
+	requests []string
+	// before and after are asked at each write; an error of before keeps it from
+	// happening, one of after is all that the writer hears of it.
+	before, after func(write string) error
+}
+
+func newScheme(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), api.AddToScheme(scheme)); err != nil {
+		tb.Fatal(err)
+	}
+	return scheme
+}
+
+// newWorld is a world of some objects, at 11:59:30.
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(at("11:59:30")), events: events.NewFakeRecorder(100)}
+	never := func(string) error { return nil }
+	w.before, w.after = never, never
+	w.client = fake.NewClientBuilder().WithScheme(newScheme(t)).
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+		WithObjects(objects...).
+		WithStatusSubresource(&mtsrev1.Eru{}, &appsv1.Deployment{}).
+		WithIndex(&mtsrev1.Eru{}, indexTarget, targetOf).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				return w.write(fmt.Sprintf("create %T", obj), func() error { return c.Create(ctx, obj, opts...) })
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				return w.write(fmt.Sprintf("patch %T", obj), func() error {
+					if err := c.Patch(ctx, obj, patch, opts...); err != nil {
+						return err
+					}
+					obj.SetGeneration(obj.GetGeneration() + 1) // The API server counts changes of the spec.
+					return c.Update(ctx, obj)
+				})
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				return w.write(fmt.Sprintf("patch %T/%s", obj, sub), func() error {
+					return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+				})
+			},
+		}).Build()
+	return w
+}
+
+const (
+	writeDeployment = "patch *v1.Deployment"
+	writeStatus     = "patch *v1.Eru/status"
+)
+
+func (w *world) write(name string, do func() error) error {
+	w.requests = append(w.requests, name)
+	if err := w.before(name); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return w.after(name)
+}
+
+// reconcile moves the clock and reconciles the Eru as the controller does. It
+// returns for how long the controller would sleep.
+func (w *world) reconcile(clock string) time.Duration {
+	w.t.Helper()
+	result, err := w.try(clock)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (w *world) try(clock string) (reconcile.Result, error) {
+	w.t.Helper()
+	if clock != "" {
+		w.clock.SetTime(at(clock))
+	}
+	w.requests = nil
+	r := &Reconciler{Client: locked{w.client}, Recorder: w.events, Clock: w.clock}
+	inner := measured(r.Client, status.Recorded(r.Client, w.events, r))
+	return inner.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
+}
+
+func (w *world) eru() *mtsrev1.Eru {
+	w.t.Helper()
+	return read(w, &mtsrev1.Eru{})
+}
+
+func (w *world) deployment() *appsv1.Deployment {
+	w.t.Helper()
+	return read(w, &appsv1.Deployment{})
+}
+
+func read[T client.Object](w *world, obj T) T {
+	w.t.Helper()
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, obj); err != nil {
+		w.t.Fatal(err)
+	}
+	return obj
+}
+
+// edit changes the Eru's spec as a person does; the API server counts it.
+func (w *world) edit(change func(*mtsrev1.EruSpec)) {
+	w.t.Helper()
+	obj := w.eru()
+	change(&obj.Spec)
+	obj.Generation++
+	if err := w.client.Update(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// change changes the Deployment; status is true if that is what changes.
+func (w *world) change(status bool, change func(*appsv1.Deployment)) {
+	w.t.Helper()
+	d := w.deployment()
+	change(d)
+	var err error
+	if status {
+		err = w.client.Status().Update(w.t.Context(), d)
+	} else {
+		d.Generation++
+		err = w.client.Update(w.t.Context(), d)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// says checks what the Eru says of itself: phase, Ready, next slot, and its history
+// from the newest on.
+func (w *world) says(want ...string) {
+	w.t.Helper()
+	st := w.eru().Status
+	ready := meta.FindStatusCondition(st.Conditions, status.Ready)
+	if ready == nil {
+		w.t.Fatal("there is no Ready condition")
+	}
+	next := time.Time{}
+	if st.NextScheduleTime != nil {
+		next = st.NextScheduleTime.Time
+	}
+	got := []string{fmt.Sprintf("%s %s %s next %s", st.Phase, ready.Status, ready.Reason, short(next))}
+	for _, entry := range st.History {
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", short(entry.Slot.Time), entry.Result, entry.Reason))
+		if entry.StartedAt != nil {
+			line += " started " + short(entry.StartedAt.Time)
+		}
+		if entry.CompletedAt != nil {
+			line += " completed " + short(entry.CompletedAt.Time)
+		}
+		got = append(got, line)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("the Eru (-want +got):\n%s", diff)
+	}
+}
+
+// wrote checks the writes of the last reconcile.
+func (w *world) wrote(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.requests); diff != "" {
+		w.t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// restarted checks the Deployment's annotation.
+func (w *world) restarted(want string) {
+	w.t.Helper()
+	if got := w.deployment().Spec.Template.Annotations[restartedAtAnnotation]; got != want {
+		w.t.Errorf("restartedAt is %q, want %q", got, want)
+	}
+}
+
+// condition tells whether a condition is true.
+func (w *world) condition(name string) bool {
+	return meta.IsStatusConditionTrue(w.eru().Status.Conditions, name)
+}
+
+func TestASlotIsOneWriteOnTheDeploymentAndOneOnStatus(t *testing.T) {
+	w := newWorld(t, asked(), web())
+	if sleep := w.reconcile("11:59:30"); sleep != 30*time.Second {
+		t.Errorf("it sleeps %v, want half a minute", sleep)
+	}
+	w.wrote(writeStatus)
+	w.says("Running True Scheduled next 12:00:00", "11:00:00 Skipped MissedDeadline")
+	w.reconcile("11:59:59")
+	w.wrote()
+
+	w.reconcile("12:00:00")
+	w.wrote(writeDeployment, writeStatus)
+	w.restarted("2026-03-02T12:00:00Z")
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00", "11:00:00 Skipped MissedDeadline")
+	if got := w.eru().Status.LastScheduleTime.Time; !got.Equal(at("12:00:00")) {
+		t.Errorf("lastScheduleTime is %v", got)
+	}
+	if got := w.deployment().Spec.Template; got.Annotations["team"] != "search" || len(got.Spec.Containers) != 1 {
+		t.Errorf("the restart changed more than its annotation: %v", got)
+	}
+
+	w.change(true, rolling)
+	w.reconcile("12:00:20")
+	w.wrote()
+	w.change(true, rolledOut)
+	w.reconcile("12:01:10")
+	w.wrote(writeStatus)
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00 completed 12:01:10", "11:00:00 Skipped MissedDeadline")
+	if sleep := w.reconcile("12:01:11"); sleep != longestSleep {
+		t.Errorf("it sleeps %v, want %v at most", sleep, longestSleep)
+	}
+	w.wrote()
+}
+
+func TestASlotThatMayNotRestart(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		target func(*appsv1.Deployment)
+	}{
+		{reasonDeploymentPaused, paused},
+		{reasonNoReplicas, empty},
+		{reasonAlreadyRestarted, restartedFor("12:00:01")},
+		{reasonTargetIsNewer, createdAt("12:00:01")},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			d := web(test.target)
+			before := d.Spec.Template.Annotations[restartedAtAnnotation]
+			w := newWorld(t, asked(func(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }), d)
+			w.reconcile("12:00:02")
+			w.wrote(writeStatus)
+			w.restarted(before)
+			w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped "+test.reason)
+			w.reconcile("12:05:00")
+			w.wrote()
+		})
+	}
+}
+
+func recent(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }
+
+func TestARolloutUnderWayIsWaitedFor(t *testing.T) {
+	w := newWorld(t, asked(recent), web(rolling))
+	w.reconcile("")
+	w.says("Running True Scheduled next 12:00:00")
+	w.reconcile("12:00:00")
+	w.wrote(writeStatus)
+	w.says("Running False RolloutInProgress next 12:00:00")
+	if !w.condition(status.Reconciling) {
+		t.Error("waiting is not Reconciling")
+	}
+	w.change(true, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 })
+	w.reconcile("12:03:00")
+	w.wrote()
+	w.change(true, rolledOut)
+	w.reconcile("12:04:00")
+	w.wrote(writeDeployment, writeStatus)
+	w.restarted("2026-03-02T12:00:00Z")
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
+	if w.condition(status.Reconciling) {
+		t.Error("Reconciling is still there")
+	}
+}
+
+func TestARolloutThatDoesNotEndIsSkipped(t *testing.T) {
+	w := newWorld(t, asked(recent), web(rolling))
+	w.reconcile("12:00:00")
+	if sleep := w.reconcile("12:09:00"); sleep != 61*time.Second {
+		t.Errorf("it sleeps %v, want until the deadline", sleep)
+	}
+	w.reconcile("12:10:01")
+	w.wrote(writeStatus)
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped RolloutInProgress")
+	w.restarted("")
+}
+
+func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	refusal := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("policy says no"))
+	w.before = func(write string) error {
+		if write == writeDeployment {
+			return refusal
+		}
+		return nil
+	}
+	if sleep := w.reconcile("12:00:00"); sleep != time.Second {
+		t.Errorf("it sleeps %v, want a second", sleep)
+	}
+	w.wrote(writeDeployment, writeStatus)
+	w.says("Running False Forbidden next 12:00:00")
+	if message := meta.FindStatusCondition(w.eru().Status.Conditions, status.Ready).Message; !strings.Contains(message, "policy says no") {
+		t.Errorf("the server's own words are missing: %s", message)
+	}
+	if sleep := w.reconcile("12:01:00"); sleep != time.Minute {
+		t.Errorf("it sleeps %v, want a minute", sleep)
+	}
+	w.wrote(writeDeployment)
+
+	w.reconcile("12:10:01")
+	w.wrote(writeStatus)
+	w.says("Failed False Forbidden next 13:00:00", "12:00:00 Failed Forbidden")
+	if !w.condition(status.Stalled) || w.condition(status.Reconciling) {
+		t.Error("it is not Stalled alone")
+	}
+	w.reconcile("12:20:00")
+	w.wrote()
+
+	w.before = w.after
+	w.reconcile("13:00:00")
+	w.says("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Failed Forbidden")
+	if w.condition(status.Stalled) {
+		t.Error("it is still Stalled")
+	}
+}
+
+func TestAFailureIsForgottenWithTheSpec(t *testing.T) {
+	w := newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(0)) }), web())
+	w.before = func(write string) error {
+		if write == writeDeployment {
+			return apierrors.NewInvalid(schema.GroupKind{}, "web", nil)
+		}
+		return nil
+	}
+	w.reconcile("12:00:00")
+	w.reconcile("12:10:01")
+	w.says("Failed False Invalid next 13:00:00")
+	w.reconcile("12:11:00")
+	w.says("Failed False Invalid next 13:00:00")
+	w.edit(func(s *mtsrev1.EruSpec) { s.Schedule = "30 * * * *" })
+	w.reconcile("12:12:00")
+	w.says("Running True Scheduled next 12:30:00")
+}
+
+// What a crash, a lost answer or another controller leaves behind is found, and
+// never done twice.
+func TestAWriteThatGoesWrong(t *testing.T) {
+	cut := errors.New("connection reset by peer")
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("it was changed"))
+	for _, test := range []struct {
+		name   string
+		write  string
+		before error
+		after  error
+		again  []string
+		want   string
+	}{
+		{"the Deployment's does not arrive", writeDeployment, cut, nil, []string{writeDeployment, writeStatus}, "12:00:00 Restarted started 12:00:09"},
+		{"the Deployment's answer is lost", writeDeployment, nil, cut, []string{writeStatus}, "12:00:00 Restarted"},
+		{"the Deployment was changed", writeDeployment, conflict, nil, []string{writeDeployment, writeStatus}, "12:00:00 Restarted started 12:00:09"},
+		{"status does not arrive", writeStatus, cut, nil, []string{writeStatus}, "12:00:00 Restarted"},
+		{"status' answer is lost", writeStatus, nil, cut, nil, "12:00:00 Restarted started 12:00:00"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, asked(recent), web())
+			w.reconcile("")
+			fail := func(err error) func(string) error {
+				return func(write string) error {
+					if write == test.write {
+						return err
+					}
+					return nil
+				}
+			}
+			w.before, w.after = fail(test.before), fail(test.after)
+			if _, err := w.try("12:00:00"); !errors.Is(err, cut) && !apierrors.IsConflict(err) {
+				t.Fatalf("the error is %v", err)
+			}
+			w.before, w.after = fail(nil), fail(nil)
+			w.reconcile("12:00:09")
+			w.wrote(test.again...)
+			w.restarted("2026-03-02T12:00:00Z")
+			w.says("Running True Scheduled next 13:00:00", test.want)
+			w.reconcile("12:00:10")
+			w.wrote()
+		})
+	}
+}
+
+// A Deployment that went between the cache's reading and the write is one that is
+// not there, as soon as the cache shows it.
+func TestADeploymentThatIsGoneAtTheWrite(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	w.before = func(write string) error {
+		if write == writeDeployment {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+		}
+		return nil
+	}
+	if _, err := w.try("12:00:00"); !apierrors.IsNotFound(err) {
+		t.Fatalf("the error is %v, want one that is tried again", err)
+	}
+	w.wrote(writeDeployment)
+}
+
+// A status is written only over the one that it was made from.
+func TestAStaleStatusIsNotWritten(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	w.before = func(write string) error {
+		if write == writeStatus {
+			w.before = w.after
+			w.edit(func(s *mtsrev1.EruSpec) { s.HistoryLimit = new(int32(3)) })
+		}
+		return nil
+	}
+	if _, err := w.try("12:00:00"); !apierrors.IsConflict(err) {
+		t.Fatalf("the error is %v, want a conflict", err)
+	}
+	if history := w.eru().Status.History; len(history) > 0 {
+		t.Errorf("the stale history was written: %v", history)
+	}
+}
+
+func TestAMissingDeployment(t *testing.T) {
+	w := newWorld(t, asked(recent))
+	w.reconcile("11:59:30")
+	w.says("Failed False TargetNotFound next 12:00:00")
+	w.reconcile("12:00:00")
+	w.wrote(writeStatus)
+	w.says("Failed False TargetNotFound next 13:00:00", "12:00:00 Skipped TargetNotFound")
+	w.reconcile("12:30:00")
+	w.wrote()
+	if err := w.client.Create(t.Context(), web(createdAt("12:31:00"))); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile("12:31:00")
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped TargetNotFound")
+	w.reconcile("13:00:00")
+	w.restarted("2026-03-02T13:00:00Z")
+}
+
+func TestADisabledEru(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = false })
+	if sleep := w.reconcile("11:59:30"); sleep != 0 {
+		t.Errorf("it sleeps %v, want for ever", sleep)
+	}
+	w.says("Stopped True Disabled next never")
+	w.reconcile("12:00:00")
+	w.wrote()
+
+	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = true })
+	w.reconcile("12:00:01")
+	w.says("Running True Scheduled next 13:00:00")
+	w.restarted("")
+
+	w.change(true, rolling)
+	w.reconcile("13:00:00")
+	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = false })
+	w.reconcile("13:01:00")
+	w.says("Stopped True Disabled next never", "13:00:00 Skipped Disabled")
+
+	if err := w.client.Delete(t.Context(), w.deployment()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile("13:02:00")
+	w.says("Stopped False TargetNotFound next never", "13:00:00 Skipped Disabled")
+}
+
+// An object that was stored while the webhook was away has its defaults, or is
+// left alone.
+func TestAnObjectThatAdmissionHasNotSeen(t *testing.T) {
+	bare := asked(recent, func(o *mtsrev1.Eru) { o.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 * * * *"} })
+	w := newWorld(t, bare, web())
+	w.reconcile("12:00:00")
+	w.restarted("2026-03-02T12:00:00Z")
+	if spec := w.eru().Spec; spec.DeploymentName != "" || spec.HistoryLimit != nil {
+		t.Errorf("the defaults were written: %v", spec)
+	}
+
+	w = newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * *", "Mars" }), web())
+	if sleep := w.reconcile("12:00:00"); sleep != 0 {
+		t.Errorf("it sleeps %v, want until the spec changes", sleep)
+	}
+	w.says("Failed False InvalidSpec next never")
+	w.restarted("")
+	message := meta.FindStatusCondition(w.eru().Status.Conditions, status.Stalled).Message
+	for _, part := range []string{"spec.schedule", "spec.timeZone"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("%s is not named: %s", part, message)
+		}
+	}
+	w.reconcile("13:00:00")
+	w.wrote()
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	w := newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(2)) }), web(paused))
+	w.reconcile("12:00:00")
+	w.reconcile("13:00:00")
+	w.reconcile("14:00:00")
+	w.says("Running True Scheduled next 15:00:00", "14:00:00 Skipped DeploymentPaused", "13:00:00 Skipped DeploymentPaused")
+	w.edit(func(s *mtsrev1.EruSpec) { s.HistoryLimit = new(int32(0)) })
+	w.reconcile("14:00:01")
+	w.says("Running True Scheduled next 15:00:00")
+	w.reconcile("15:00:00")
+	w.says("Running True Scheduled next 16:00:00")
+	if got := w.eru().Status.LastScheduleTime.Time; !got.Equal(at("15:00:00")) {
+		t.Errorf("lastScheduleTime is %v", got)
+	}
+}
+
+func TestEventsTellWhatCameOfSlots(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	w.reconcile("12:00:00")
+	w.change(false, paused)
+	w.reconcile("13:00:00")
+	w.reconcile("13:00:01")
+	close(w.events.Events)
+	var got []string
+	for event := range w.events.Events {
+		got = append(got, event)
+	}
+	want := []string{"Normal Restarted slot 2026-03-02T12:00:00Z", "Normal Skipped slot 2026-03-02T13:00:00Z: DeploymentPaused"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// The metrics are the process's, so this test runs alone.
+func TestMetrics(t *testing.T) {
+	const next, done, late = "modelbox_eru_next_restart_timestamp_seconds", "modelbox_eru_restarts_total", "modelbox_eru_restart_lateness_seconds"
+	w := newWorld(t, asked(recent), web())
+	before := scrape(t)
+	w.reconcile("11:59:30")
+	if got := scrape(t)[next+" web default"]; got != float64(at("12:00:00").Unix()) {
+		t.Errorf("the next restart is at %v", got)
+	}
+	w.reconcile("12:00:07")
+	after := scrape(t)
+	if got := after[next+" web default"]; got != float64(at("13:00:00").Unix()) {
+		t.Errorf("the next restart is at %v", got)
+	}
+	if got := after[done+" Restarted"] - before[done+" Restarted"]; got != 1 {
+		t.Errorf("%v restarts were counted, want one", got)
+	}
+	if got := after[late] - before[late]; got != 7 {
+		t.Errorf("it is %v s late, want 7", got)
+	}
+	if err := w.client.Delete(t.Context(), w.eru()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile("12:01:00")
+	if got, ok := scrape(t)[next+" web default"]; ok {
+		t.Errorf("an Eru that is gone has still the metric %v", got)
+	}
+}
+
+// scrape reads all metrics, by their names and the values of their labels; of a
+// histogram it is the sum.
+func scrape(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			key := family.GetName()
+			for _, label := range metric.GetLabel() {
+				key += " " + label.GetValue()
+			}
+			out[key] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue() + metric.GetHistogram().GetSampleSum()
+		}
+	}
+	return out
+}
+
+func TestADeploymentWakesItsErus(t *testing.T) {
+	other := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "other", "web" })
+	unnamed := asked(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "" })
+	stranger := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "stranger", "db" })
+	elsewhere := asked(func(o *mtsrev1.Eru) { o.Namespace = "elsewhere" })
+	w := newWorld(t, other, unnamed, stranger, elsewhere)
+	var got []string
+	for _, request := range (&Reconciler{Client: w.client}).erusOf(t.Context(), web()) {
+		got = append(got, request.String())
+	}
+	if diff := cmp.Diff([]string{"default/other", "default/web"}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}

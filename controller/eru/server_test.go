@@ -1,0 +1,201 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eru
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+)
+
+// server is an API server that knows one Eru and one Deployment. It is a hundred
+// times as fast as the fake client, and does the one thing that counts here as the
+// real one does: a patch that names a resourceVersion holds for that version only.
+// It may be used by several goroutines.
+type server struct {
+	mu         sync.Mutex
+	version    int
+	eru        *mtsrev1.Eru
+	deployment *appsv1.Deployment // nil if there is none
+	// restarts and statuses are told of each write, under the lock.
+	restarts func(before, after *appsv1.Deployment)
+	statuses func(before, after *mtsrev1.Eru)
+}
+
+func (s *server) next() string {
+	s.version++
+	return strconv.Itoa(s.version)
+}
+
+// change changes the Deployment as its spec's owners do.
+func (s *server) change(how func(*appsv1.Deployment)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deployment == nil {
+		return
+	}
+	d := s.deployment.DeepCopy()
+	d.Generation++
+	how(d)
+	d.ResourceVersion = s.next()
+	s.deployment = d
+}
+
+// replace puts another Deployment, or none, in the place of the one there is.
+func (s *server) replace(d *appsv1.Deployment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d != nil {
+		d.ResourceVersion = s.next()
+		d.UID = types.UID("web-" + d.ResourceVersion)
+	}
+	s.deployment = d
+}
+
+// edit changes the Eru's spec.
+func (s *server) edit(how func(*mtsrev1.EruSpec)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	obj := s.eru.DeepCopy()
+	how(&obj.Spec)
+	obj.Generation++
+	obj.ResourceVersion = s.next()
+	s.eru = obj
+}
+
+func (s *server) patchDeployment(data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deployment == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+	}
+	after, err := merged(s.deployment, data)
+	if err != nil {
+		return err
+	}
+	after.Generation++
+	after.ResourceVersion = s.next()
+	s.restarts(s.deployment, after)
+	s.deployment = after
+	return nil
+}
+
+func (s *server) patchStatus(data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	after, err := merged(s.eru, data)
+	if err != nil {
+		return err
+	}
+	after.ResourceVersion = s.next()
+	s.statuses(s.eru, after)
+	s.eru = after
+	return nil
+}
+
+// merged applies a merge patch to an object, if it is of the version that the patch
+// names.
+func merged[T client.Object](stored T, patch []byte) (T, error) {
+	var none T
+	doc, err := json.Marshal(stored)
+	if err != nil {
+		return none, err
+	}
+	if doc, err = jsonpatch.MergePatch(doc, patch); err != nil {
+		return none, err
+	}
+	after := stored.DeepCopyObject().(T)
+	clearObject(after)
+	if err := json.Unmarshal(doc, after); err != nil {
+		return none, err
+	}
+	if after.GetResourceVersion() != stored.GetResourceVersion() || after.GetUID() != stored.GetUID() {
+		return none, apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", stored)}, stored.GetName(),
+			errors.New("the object has been modified"))
+	}
+	return after, nil
+}
+
+func clearObject(obj client.Object) {
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		*obj = appsv1.Deployment{}
+	case *mtsrev1.Eru:
+		*obj = mtsrev1.Eru{}
+	}
+}
+
+// view is one controller's client: it reads from a cache that it fills when it is
+// told to, and each write passes through a hook.
+type view struct {
+	client.Client // Nil: nothing else is called.
+	server        *server
+	eru           *mtsrev1.Eru
+	deployment    *appsv1.Deployment
+	// write is handed each write, and decides whether and when it is done.
+	write func(do func() error) error
+}
+
+func (v *view) syncEru() {
+	v.server.mu.Lock()
+	defer v.server.mu.Unlock()
+	v.eru = v.server.eru
+}
+
+func (v *view) syncDeployment() {
+	v.server.mu.Lock()
+	defer v.server.mu.Unlock()
+	v.deployment = v.server.deployment
+}
+
+// Get reads from the cache.
+func (v *view) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *mtsrev1.Eru:
+		v.eru.DeepCopyInto(into)
+	case *appsv1.Deployment:
+		if v.deployment == nil {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, key.Name)
+		}
+		v.deployment.DeepCopyInto(into)
+	}
+	return nil
+}
+
+// Patch patches the Deployment.
+func (v *view) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return v.write(func() error { return v.server.patchDeployment(data) })
+}
+
+// Status patches the Eru's status.
+func (v *view) Status() client.SubResourceWriter { return statusOf{view: v} }
+
+type statusOf struct {
+	client.SubResourceWriter // Nil: nothing else is called.
+	view                     *view
+}
+
+func (s statusOf) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return s.view.write(func() error { return s.view.server.patchStatus(data) })
+}

@@ -1,0 +1,83 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package genericdaemon
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// daemonSet is the DaemonSet that a Genericdaemon asks for. The Genericdaemon has
+// its defaults.
+func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
+	spec := &daemon.Spec
+	pods := &workload.Workload{
+		Owner:       daemon,
+		OwnerKind:   kind,
+		AppName:     genericdaemon.AppName,
+		Container:   daemon.Name,
+		Image:       spec.Image,
+		Resources:   spec.Resources,
+		Env:         spec.Envs,
+		PodTemplate: spec.PodTemplate,
+	}
+	template, err := pods.Template()
+	if err != nil {
+		return nil, err
+	}
+	onNodes(&template.Spec, spec.Label)
+	step := rules.IntOrPercent(*spec.RollingUpdate)
+	return &appsv1.DaemonSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
+		ObjectMeta: pods.ObjectMeta(),
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: pods.Selector()},
+			Template: template,
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &step},
+			},
+		},
+	}, nil
+}
+
+// onNodes keeps the pods to the nodes that carry a label. The terms of a node
+// selector are alternatives, so the label is asked for in each of those that
+// podTemplate brought.
+func onNodes(pod *corev1.PodSpec, label string) {
+	if label == "" {
+		return
+	}
+	if pod.Affinity == nil {
+		pod.Affinity = &corev1.Affinity{}
+	}
+	if pod.Affinity.NodeAffinity == nil {
+		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	nodes := pod.Affinity.NodeAffinity
+	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		nodes.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(label))
+	}
+}
+
+// requirement reads a label field: "key" is any value, "key=value" that value.
+func requirement(label string) corev1.NodeSelectorRequirement {
+	key, value, found := strings.Cut(label, "=")
+	if !found {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+	}
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+}

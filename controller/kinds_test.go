@@ -1,0 +1,255 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// guarantee is what the guarantees that all kinds share need to know of one.
+type guarantee struct {
+	// object is an object of the kind that works.
+	object func(metav1.ObjectMeta) status.Object
+	// before makes what the object is about, if that must be there already.
+	before func(ctx context.Context, named metav1.ObjectMeta)
+	// after does what the cluster would do once the object is there.
+	after func(ctx context.Context, named metav1.ObjectMeta)
+	// edit changes the object's spec.
+	edit func(status.Object)
+	// children are the kinds of object that the object has under its name.
+	children []func(metav1.ObjectMeta) client.Object
+}
+
+var guarantees = map[string]guarantee{
+	"ModelBox": {
+		object: func(named metav1.ObjectMeta) status.Object {
+			return &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
+		},
+		after:    rollOut,
+		edit:     func(obj status.Object) { obj.(*modelv1.ModelBox).Spec.Image += ".1" },
+		children: []func(metav1.ObjectMeta) client.Object{foreignDeployment, labelled(foreignDeployment), foreignService},
+	},
+	"App": {
+		object: func(named metav1.ObjectMeta) status.Object {
+			return &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
+		},
+		after:    rollOut,
+		edit:     func(obj status.Object) { obj.(*appv1.App).Spec.Image += ".1" },
+		children: []func(metav1.ObjectMeta) client.Object{foreignDeployment, foreignService},
+	},
+	"Genericdaemon": {
+		object: func(named metav1.ObjectMeta) status.Object {
+			return &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"}}
+		},
+		after:    rollOutDaemon,
+		edit:     func(obj status.Object) { obj.(*mydomainv1beta1.Genericdaemon).Spec.Image += ".1" },
+		children: []func(metav1.ObjectMeta) client.Object{foreignDaemonSet},
+	},
+	"UnitedDeployment": {
+		before: existing,
+		object: func(named metav1.ObjectMeta) status.Object {
+			return &extensionv1.UnitedDeployment{ObjectMeta: named, Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: named.Name, Replicas: new(int32(3))}}
+		},
+		after: func(ctx context.Context, named metav1.ObjectMeta) {
+			GinkgoHelper()
+			d := &appsv1.Deployment{ObjectMeta: named}
+			Eventually(func() int32 { return *get(ctx, d).Spec.Replicas }).Should(BeEquivalentTo(3))
+			rollOut(ctx, named)
+		},
+	},
+	"Eru": {
+		before: func(ctx context.Context, named metav1.ObjectMeta) {
+			existing(ctx, named)
+			rollOut(ctx, named)
+		},
+		object: func(named metav1.ObjectMeta) status.Object {
+			return &mtsrev1.Eru{ObjectMeta: named, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *"}}
+		},
+	},
+}
+
+// atRest is how many objects of a kind, and for how long, are watched at rest. Set
+// REST_OBJECTS and REST_FOR to watch more of them for longer ("make rest").
+func atRest() (int, time.Duration) {
+	GinkgoHelper()
+	count, duration := 20, time.Second
+	var err error
+	if value := os.Getenv("REST_OBJECTS"); value != "" {
+		count, err = strconv.Atoi(value)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	if value := os.Getenv("REST_FOR"); value != "" {
+		duration, err = time.ParseDuration(value)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return count, duration
+}
+
+var _ = Describe("every kind", func() {
+	ctx := context.Background()
+	for kind, g := range guarantees {
+		It("is silent at rest and after a restart: "+kind, func() {
+			namespace := newNamespace()
+			count, duration := atRest()
+			objects := make([]status.Object, count)
+			for i := range objects {
+				named := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("obj-%d", i)}
+				if g.before != nil {
+					g.before(ctx, named)
+				}
+				objects[i] = g.object(named)
+				Expect(env.Client.Create(ctx, objects[i])).To(Succeed())
+			}
+			for _, obj := range objects {
+				if g.after != nil {
+					g.after(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
+				}
+			}
+			for _, obj := range objects {
+				Eventually(verdict(ctx, obj)).Should(HavePrefix("True "))
+			}
+			silent := func(since int, why string) {
+				GinkgoHelper()
+				Consistently(func() string {
+					count, _ := writes(namespace, since)
+					return describe(count)
+				}, duration).Should(BeEmpty(), why)
+			}
+			_, mark := writes(namespace, 0)
+			silent(mark, "at rest")
+			stop()
+			start()
+			silent(mark, "after a restart")
+		})
+
+		for i, foreign := range g.children {
+			It(fmt.Sprintf("never touches a foreign object of its name: %s, %d", kind, i+1), func() {
+				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+				other := foreign(named)
+				Expect(env.Client.Create(ctx, other)).To(Succeed())
+				version := other.GetResourceVersion()
+				obj := g.object(named)
+				edit := func() {
+					GinkgoHelper()
+					change(ctx, obj, func(obj status.Object) { g.edit(obj) })
+				}
+				untouched := func() {
+					GinkgoHelper()
+					Eventually(verdict(ctx, obj)).Should(Equal("False NameConflict"))
+					Expect(get(ctx, other).GetResourceVersion()).To(Equal(version))
+					count, _ := writes(named.Namespace, 0)
+					Expect(describe(count)).NotTo(Or(ContainSubstring("create "), ContainSubstring("patch d"), ContainSubstring("patch services")),
+						"one conflict keeps all children as they are")
+				}
+
+				Expect(env.Client.Create(ctx, obj)).To(Succeed())
+				untouched()
+				Expect(meta.IsStatusConditionTrue(obj.GetConditions(), status.Stalled)).To(BeTrue())
+				Eventually(func() string { return eventNote(ctx, obj, "NameConflict") }).Should(ContainSubstring("belongs to no controller"))
+				edit()
+				untouched()
+				stop()
+				start()
+				edit()
+				untouched()
+
+				By("the foreign object goes, and nobody touches the object")
+				generation := obj.GetGeneration()
+				Expect(env.Client.Delete(ctx, other)).To(Succeed())
+				Eventually(verdict(ctx, obj)).Should(Equal("False Progressing"))
+				g.after(ctx, named)
+				Eventually(verdict(ctx, obj)).Should(Equal("True Ready"))
+				Expect(obj.GetGeneration()).To(Equal(generation))
+			})
+		}
+	}
+})
+
+// existing is a Deployment of somebody's.
+func existing(ctx context.Context, named metav1.ObjectMeta) {
+	GinkgoHelper()
+	Expect(env.Client.Create(ctx, foreignDeployment(named))).To(Succeed())
+}
+
+func pods() (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+	labels := map[string]string{"somebody": "else"}
+	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "other:1"}}},
+	}
+}
+
+func foreignDeployment(named metav1.ObjectMeta) client.Object {
+	selector, template := pods()
+	return &appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}
+}
+
+func foreignDaemonSet(named metav1.ObjectMeta) client.Object {
+	selector, template := pods()
+	return &appsv1.DaemonSet{ObjectMeta: named, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}
+}
+
+func foreignService(named metav1.ObjectMeta) client.Object {
+	return &corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+}
+
+// labelled is a foreign object that carries our label: it is the owner reference
+// that makes a child.
+func labelled(foreign func(metav1.ObjectMeta) client.Object) func(metav1.ObjectMeta) client.Object {
+	return func(named metav1.ObjectMeta) client.Object {
+		named.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelbox-operator"}
+		return foreign(named)
+	}
+}
+
+// rollOutDaemon does what the DaemonSet controller would on a cluster with two
+// matching nodes.
+func rollOutDaemon(ctx context.Context, named metav1.ObjectMeta) {
+	GinkgoHelper()
+	set := &appsv1.DaemonSet{ObjectMeta: named}
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		set.Status = appsv1.DaemonSetStatus{
+			ObservedGeneration: set.Generation, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2,
+			UpdatedNumberScheduled: 2, NumberReady: 2, NumberAvailable: 2,
+		}
+		return env.Client.Status().Update(ctx, set)
+	}).Should(Succeed())
+}
+
+// eventNote is the note of the newest event about an object with this reason.
+func eventNote(ctx context.Context, obj client.Object, reason string) string {
+	list := &eventsv1.EventList{}
+	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
+		return err.Error()
+	}
+	for _, event := range list.Items {
+		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
+			return event.Note
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+)
+
+func TestDecide(t *testing.T) {
+	now := metav1.Now()
+	held := func(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}}
+		d.Spec.Replicas = new(int32(2))
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2}
+		for _, c := range change {
+			c(d)
+		}
+		return d
+	}
+	for _, test := range []struct {
+		name   string
+		target *appsv1.Deployment
+		holder string
+		want   string // "" is: write
+		ready  bool
+	}{
+		{name: "missing", want: "TargetNotFound"},
+		{name: "held by another", target: held(), holder: "somebody", want: "Conflict"},
+		{name: "held by another, and the count differs", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) }), holder: "x", want: "Conflict"},
+		{name: "being deleted", target: held(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), want: "WaitingForDeletion"},
+		{name: "another count", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })},
+		{name: "no count is 1", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = nil })},
+		{name: "not seen yet", target: held(func(d *appsv1.Deployment) { d.Generation = 3 }), want: "Progressing"},
+		{name: "pods too many", target: held(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), want: "Progressing"},
+		{name: "pods too few", target: held(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }), want: "Progressing"},
+		{name: "held", target: held(), want: "Ready", ready: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ud := &extensionv1.UnitedDeployment{Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: "web", Replicas: new(int32(2))}}
+			verdict := decide(ud, test.target, test.holder)
+			if verdict == nil {
+				if test.want != "" {
+					t.Errorf("it writes, want %s", test.want)
+				}
+				return
+			}
+			if verdict.Reason != test.want || verdict.Ready != test.ready {
+				t.Errorf("verdict is %+v, want reason %q and ready %t", verdict, test.want, test.ready)
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eru
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// The upper bounds of the numbers, which are those of the schema; the lower bounds
+// are 0.
+const (
+	MaxStartingDeadlineSeconds = int64(366 * 24 * 60 * 60)
+	MaxJitterSeconds           = int32(24 * 60 * 60)
+	MaxHistoryLimit            = int32(100)
+)
+
+// maxTimeZone is the schema's bound, in bytes. No name in the database is half as
+// long, so all that it saves is an answer that repeats a novel.
+const maxTimeZone = 255
+
+// The paths are made once: on the way to an object that is accepted, none is needed.
+var (
+	spec               = field.NewPath("spec")
+	deploymentNamePath = spec.Child("deploymentName")
+	enabledPath        = spec.Child("enabled")
+	schedulePath       = spec.Child("schedule")
+	timeZonePath       = spec.Child("timeZone")
+	deadlinePath       = spec.Child("startingDeadlineSeconds")
+	jitterPath         = spec.Child("jitterSeconds")
+	historyLimitPath   = spec.Child("historyLimit")
+)
+
+// Validate returns all that is wrong with an Eru which has its defaults, in the
+// order of the fields. It does not change the object.
+func Validate(obj *mtsrev1.Eru) field.ErrorList {
+	errs := rules.ObjectName(&obj.ObjectMeta)
+	errs = append(errs, deploymentName(obj)...)
+	errs = append(errs, Schedule(schedulePath, obj.Spec.Schedule)...)
+	errs = append(errs, TimeZone(timeZonePath, obj.Spec.TimeZone)...)
+	errs = append(errs, between(deadlinePath, obj.Spec.StartingDeadlineSeconds, MaxStartingDeadlineSeconds)...)
+	errs = append(errs, between(jitterPath, &obj.Spec.JitterSeconds, MaxJitterSeconds)...)
+	return append(errs, between(historyLimitPath, obj.Spec.HistoryLimit, MaxHistoryLimit)...)
+}
+
+// deploymentName judges the target's name. One that is the object's own has been
+// judged as that; an empty one is the name that generateName is going to make.
+func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
+	name := obj.Spec.DeploymentName
+	if name == obj.Name || len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(deploymentNamePath, name, "must be the name of a Deployment, which is a DNS-1123 subdomain: "+
+		"1 to 253 lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
+}
+
+// Schedule says whether an expression is a cron schedule that fires at some time.
+func Schedule(path *field.Path, expression string) field.ErrorList {
+	if len(expression) > cron.MaxLength {
+		return field.ErrorList{field.TooLong(path, expression, cron.MaxLength)}
+	}
+	if _, err := cron.Parse(expression); err != nil {
+		return field.ErrorList{field.Invalid(path, expression, err.Error())}
+	}
+	return nil
+}
+
+// TimeZone says whether a name is the IANA name of a time zone.
+func TimeZone(path *field.Path, name string) field.ErrorList {
+	if len(name) > maxTimeZone {
+		return field.ErrorList{field.TooLong(path, name, maxTimeZone)}
+	}
+	if _, err := cron.LoadLocation(name); err != nil {
+		return field.ErrorList{field.Invalid(path, name, err.Error())}
+	}
+	return nil
+}
+
+// between judges a number that may be 0 to most. Nil is not judged: it has a
+// default.
+func between[T cmp.Ordered](path *field.Path, value *T, most T) field.ErrorList {
+	if value == nil || *value >= *new(T) && *value <= most {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be %v to %v", *new(T), most))}
+}

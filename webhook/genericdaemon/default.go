@@ -1,0 +1,19 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package genericdaemon
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+)
+
+// Default fills in what daemon leaves open, its rollingUpdate, and records it in
+// ops, which may be nil. Nothing is derived, so the stored object does not matter.
+func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
+	if daemon.Spec.RollingUpdate == nil {
+		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A step is what a person does, in the words of kubectl.
+type step struct {
+	apply, applyServerSide, edit string
+	refused                      []string
+	// want is a JSON merge patch that changes nothing: what is to be seen.
+	want string
+}
+
+// What people live through, with the API server's own field management.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string][]step{
+		"a size changes, and its resources with it": {
+			{applyServerSide: `{image: a:1, resourceType: small}`, want: small},
+			{applyServerSide: `{image: a:1, resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}}}`},
+			{edit: `{resourceType: small}`, want: small},
+		},
+		"own resources take the place of a preset's": {
+			{apply: `{image: a:1}`, want: small},
+			{
+				apply: `{image: a:1, resources: {limits: {cpu: 500m, memory: 2Gi}}}`,
+				want:  `{resourceType: custom, resources: {limits: {cpu: 500m, memory: 2Gi}, requests: null}}`,
+			},
+			{apply: `{image: a:1}`, want: small},
+		},
+		"an editor turns a preset into own resources": {
+			{apply: `{image: a:1}`, want: small},
+			{
+				edit: `{resourceType: custom, resources: {limits: {cpu: 3}}}`,
+				want: `{resources: {limits: {cpu: 3, memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
+			},
+		},
+		"a preset that was asked for is not given up": {
+			{apply: `{image: a:1, resourceType: small}`, want: small},
+			{
+				apply: `{image: a:1, resourceType: small, resources: {limits: {cpu: 3}}}`,
+				refused: []string{`spec.resources: Invalid value: {"limits":{"cpu":"3","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
+					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other resources, or remove spec.resources`},
+				want: small,
+			},
+		},
+		"a hand-written probe survives other ports, a derived one follows": {
+			{
+				apply: `{image: a:1, ports: [{port: 80}], readinessProbe: {tcpSocket: {port: 80}}}`,
+				want:  probes80,
+			},
+			{
+				apply: `{image: a:1, ports: [{port: 81}], readinessProbe: {tcpSocket: {port: 80}}}`,
+				want:  `{readinessProbe: {tcpSocket: {port: 80}}, livenessProbe: {tcpSocket: {port: 81}}}`,
+			},
+			{apply: `{image: a:1, ports: [{port: 82}]}`, want: `{readinessProbe: {tcpSocket: {port: 82}}, livenessProbe: {tcpSocket: {port: 82}}}`},
+			{apply: `{image: a:1}`, want: `{readinessProbe: null, livenessProbe: null, ports: null}`},
+		},
+		"another action takes the place of the derived one": {
+			{applyServerSide: `{image: a:1, ports: [{port: 80}]}`, want: probes80},
+			{
+				applyServerSide: `{image: a:1, ports: [{port: 80}], readinessProbe: {httpGet: {port: 80}}}`,
+				want:            `{readinessProbe: {tcpSocket: null, httpGet: {port: 80}}, livenessProbe: {tcpSocket: {port: 80}}}`,
+			},
+			{applyServerSide: `{image: a:1, ports: [{port: 80}]}`, want: `{readinessProbe: {tcpSocket: {port: 80}, httpGet: null}}`},
+		},
+		"a derived action follows beside a timing that was typed": {
+			{apply: `{image: a:1, ports: [{port: 80}]}`, want: probes80},
+			{edit: `{readinessProbe: {periodSeconds: 5}}`, want: `{readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}}`},
+			{edit: `{ports: [{port: 81}]}`, want: `{readinessProbe: {tcpSocket: {port: 81}, periodSeconds: 5}}`},
+		},
+		"a default that is written down later is typed from then on": {
+			{apply: `{image: a:1, ports: [{port: 80}]}`, want: clusterIP},
+			{apply: `{image: a:1, ports: [{port: 80}], serviceType: ClusterIP}`, want: clusterIP},
+			{
+				apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}], serviceType: ClusterIP}`,
+				refused: []string{`spec.ports[0].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: ` +
+					`remove the nodePort or change serviceType`},
+				want: clusterIP,
+			},
+			{apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}]}`, want: nodePort},
+		},
+		"a name that was derived goes with the other port, one that was typed stays": {
+			{apply: `{image: a:1, ports: [{port: 80}, {port: 81}]}`, want: `{}`},
+			{edit: `{ports: [{port: 80, name: tcp-80, targetPort: 80}]}`, want: `{ports: [{port: 80, targetPort: 80, protocol: TCP}]}`},
+			{apply: `{image: a:1, ports: [{port: 80, name: tcp-80}, {port: 81}]}`, want: `{}`},
+			{apply: `{image: a:1, ports: [{port: 80, name: tcp-80}]}`, want: `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]}`},
+		},
+		// As with a Service: who edits the number sees the target beside it, and a
+		// manifest that says the same looks no different.
+		"a number that is changed in an editor leaves its target": {
+			{apply: `{image: a:1, ports: [{port: 80}]}`, want: `{}`},
+			{
+				edit: `{ports: [{port: 8080, targetPort: 80, protocol: TCP}]}`,
+				want: `{ports: [{port: 8080, targetPort: 80, protocol: TCP}], readinessProbe: {tcpSocket: {port: 80}}}`,
+			},
+		},
+		"a person and a program apply different parts": {
+			{applyServerSide: `{image: a:1, ports: [{port: 80}]}`, want: clusterIP},
+			{edit: `{replicas: 7, serviceType: LoadBalancer}`, want: `{serviceType: LoadBalancer}`},
+			{applyServerSide: `{image: a:2, ports: [{port: 80, nodePort: 30010}]}`, want: `{replicas: 7, serviceType: LoadBalancer}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &server{t: t}
+			for i, step := range story {
+				if diff := cmp.Diff(step.refused, lines(s.take(step))); diff != "" {
+					t.Fatalf("step %d: refused (-want +got):\n%s", i, diff)
+				}
+				if diff := diff(t, merged(t, s.box(), step.want), s.box()); diff != "" {
+					t.Fatalf("step %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+// Applying the same again writes nothing, and takes nothing over.
+func TestApplyAgain(t *testing.T) {
+	t.Parallel()
+	for name, apply := range applies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range *seeds {
+				s, spec := &server{t: t}, newRandom(seed).spec()
+				if errs := apply(s, spec); len(errs) > 0 {
+					continue
+				}
+				first := s.state()
+				for range 3 {
+					apply(s, spec)
+				}
+				if diff := diff(t, first, s.state()); diff != "" {
+					t.Fatalf("seed %d: applying %s again (-first +then):\n%s", seed, marshal(t, spec), diff)
+				}
+			}
+		})
+	}
+}
+
+func (s *server) take(step step) field.ErrorList {
+	s.t.Helper()
+	spec := map[string]any{}
+	read(s.t, step.apply+step.applyServerSide+step.edit, &spec)
+	switch {
+	case step.apply != "":
+		return s.clientSideApply(spec)
+	case step.applyServerSide != "":
+		return s.serverSideApply(spec)
+	}
+	return s.mergePatch(string(marshal(s.t, map[string]any{"spec": spec})), "kubectl-edit")
+}

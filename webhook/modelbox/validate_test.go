@@ -1,0 +1,214 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// Each field's rules are in force, at the field's path. What a rule says in detail is
+// tested with the rules.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	const (
+		out  = `; set resourceType: custom to use other resources, or remove spec.resources`
+		name = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
+		not  = `no container has a TCP port of this name: write a number, or declare the port in podTemplate`
+	)
+	for name, tc := range map[string]struct{ spec, want string }{
+		"an image":   {`{image: a:1}`, ``},
+		"no image":   {`{}`, `spec.image: Required value: write an image reference such as registry.example.com/team/server:1.2`},
+		"image":      {`{image: A}`, `spec.image: Invalid value: "A": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A) must be lowercase`},
+		"name":       {`{image: a:1, name: 1-a}`, ``},
+		"no label":   {`{image: a:1, name: a_b}`, `spec.name: Invalid value: "a_b": ` + name},
+		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
+		"replicas":   {`{image: a:1, replicas: -1}`, `spec.replicas: Invalid value: -1: must be 0 or more`},
+
+		"a preset, written down": {`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`, ``},
+		"small, with others":     {`{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`, `spec.resources: Invalid value: {"limits":{"cpu":"3"}}: resourceType small is 1 CPU and 2Gi` + out},
+		"medium, with small's":   {`{image: a:1, resourceType: medium,` + small[len("\nresourceType: small\n"):] + `}`, `spec.resources: Invalid value: {"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: resourceType medium is 2 CPU and 4Gi` + out},
+		"large, with none":       {`{image: a:1, resourceType: large, resources: {}}`, `spec.resources: Invalid value: {}: resourceType large is 4 CPU and 8Gi` + out},
+		"large, without limits":  {`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`, `spec.resources: Invalid value: {"requests":{"cpu":"4","memory":"8Gi"}}: resourceType large is 4 CPU and 8Gi` + out},
+		"small, and more": {
+			`{image: a:1, resourceType: small, resources: {limits: {cpu: 1, memory: 2Gi, a.b/c: 1}, requests: {cpu: 1, memory: 2Gi}}}`,
+			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: resourceType small is 1 CPU and 2Gi` + out,
+		},
+		"custom, with small's":  {`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`, ``},
+		"custom, with anything": {`{image: a:1, resourceType: custom, resources: {limits: {cpu: 10m}}}`, ``},
+		"custom, empty":         {`{image: a:1, resourceType: custom, resources: {}}`, ``},
+		"custom, with none":     {`{image: a:1, resourceType: custom}`, `spec.resources: Required value: resourceType custom is what spec.resources says: write it, or set resourceType to small, medium or large`},
+		"custom, and wrong":     {`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`, `spec.resources.requests[cpu]: Invalid value: "2": must not be more than the limit of 1`},
+		"an unknown type":       {`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`, "spec.resourceType: Unsupported value: \"Small\": supported values: \"small\", \"medium\", \"large\", \"custom\"\nspec.resources.limits[x]: Invalid value: \"x\": must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu"},
+		"a claim":               {`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a}]}}}`, ``},
+		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`},
+
+		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
+		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number, 1 or more, or a percentage from 1% to 100%`},
+
+		"ports":                    {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
+		"a port":                   {`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`, `spec.ports[0].port: Invalid value: 65536: must be a number from 1 to 65535`},
+		"a port twice":             {`{image: a:1, ports: [{port: 1}, {port: 1, protocol: TCP}]}`, `spec.ports[1]: Duplicate value: "TCP 1"`},
+		"a derived name twice":     {`{image: a:1, ports: [{port: 1, name: tcp-2}, {port: 2}]}`, `spec.ports[1].name: Duplicate value: "tcp-2"`},
+		"a target that isn't":      {`{image: a:1, ports: [{port: 1, targetPort: a}]}`, `spec.ports[0].targetPort: Invalid value: "a": ` + not},
+		"a target in the template": {`{image: a:1, ports: [{port: 1, targetPort: a}], podTemplate: {spec: {containers: [{name: b, image: c, ports: [{name: a, containerPort: 1}]}]}}}`, ``},
+		"a target in a template that cannot be read": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
+			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array`,
+		},
+		"serviceType":        {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
+		"an unknown service": {`{image: a:1, serviceType: ExternalName}`, `spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`},
+		"a nodePort, ClusterIP": {
+			`{image: a:1, serviceType: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
+			`spec.ports[1].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType`,
+		},
+
+		"envs":    {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
+		"envFrom": {`{image: a:1, envFrom: [{}]}`, `spec.envFrom[0]: Invalid value: exactly one of configMapRef and secretRef is required`},
+
+		"probes": {`{image: a:1, ports: [{port: 1, name: a}], readinessProbe: {tcpSocket: {port: a}}, livenessProbe: {tcpSocket: {port: b}}, startupProbe: {}}`, `
+spec.livenessProbe.tcpSocket.port: Invalid value: "b": the container has no port of this name: write a number, or give a port this name
+spec.startupProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+		"probes, of each kind": {`{image: a:1, readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}, livenessProbe: {grpc: {port: 1}, successThreshold: 2}, startupProbe: {grpc: {port: 1}, successThreshold: 2}}`, `
+spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: a readiness probe terminates nothing: remove it
+spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe
+spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe`},
+		"a probe without action":      {`{image: a:1, readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+		"a probe without, and a port": {`{image: a:1, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, ``},
+		"a probe without, Disabled":   {`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+		"defaultProbes":               {`{image: a:1, defaultProbes: disabled}`, `spec.defaultProbes: Unsupported value: "disabled": supported values: "Enabled", "Disabled"`},
+
+		"a template": {`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}, spec: {containers: [{name: web, workingDir: /a}]}}}`, ``},
+		"a template that says too much": {
+			`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: web}, name: a}, spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}}}`, `
+spec.podTemplate.metadata.name: Forbidden: has no effect on pods, only labels and annotations have: remove it
+spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": the operator sets this label, and selectors depend on it: remove it
+spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"
+spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image`,
+		},
+		"a template for a container of another name": {
+			`{image: a:1, name: main, podTemplate: {spec: {containers: [{name: web, image: b:2}, {name: main, env: [{name: A}]}]}}}`,
+			`spec.podTemplate.spec.containers[1].env: Forbidden: of the main container is written in spec.envs`,
+		},
+		"a template with an unknown field": {
+			`{image: a:1, podTemplate: {spec: {nodeSelektor: {}, restartPolicy: Never}}}`, `
+spec.podTemplate.spec.nodeSelektor: Forbidden: a pod template has no such field: check its spelling and its place
+spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := box(t, tc.spec)
+			check(t, marshal(t, got), nil)
+			modelbox.Default(got, nil, nil)
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), strings.Join(lines(modelbox.Validate(got)), "\n")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.spec, diff)
+			}
+		})
+	}
+}
+
+// One answer tells all that is wrong, in the order of the fields.
+func TestValidateTellsAll(t *testing.T) {
+	t.Parallel()
+	got := box(t, `
+name: A
+image: A
+replicas: -1
+resourceType: tiny
+rollingUpdate: 0%
+ports: [{port: 0, targetPort: 1, nodePort: 1}, {port: 1, name: A, targetPort: b}]
+serviceType: ClusterIP
+envs: [{name: ""}]
+envFrom: [{}]
+readinessProbe: {exec: {}}
+livenessProbe: {tcpSocket: {port: 0}}
+startupProbe: {}
+defaultProbes: Maybe
+podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
+	got.Name = "web.1"
+	modelbox.Default(got, nil, nil)
+	want := []string{
+		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
+		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
+		"spec.envs[0].name", "spec.envFrom[0]",
+		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe", "spec.defaultProbes",
+		"spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
+	}
+	if diff := cmp.Diff(want, places(modelbox.Validate(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A name that the object gave to the container is judged once.
+func TestValidateName(t *testing.T) {
+	t.Parallel()
+	got := box(t, `{image: a:1}`)
+	got.Name = "web.1"
+	modelbox.Default(got, nil, nil)
+	if diff := cmp.Diff([]string{"metadata.name"}, places(modelbox.Validate(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestValidateLengths(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		envs, envFrom int
+		want          string
+	}{
+		"the most":         {1024, 64, ``},
+		"too many envs":    {1025, 64, `spec.envs: Too many: 1025: must have at most 1024 items`},
+		"too many envFrom": {1024, 65, `spec.envFrom: Too many: 65: must have at most 64 items`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := stored(t, `{image: a:1}`)
+			for i := range tc.envs {
+				got.Spec.Envs = append(got.Spec.Envs, corev1.EnvVar{Name: fmt.Sprint("A", i)})
+			}
+			from := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}}}
+			for range tc.envFrom {
+				got.Spec.EnvFrom = append(got.Spec.EnvFrom, from)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(lines(modelbox.Validate(got)), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarn(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"nothing": {`{image: a:1, replicas: 2, ports: [{port: 1, nodePort: 30000}], podTemplate: {spec: {containers: [{name: web}]}}}`, nil},
+		"all": {
+			`{image: a, rollingUpdate: 100%, ports: [{port: 1, nodePort: 80}], podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}}`,
+			[]string{
+				"spec.image: has no tag, so what runs can change: name a version or a digest",
+				"spec.rollingUpdate: 100% of 1 replicas lets a rollout take all pods away at once",
+				"spec.ports[0].nodePort: 80 is outside 30000-32767, which a cluster refuses unless its owner set another range",
+				"spec.podTemplate.spec.containers[0].image: has no tag, so what runs can change: name a version or a digest",
+				"spec.podTemplate.spec.initContainers[0].image: what runs under latest can change: name a version or a digest",
+			},
+		},
+		"a template that cannot be read": {`{image: a:1, podTemplate: []}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, modelbox.Warn(stored(t, tc.spec))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+const sha256 = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+func TestImage(t *testing.T) {
+	const rule = `must be an image reference such as registry.example.com/team/server:1.2: `
+	path255 := strings.Repeat("a", 255-len("library/"))
+	judge(t, map[string]row{
+		"a name":                        {`nginx`, ``},
+		"a name and a tag":              {`nginx:1.7.9`, ``},
+		"a registry with a port":        {`localhost:5000/team/server:v1_2.3-4`, ``},
+		"a digest":                      {`nginx@` + sha256, ``},
+		"a tag and a digest":            {`nginx:1@` + sha256, ``},
+		"sha512":                        {`nginx@sha512:` + strings.Repeat("0", 128), ``},
+		"the longest repository":        {path255, ``},
+		"a longer repository":           {path255 + "a", `f: Invalid value: "` + path255 + `a": ` + rule + `repository name must not be more than 255 characters`},
+		"the longest tag":               {`nginx:` + strings.Repeat("a", 128), ``},
+		"a longer tag":                  {`nginx:` + strings.Repeat("a", 129), `f: Invalid value: "nginx:` + strings.Repeat("a", 129) + `": ` + rule + `invalid reference format`},
+		"more than 1024 characters":     {strings.Repeat("a", 1025), `f: Too long: may not be more than 1024 characters`},
+		"none":                          {`""`, `f: Required value: write an image reference such as registry.example.com/team/server:1.2`},
+		"upper case":                    {`Nginx`, `f: Invalid value: "Nginx": ` + rule + `invalid reference format: repository name (library/Nginx) must be lowercase`},
+		"a registry in upper case":      {`REG.example.com/nginx`, ``},
+		"an empty tag":                  {`"nginx:"`, `f: Invalid value: "nginx:": ` + rule + `invalid reference format`},
+		"a space":                       {`" nginx"`, `f: Invalid value: " nginx": ` + rule + `invalid reference format`},
+		"a scheme":                      {`https://nginx`, `f: Invalid value: "https://nginx": ` + rule + `invalid reference format`},
+		"a short digest":                {`nginx@sha256:abc`, `f: Invalid value: "nginx@sha256:abc": ` + rule + `invalid reference format`},
+		"a digest one too short":        {`nginx@` + sha256[:len(sha256)-1], `f: Invalid value: "nginx@` + sha256[:len(sha256)-1] + `": ` + rule + `invalid checksum digest length`},
+		"a digest of unknown algorithm": {`nginx@md9:` + sha256[7:], `f: Invalid value: "nginx@md9:` + sha256[7:] + `": ` + rule + `unsupported digest algorithm`},
+		"an image's id":                 {`"` + sha256[7:] + `"`, `f: Invalid value: "` + sha256[7:] + `": ` + rule + `invalid repository name (` + sha256[7:] + `), cannot specify 64-byte hexadecimal strings`},
+	}, func(image *string) field.ErrorList { return rules.Image(f, *image) })
+}
+
+func TestImageWarning(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{
+		"":                              "",
+		"nginx:1":                       "",
+		"localhost:5000/nginx:1":        "",
+		"nginx@" + sha256:               "",
+		"nginx:latest@" + sha256:        "",
+		"nginx:latest-1":                "",
+		"nginx":                         "f: has no tag, so what runs can change: name a version or a digest",
+		"localhost:5000/nginx":          "f: has no tag, so what runs can change: name a version or a digest",
+		"nginx:latest":                  "f: what runs under latest can change: name a version or a digest",
+		"localhost:5000/a/nginx:latest": "f: what runs under latest can change: name a version or a digest",
+	} {
+		if got := rules.ImageWarning(f, image); got != want {
+			t.Errorf("%q: %q, want %q", image, got, want)
+		}
+	}
+}
+
+func TestImageWarnings(t *testing.T) {
+	t.Parallel()
+	template, _ := rules.PodTemplate(raw(t, `
+spec:
+  containers: [{name: main}, {name: a, image: a}, {name: b, image: b:1}]
+  initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}]`))
+	want := []string{
+		"spec.podTemplate.spec.containers[1].image: has no tag, so what runs can change: name a version or a digest",
+		"spec.podTemplate.spec.initContainers[1].image: what runs under latest can change: name a version or a digest",
+	}
+	if diff := cmp.Diff(want, rules.ImageWarnings(template)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := rules.ImageWarnings(nil); got != nil {
+		t.Errorf("no template: %q", got)
+	}
+	for _, warning := range want {
+		if len(warning) > 120 {
+			t.Errorf("%q has %d characters, and the API server may cut it after 120", warning, len(warning))
+		}
+	}
+}

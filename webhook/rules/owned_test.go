@@ -1,0 +1,108 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// by is an entry of somebody who wrote fields with an operation.
+func by(operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+	entry := metav1.ManagedFieldsEntry{Operation: operation, FieldsV1: &metav1.FieldsV1{}}
+	entry.FieldsV1.SetRawString(fields)
+	return entry
+}
+
+const (
+	apply  = metav1.ManagedFieldsOperationApply
+	update = metav1.ManagedFieldsOperationUpdate
+)
+
+func TestTyped(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		entries         []metav1.ManagedFieldsEntry
+		manifest        string
+		typed, declared bool
+	}{
+		"nobody":                         {},
+		"the field":                      {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true},
+		"the field, by an apply":         {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true, declared: true},
+		"something in it":                {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`)}, typed: true},
+		"itself and something in it":     {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`)}, typed: true},
+		"all that it lies in":            {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{}}}`)}, typed: true},
+		"all of the spec":                {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{}}`)}, typed: true},
+		"what it lies in, and a sibling": {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{".":{},"f:a":{".":{},"f:c":{}}}}`)}},
+		"a sibling":                      {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:b":{}}}`)}},
+		"its namesake elsewhere":         {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:status":{"f:a":{"f:b":{}}}}`)}},
+		"the second of two": {
+			entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:x":{}}}`), by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true,
+		},
+		"an entry without fields":    {entries: []metav1.ManagedFieldsEntry{{Manager: "a"}}},
+		"an entry that is broken":    {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":`)}, typed: true},
+		"the manifest":               {manifest: `{"spec":{"a":{"b":1}}}`, typed: true, declared: true},
+		"something in the manifest":  {manifest: `{"spec":{"a":{"b":{"c":1}}}}`, typed: true, declared: true},
+		"a null in the manifest":     {manifest: `{"spec":{"a":{"b":null}}}`},
+		"a sibling in the manifest":  {manifest: `{"spec":{"a":{"c":1}}}`},
+		"a manifest of something":    {manifest: `{"spec":{"a":5}}`},
+		"a manifest that is broken":  {manifest: `{"spec":`},
+		"a manifest that is a list":  {manifest: `[]`},
+		"a manifest with no content": {manifest: ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			meta := &metav1.ObjectMeta{ManagedFields: tc.entries, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
+			owners := rules.OwnersOf(meta)
+			if got := owners.Typed("spec", "a", "b"); got != tc.typed {
+				t.Errorf("typed: %t, want %t", got, tc.typed)
+			}
+			if got := owners.Declared("spec", "a", "b"); got != tc.declared {
+				t.Errorf("declared: %t, want %t", got, tc.declared)
+			}
+			if got := owners.Known(); got != (len(tc.entries) > 0) {
+				t.Errorf("known: %t", got)
+			}
+		})
+	}
+}
+
+func TestTypedPort(t *testing.T) {
+	t.Parallel()
+	const tcp80 = `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":`
+	for name, tc := range map[string]struct {
+		fields, manifest string
+		want             bool
+	}{
+		"the field":                      {fields: tcp80 + `{".":{},"f:name":{},"f:port":{}}}}}`, want: true},
+		"another field":                  {fields: tcp80 + `{".":{},"f:port":{},"f:targetPort":{}}}}}`},
+		"the whole port":                 {fields: tcp80 + `{}}}}`, want: true},
+		"all ports":                      {fields: `{"f:spec":{"f:ports":{}}}`, want: true},
+		"another port":                   {fields: `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{"f:name":{}}}}}`},
+		"another protocol":               {fields: `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"UDP\"}":{"f:name":{}}}}}`},
+		"the manifest":                   {manifest: `{"spec":{"ports":[{"port":81},{"port":80,"name":"a"}]}}`, want: true},
+		"the manifest, a protocol":       {manifest: `{"spec":{"ports":[{"port":80,"protocol":"TCP","name":"a"}]}}`, want: true},
+		"the manifest, another":          {manifest: `{"spec":{"ports":[{"port":80,"protocol":"UDP","name":"a"}]}}`},
+		"the manifest, without":          {manifest: `{"spec":{"ports":[{"port":80}]}}`},
+		"the manifest, nonsense":         {manifest: `{"spec":{"ports":[1,{"port":"80","name":"a"}]}}`},
+		"the manifest, nonsense instead": {manifest: `{"spec":{"ports":{"port":80}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			meta := &metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
+			if tc.fields != "" {
+				meta.ManagedFields = []metav1.ManagedFieldsEntry{by(update, tc.fields)}
+			}
+			owners := rules.OwnersOf(meta)
+			if got := owners.TypedPort(&modelv1.Port{Port: 80}, "name"); got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}

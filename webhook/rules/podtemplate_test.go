@@ -1,0 +1,114 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+func TestPodTemplate(t *testing.T) {
+	t.Parallel()
+	const (
+		unknown = `: Forbidden: a pod template has no such field: check its spelling and its place`
+		twice   = `: Forbidden: the field is there twice: remove one of them`
+	)
+	for name, tc := range map[string]struct {
+		raw, want string
+		// none says that nothing of the template could be understood.
+		none bool
+	}{
+		"nothing":    {raw: ``, none: true},
+		"null":       {raw: `null`, none: true},
+		"empty":      {raw: `{}`},
+		"a template": {raw: `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"b"}]}}`},
+		"nulls":      {raw: `{"metadata":null,"spec":{"containers":null,"nodeName":null}}`},
+		"an unknown field": {
+			raw:  `{"spec":{"containers":[{"name":"a","imagePullPolice":"Always"}]}}`,
+			want: `spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
+		},
+		"a field in another case": {
+			raw:  `{"Spec":{}}`,
+			want: `spec.podTemplate.Spec` + unknown,
+		},
+		"a field in another place": {
+			raw:  `{"containers":[]}`,
+			want: `spec.podTemplate.containers` + unknown,
+		},
+		"a directive of a strategic merge": {
+			raw:  `{"spec":{"$patch":"replace"}}`,
+			want: `spec.podTemplate.spec.$patch` + unknown,
+		},
+		"several, and one twice": {
+			raw: `{"spec":{"containers":[{"a":1},{"b":1}],"nodeName":"x","nodeName":"y"},"kind":"Pod"}`,
+			want: `
+spec.podTemplate.spec.containers[0].a` + unknown + `
+spec.podTemplate.spec.containers[1].b` + unknown + `
+spec.podTemplate.spec.nodeName` + twice + `
+spec.podTemplate.kind` + unknown,
+		},
+		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: "a": must be of type v1.PodTemplateSpec, not string`},
+		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: 1: must be of type v1.PodTemplateSpec, not number`},
+		"a list":        {raw: `[{}]`, none: true, want: `spec.podTemplate: Invalid value: must be of type v1.PodTemplateSpec, not array`},
+		"no JSON":       {raw: `{"spec":`, none: true, want: `spec.podTemplate: Invalid value: unexpected end of JSON input`},
+		"JSON and more": {raw: `{}{}`, none: true, want: `spec.podTemplate: Invalid value: invalid character '{' after top-level value`},
+		"wrong types, with what else is wrong": {
+			raw: `{"spec":{"containers":[{"name":"a","image":5,"imagePullPolice":1},{"name":"b","ports":{"a":1},` +
+				`"resources":{"limits":{"cpu":"1x","memory":"1Gi"}}}],"volumes":"none","terminationGracePeriodSeconds":1.5}}`,
+			none: true,
+			want: `
+spec.podTemplate.spec.containers[0].image: Invalid value: 5: must be of type string, not number
+spec.podTemplate.spec.containers[1].ports: Invalid value: must be of type []v1.ContainerPort, not object
+spec.podTemplate.spec.containers[1].resources.limits.cpu: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+spec.podTemplate.spec.terminationGracePeriodSeconds: Invalid value: 1.5: must be of type int64, not number 1.5
+spec.podTemplate.spec.volumes: Invalid value: "none": must be of type []v1.Volume, not string
+spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
+		},
+		"a number that is too large": {
+			raw:  `{"spec":{"priority":3000000000}}`,
+			none: true,
+			want: `spec.podTemplate.spec.priority: Invalid value: 3000000000: must be of type int32, not number 3000000000`,
+		},
+		"a label that is no string": {
+			raw:  `{"metadata":{"labels":{"a":"b","c":true}}}`,
+			none: true,
+			want: `spec.podTemplate.metadata.labels.c: Invalid value: true: must be of type string, not bool`,
+		},
+		"a time that is none": {
+			raw:  `{"metadata":{"creationTimestamp":"yesterday"}}`,
+			none: true,
+			want: `spec.podTemplate.metadata.creationTimestamp: Invalid value: "yesterday": parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(tc.raw)})
+			if got, want := lines(errs), strings.TrimSpace(tc.want); got != want {
+				t.Errorf("errors:\n%s\nwant:\n%s", got, want)
+			}
+			if (template == nil) != tc.none {
+				t.Errorf("template = %v", template)
+			}
+		})
+	}
+	if template, errs := rules.PodTemplate(nil); template != nil || errs != nil {
+		t.Errorf("nil: %v %v", template, errs)
+	}
+}
+
+// What is far too large to be taken apart is refused all the same.
+func TestPodTemplateOfManyWrongValues(t *testing.T) {
+	t.Parallel()
+	ports := strings.Repeat(`{"containerPort":1},`, 20_000) + `{"containerPort":"x"}`
+	data := fmt.Sprintf(`{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, ports)
+	template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(data)})
+	if template != nil || len(errs) != 1 || errs[0].Field != "spec.podTemplate" {
+		t.Errorf("errors = %v, template = %v", errs, template != nil)
+	}
+}

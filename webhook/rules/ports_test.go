@@ -1,0 +1,199 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+func TestPorts(t *testing.T) {
+	const (
+		number = `must be a number from 1 to 65535`
+		either = number + `, or the name of a port`
+		name   = `must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, with no dash at either end (RFC 6335)`
+		app    = `must be an IANA service name or a prefixed name such as kubernetes.io/h2c, 1 to 253 characters`
+	)
+	domain := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 62)+".", 4), ".")[:251]
+	judge(t, map[string]row{
+		"none":                       {`[]`, ``},
+		"the least":                  {`[{port: 1}]`, ``},
+		"the most":                   {`[{port: 65535, targetPort: 65535, nodePort: 65535, protocol: SCTP}]`, ``},
+		"port 0":                     {`[{port: 0, targetPort: 1}]`, `f[0].port: Invalid value: 0: ` + number},
+		"port 65536":                 {`[{port: 65536, targetPort: 1}]`, `f[0].port: Invalid value: 65536: ` + number},
+		"targetPort 1":               {`[{port: 1, targetPort: 1}]`, ``},
+		"targetPort 0":               {`[{port: 1, targetPort: 0}]`, `f[0].targetPort: Invalid value: 0: ` + either},
+		"targetPort 65536":           {`[{port: 1, targetPort: 65536}]`, `f[0].targetPort: Invalid value: 65536: ` + either},
+		"targetPort by name":         {`[{port: 1, targetPort: a-1}]`, ``},
+		"targetPort, a number in \"": {`[{port: 1, targetPort: "80"}]`, `f[0].targetPort: Invalid value: "80": ` + either},
+		"targetPort, no name":        {`[{port: 1, targetPort: ""}]`, `f[0].targetPort: Invalid value: "": ` + either},
+		"nodePort -1":                {`[{port: 1, nodePort: -1}]`, `f[0].nodePort: Invalid value: -1: ` + number},
+		"nodePort 65536":             {`[{port: 1, nodePort: 65536}]`, `f[0].nodePort: Invalid value: 65536: ` + number},
+		"a name of 15":               {`[{port: 1, name: a23456789-12345}]`, ``},
+		"a name of 16":               {`[{port: 1, name: a23456789-123456}]`, `f[0].name: Invalid value: "a23456789-123456": ` + name},
+		"a name without a letter":    {`[{port: 1, name: "1-2"}]`, `f[0].name: Invalid value: "1-2": ` + name},
+		"a name with two dashes":     {`[{port: 1, name: a--b}]`, `f[0].name: Invalid value: "a--b": ` + name},
+		"a name that ends in a dash": {`[{port: 1, name: a-}]`, `f[0].name: Invalid value: "a-": ` + name},
+		"a name in upper case":       {`[{port: 1, name: A}]`, `f[0].name: Invalid value: "A": ` + name},
+		"protocol UDP":               {`[{port: 1, protocol: UDP}]`, ``},
+		"protocol HTTP":              {`[{port: 1, protocol: HTTP}]`, `f[0].protocol: Unsupported value: "HTTP": supported values: "TCP", "UDP", "SCTP"`},
+		"appProtocol":                {`[{port: 1, appProtocol: kubernetes.io/h2c}]`, ``},
+		"appProtocol, none":          {`[{port: 1, appProtocol: ""}]`, `f[0].appProtocol: Invalid value: "": ` + app},
+		"appProtocol, a space":       {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
+		"appProtocol of 253":         {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
+		"appProtocol of 254":         {`[{port: 1, appProtocol: ` + domain + `/bb}]`, `f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app},
+		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: with several ports, each needs a name`},
+		"several with names":         {`[{port: 1, name: a}, {port: 2, name: b}]`, ``},
+		"a name twice":               {`[{port: 1, name: a}, {port: 2, name: a}]`, `f[1].name: Duplicate value: "a"`},
+		"a nodePort twice":           {`[{port: 1, name: a, nodePort: 30000}, {port: 1, protocol: UDP, name: b, nodePort: 30000}]`, `f[1].nodePort: Duplicate value: 30000`},
+		"a port in two protocols":    {`[{port: 1, name: a}, {port: 1, protocol: UDP, name: b}]`, ``},
+		"a port twice":               {`[{port: 1, name: a}, {port: 1, protocol: TCP, name: a}]`, `f[1]: Duplicate value: "TCP 1"`},
+		"all at once": {
+			`[{port: 0, name: A, protocol: X, nodePort: -1, targetPort: 0, appProtocol: ""}]`, `
+f[0].port: Invalid value: 0: ` + number + `
+f[0].targetPort: Invalid value: 0: ` + either + `
+f[0].nodePort: Invalid value: -1: ` + number + `
+f[0].name: Invalid value: "A": ` + name + `
+f[0].protocol: Unsupported value: "X": supported values: "TCP", "UDP", "SCTP"
+f[0].appProtocol: Invalid value: "": ` + app,
+		},
+	}, func(ports *[]modelv1.Port) field.ErrorList { return rules.Ports(f, *ports) })
+}
+
+func TestTooManyPorts(t *testing.T) {
+	t.Parallel()
+	ports := manyPorts(rules.MaxPorts)
+	if errs := rules.Ports(f, ports); len(errs) > 0 {
+		t.Errorf("64 ports: %v", errs)
+	}
+	ports = manyPorts(rules.MaxPorts + 1)
+	if got, want := lines(rules.Ports(f, ports)), "f: Too many: 65: must have at most 64 items"; got != want {
+		t.Errorf("65 ports: %s, want %s", got, want)
+	}
+}
+
+// A list that is refused for its length is not compared each with each.
+func TestFarTooManyPorts(t *testing.T) {
+	t.Parallel()
+	ports := manyPorts(100_000)
+	rules.Ports(f, ports)
+	rules.TargetPorts(f, ports, nil)
+	rules.DefaultProbePort(ports)
+	rules.DefaultPorts(ports, ports, &rules.Owners{}, nil)
+	if got := len(rules.ContainerPorts(ports)); got > rules.MaxPorts {
+		t.Errorf("%d container ports", got)
+	}
+}
+
+func manyPorts(n int) []modelv1.Port {
+	ports := make([]modelv1.Port, n)
+	for i := range ports {
+		ports[i] = modelv1.Port{Port: int32(i%65535) + 1, Name: "n" + strings.Repeat("a", i%8) + string(rune('a'+i/8%26))}
+	}
+	return ports
+}
+
+func TestTargetPorts(t *testing.T) {
+	const no = `no container has a TCP port of this name: write a number, or declare the port in podTemplate`
+	type pod struct {
+		Ports    []modelv1.Port          `json:"ports"`
+		Template *corev1.PodTemplateSpec `json:"template"`
+	}
+	judge(t, map[string]row{
+		"numbers":                          {`{ports: [{port: 1}, {port: 2, targetPort: 3}]}`, ``},
+		"a name of nothing":                {`{ports: [{port: 1, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
+		"its own name":                     {`{ports: [{port: 1, name: a, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
+		"the name of another port":         {`{ports: [{port: 1, targetPort: a}, {port: 2, name: a}]}`, ``},
+		"of another protocol":              {`{ports: [{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
+		"UDP for UDP":                      {`{ports: [{port: 1, protocol: UDP, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`, ``},
+		"a name that the container hasn't": {`{ports: [{port: 1, targetPort: b}, {port: 2, name: a, targetPort: 9}, {port: 3, name: b, targetPort: 9}]}`, `f[0].targetPort: Invalid value: "b": ` + no},
+		"a name of a sidecar": {
+			`{ports: [{port: 1, targetPort: a}], template: {spec: {containers: [{name: x, ports: [{name: a, containerPort: 9}]}]}}}`, ``,
+		},
+		"a name of a sidecar, UDP": {
+			`{ports: [{port: 1, targetPort: a}], template: {spec: {containers: [{name: x, ports: [{name: a, containerPort: 9, protocol: UDP}]}]}}}`,
+			`f[0].targetPort: Invalid value: "a": ` + no,
+		},
+		"a name of an init container that stays": {
+			`{ports: [{port: 1, targetPort: a}], template: {spec: {initContainers: [{name: x, restartPolicy: Always, ports: [{name: a, containerPort: 9}]}]}}}`, ``,
+		},
+		"a name of an init container that ends": {
+			`{ports: [{port: 1, targetPort: a}], template: {spec: {initContainers: [{name: x, ports: [{name: a, containerPort: 9}]}]}}}`,
+			`f[0].targetPort: Invalid value: "a": ` + no,
+		},
+		"no name at all is another rule's": {`{ports: [{port: 1, targetPort: "80"}]}`, ``},
+	}, func(p *pod) field.ErrorList { return rules.TargetPorts(f, p.Ports, p.Template) })
+}
+
+func TestNodePorts(t *testing.T) {
+	type service struct {
+		Type  corev1.ServiceType `json:"type"`
+		Ports []modelv1.Port     `json:"ports"`
+	}
+	judge(t, map[string]row{
+		"a NodePort":              {`{type: NodePort, ports: [{port: 1, nodePort: 30000}]}`, ``},
+		"a LoadBalancer":          {`{type: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
+		"a ClusterIP without one": {`{type: ClusterIP, ports: [{port: 1}]}`, ``},
+		"a ClusterIP": {
+			`{type: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
+			`f[1].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType`,
+		},
+	}, func(s *service) field.ErrorList { return rules.NodePorts(f, s.Ports, s.Type) })
+}
+
+func TestNodePortWarnings(t *testing.T) {
+	t.Parallel()
+	var ports []modelv1.Port
+	read(t, `[{port: 1}, {port: 2, nodePort: 30000}, {port: 3, nodePort: 32767}, {port: 4, nodePort: 29999}, {port: 5, nodePort: 32768}]`, &ports)
+	want := []string{
+		"f[3].nodePort: 29999 is outside 30000-32767, which a cluster refuses unless its owner set another range",
+		"f[4].nodePort: 32768 is outside 30000-32767, which a cluster refuses unless its owner set another range",
+	}
+	if diff := cmp.Diff(want, rules.NodePortWarnings(f, ports)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestContainerPorts(t *testing.T) {
+	t.Parallel()
+	var ports []modelv1.Port
+	read(t, `
+- {port: 80, name: http}
+- {port: 81, name: again, targetPort: 80}
+- {port: 80, name: quic, protocol: UDP}
+- {port: 443, name: tls, targetPort: sidecar}
+- {port: 9, targetPort: 90}`, &ports)
+	want := []corev1.ContainerPort{
+		{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP},
+		{Name: "quic", ContainerPort: 80, Protocol: corev1.ProtocolUDP},
+		{ContainerPort: 90, Protocol: corev1.ProtocolTCP},
+	}
+	if diff := cmp.Diff(want, rules.ContainerPorts(ports)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServiceType(t *testing.T) {
+	t.Parallel()
+	for ports, want := range map[string]corev1.ServiceType{
+		`[]`:                               corev1.ServiceTypeClusterIP,
+		`[{port: 1}]`:                      corev1.ServiceTypeClusterIP,
+		`[{port: 1}, {nodePort: 30000}]`:   corev1.ServiceTypeNodePort,
+		`[{port: 1, nodePort: -1}]`:        corev1.ServiceTypeNodePort,
+		`[{port: 1, protocol: nonsense} ]`: corev1.ServiceTypeClusterIP,
+	} {
+		var list []modelv1.Port
+		read(t, ports, &list)
+		if got := rules.ServiceType(list); got != want {
+			t.Errorf("%s: %s, want %s", ports, got, want)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+var ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 80}, {ContainerPort: 81}}
+
+func TestProbe(t *testing.T) {
+	const (
+		one    = `one of exec, httpGet, tcpSocket and grpc is required`
+		only   = `only one of exec, httpGet, tcpSocket and grpc may be given: remove the others`
+		number = `must be a number from 1 to 65535`
+		either = number + `, or the name of a port`
+		least  = `must be 0 or more, where 0 leaves it to the cluster`
+	)
+	judge(t, map[string]row{
+		"exec":                {`{exec: {command: [a]}}`, ``},
+		"exec of nothing":     {`{exec: {command: []}}`, `f.exec.command: Required value: a command is required`},
+		"tcpSocket":           {`{tcpSocket: {port: 9, host: h}}`, ``},
+		"tcpSocket by name":   {`{tcpSocket: {port: http}}`, ``},
+		"an unknown name":     {`{tcpSocket: {port: a}}`, `f.tcpSocket.port: Invalid value: "a": the container has no port of this name: write a number, or give a port this name`},
+		"no name":             {`{tcpSocket: {port: ""}}`, `f.tcpSocket.port: Invalid value: "": ` + either},
+		"port 0":              {`{tcpSocket: {port: 0}}`, `f.tcpSocket.port: Invalid value: 0: ` + either},
+		"port 65536":          {`{tcpSocket: {port: 65536}}`, `f.tcpSocket.port: Invalid value: 65536: ` + either},
+		"httpGet":             {`{httpGet: {port: 65535}}`, ``},
+		"httpGet, all of it":  {`{httpGet: {port: http, path: /a, scheme: HTTPS, httpHeaders: [{name: X-A, value: ""}]}}`, ``},
+		"httpGet, a scheme":   {`{httpGet: {port: 1, scheme: http}}`, `f.httpGet.scheme: Unsupported value: "http": supported values: "HTTP", "HTTPS"`},
+		"httpGet, a header":   {`{httpGet: {port: 1, httpHeaders: [{name: A, value: ""}, {name: "A B", value: ""}]}}`, `f.httpGet.httpHeaders[1].name: Invalid value: "A B": must consist of letters, digits and dashes`},
+		"httpGet, its port":   {`{httpGet: {port: a}}`, `f.httpGet.port: Invalid value: "a": the container has no port of this name: write a number, or give a port this name`},
+		"HTTP2":               {`{httpGet: {port: 1, protocol: HTTP2}}`, ``},
+		"HTTP2 with TLS":      {`{httpGet: {port: 1, protocol: HTTP2, scheme: HTTPS}}`, `f.httpGet.protocol: Invalid value: "HTTP2": HTTP2 is without TLS: set scheme to HTTP`},
+		"HTTP2 with a host":   {`{httpGet: {port: 1, protocol: HTTP2, host: h}}`, `f.httpGet.host: Forbidden: HTTP2 takes no host: remove it`},
+		"an unknown protocol": {`{httpGet: {port: 1, protocol: HTTP3}}`, `f.httpGet.protocol: Unsupported value: "HTTP3": supported values: "HTTP1", "HTTP2"`},
+		"grpc":                {`{grpc: {port: 1, service: ""}}`, ``},
+		"grpc, port 0":        {`{grpc: {port: 0}}`, `f.grpc.port: Invalid value: 0: ` + number},
+		"grpc, its mode":      {`{grpc: {port: 1, mode: TLS}}`, ``},
+		"grpc, a mode":        {`{grpc: {port: 1, mode: tls}}`, `f.grpc.mode: Unsupported value: "tls": supported values: "Plaintext", "TLS"`},
+		"no action":           {`{periodSeconds: 5}`, `f: Required value: ` + one},
+		"two actions":         {`{exec: {command: [a]}, grpc: {port: 1}}`, `f: Forbidden: ` + only},
+		"two wrong actions":   {`{exec: {}, grpc: {port: 0}}`, "f: Forbidden: " + only + "\nf.exec.command: Required value: a command is required\nf.grpc.port: Invalid value: 0: " + number},
+		"all numbers 0":       {`{grpc: {port: 1}, initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0}`, ``},
+		"all numbers negative": {`{grpc: {port: 1}, initialDelaySeconds: -1, timeoutSeconds: -2, periodSeconds: -3, successThreshold: -4, failureThreshold: -5}`, `
+f.initialDelaySeconds: Invalid value: -1: ` + least + `
+f.timeoutSeconds: Invalid value: -2: ` + least + `
+f.periodSeconds: Invalid value: -3: ` + least + `
+f.successThreshold: Invalid value: -4: ` + least + `
+f.failureThreshold: Invalid value: -5: ` + least},
+	}, func(p *corev1.Probe) field.ErrorList { return rules.Probe(f, p, rules.Readiness, ports) })
+}
+
+func TestProbeKinds(t *testing.T) {
+	t.Parallel()
+	const (
+		success = `f.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe`
+		grace   = `f.terminationGracePeriodSeconds: Invalid value: 0: must be 1 or more`
+	)
+	for _, tc := range []struct {
+		kind        rules.ProbeKind
+		probe, want string
+	}{
+		{rules.Readiness, `{grpc: {port: 1}, successThreshold: 2}`, ``},
+		{rules.Liveness, `{grpc: {port: 1}, successThreshold: 1}`, ``},
+		{rules.Liveness, `{grpc: {port: 1}, successThreshold: 2}`, success},
+		{rules.Startup, `{grpc: {port: 1}, successThreshold: 1}`, ``},
+		{rules.Startup, `{grpc: {port: 1}, successThreshold: 2}`, success},
+		{rules.Readiness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 1}`, `f.terminationGracePeriodSeconds: Forbidden: a readiness probe terminates nothing: remove it`},
+		{rules.Liveness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 1}`, ``},
+		{rules.Liveness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 0}`, grace},
+		{rules.Startup, `{grpc: {port: 1}, terminationGracePeriodSeconds: 0}`, grace},
+	} {
+		probe := &corev1.Probe{}
+		read(t, tc.probe, probe)
+		if got := lines(rules.Probe(f, probe, tc.kind, nil)); got != tc.want {
+			t.Errorf("kind %d, %s: %s, want %s", tc.kind, tc.probe, got, tc.want)
+		}
+	}
+	if errs := rules.Probe(f, nil, rules.Liveness, nil); errs != nil {
+		t.Errorf("no probe: %v", errs)
+	}
+}
+
+func TestDefaultProbePort(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]string{
+		`[]`:                         "",
+		`[{port: 1}]`:                "1",
+		`[{port: 1, targetPort: 2}]`: "2",
+		`[{port: 1, protocol: UDP}]`: "",
+		`[{port: 1, targetPort: a}]`: "",
+		`[{port: 1, targetPort: a}, {port: 2, name: a}]`:                        "a",
+		`[{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]`:         "",
+		`[{port: 1, protocol: UDP}, {port: 1, targetPort: a}, {port: 3}]`:       "3",
+		`[{port: 9, protocol: SCTP}, {port: 8, protocol: TCP}, {port: 3}]`:      "8",
+		`[{port: 1, targetPort: b}, {port: 2, name: a}, {port: 2, name: bbb} ]`: "2",
+	} {
+		var ports []modelv1.Port
+		read(t, list, &ports)
+		port, ok := rules.DefaultProbePort(ports)
+		if got := port.String(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %s %t, want %s", list, got, ok, want)
+		}
+	}
+}

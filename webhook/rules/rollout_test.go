@@ -1,0 +1,89 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+func TestRollout(t *testing.T) {
+	const rule = "must be a number, 1 or more, or a percentage from 1% to 100%"
+	judge(t, map[string]row{
+		"1":                 {`1`, ``},
+		"0":                 {`0`, `f: Invalid value: 0: ` + rule},
+		"-1":                {`-1`, `f: Invalid value: -1: ` + rule},
+		"the most":          {`2147483647`, ``},
+		"1 as a string":     {`"1"`, ``},
+		"0 as a string":     {`"0"`, `f: Invalid value: "0": ` + rule},
+		"nine digits":       {`"999999999"`, ``},
+		"ten digits":        {`"1000000000"`, `f: Invalid value: "1000000000": ` + rule},
+		"1%":                {`1%`, ``},
+		"0%":                {`0%`, `f: Invalid value: "0%": ` + rule},
+		"100%":              {`100%`, ``},
+		"101%":              {`101%`, `f: Invalid value: "101%": ` + rule},
+		"1000%":             {`1000%`, `f: Invalid value: "1000%": ` + rule},
+		"a leading zero":    {`"05"`, `f: Invalid value: "05": ` + rule},
+		"a leading zero, %": {`05%`, `f: Invalid value: "05%": ` + rule},
+		"a sign":            {`"+5"`, `f: Invalid value: "+5": ` + rule},
+		"a fraction":        {`2.5%`, `f: Invalid value: "2.5%": ` + rule},
+		"a space":           {`"5 %"`, `f: Invalid value: "5 %": ` + rule},
+		"% alone":           {`"%"`, `f: Invalid value: "%": ` + rule},
+		"two %":             {`5%%`, `f: Invalid value: "5%%": ` + rule},
+		"empty":             {`""`, `f: Invalid value: "": ` + rule},
+		"words":             {`half`, `f: Invalid value: "half": ` + rule},
+	}, func(v *intstr.IntOrString) field.ErrorList { return rules.Rollout(f, v) })
+}
+
+func TestRolloutOfNothing(t *testing.T) {
+	t.Parallel()
+	if errs := rules.Rollout(f, nil); errs != nil {
+		t.Errorf("nil: %v", errs)
+	}
+}
+
+func TestIntOrPercent(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[intstr.IntOrString]intstr.IntOrString{
+		intstr.FromInt32(5):           intstr.FromInt32(5),
+		intstr.FromInt32(0):           intstr.FromInt32(0),
+		intstr.FromString("5"):        intstr.FromInt32(5),
+		intstr.FromString("5%"):       intstr.FromString("5%"),
+		intstr.FromString("05"):       intstr.FromString("05"),
+		intstr.FromString("nonsense"): intstr.FromString("nonsense"),
+		intstr.FromString(""):         intstr.FromString(""),
+	} {
+		if got := rules.IntOrPercent(in); got != want {
+			t.Errorf("%#v becomes %#v, want %#v", in, got, want)
+		}
+	}
+}
+
+func TestRolloutWarning(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		step     intstr.IntOrString
+		replicas int32
+		want     string
+	}{
+		{intstr.FromString("99%"), 4, ""},
+		{intstr.FromString("100%"), 4, "f: 100% of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromString("100%"), 0, ""},
+		{intstr.FromInt32(3), 4, ""},
+		{intstr.FromInt32(4), 4, "f: 4 of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromString("5"), 4, "f: 5 of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromString("25%"), 1, ""},
+	} {
+		if got := rules.RolloutWarning(f, &tc.step, &tc.replicas); got != tc.want {
+			t.Errorf("%s of %d: %q, want %q", tc.step.String(), tc.replicas, got, tc.want)
+		}
+	}
+	if got := rules.RolloutWarning(f, nil, new(int32(1))) + rules.RolloutWarning(f, new(intstr.FromInt32(1)), nil); got != "" {
+		t.Errorf("nothing is known: %q", got)
+	}
+}

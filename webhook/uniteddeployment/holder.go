@@ -1,0 +1,80 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package uniteddeployment
+
+import (
+	"cmp"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// Holder names who, other than ud, decides the replica count of ud's Deployment,
+// and how to part the two; it is "" if nobody does. In this order: the ModelBox
+// or App that owns the Deployment, a HorizontalPodAutoscaler that scales it, an
+// older UnitedDeployment. target may be nil; rivals and scalers are those of the
+// namespace.
+func Holder(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, scalers []autoscalingv2.HorizontalPodAutoscaler, rivals []extensionv1.UnitedDeployment) string {
+	if owner := holdingOwner(target); owner != "" {
+		return fmt.Sprintf("%s owns Deployment %q and sets its replicas: scale that instead", owner, ud.Spec.DeploymentName)
+	}
+	for i := range scalers {
+		if scales(&scalers[i], ud.Spec.DeploymentName) {
+			return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q: delete one of the two", scalers[i].Name, ud.Spec.DeploymentName)
+		}
+	}
+	if older := oldest(ud, rivals); older != ud {
+		return fmt.Sprintf("UnitedDeployment %q is older and holds Deployment %q: delete one of the two", older.Name, ud.Spec.DeploymentName)
+	}
+	return ""
+}
+
+func holdingOwner(target *appsv1.Deployment) string {
+	if target == nil {
+		return ""
+	}
+	owner := metav1.GetControllerOf(target)
+	if owner == nil {
+		return ""
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || version.Group != modelv1.GroupName && version.Group != appv1.GroupName {
+		return ""
+	}
+	return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+}
+
+func scales(scaler *autoscalingv2.HorizontalPodAutoscaler, deployment string) bool {
+	target := scaler.Spec.ScaleTargetRef
+	version, err := schema.ParseGroupVersion(target.APIVersion)
+	return err == nil && version.Group == appsv1.GroupName && target.Kind == "Deployment" && target.Name == deployment
+}
+
+// oldest is the UnitedDeployment that holds the Deployment: the one that was
+// created first, and of those of one second the one with the smallest uid. One
+// that is not stored yet is the youngest.
+func oldest(ud *extensionv1.UnitedDeployment, rivals []extensionv1.UnitedDeployment) *extensionv1.UnitedDeployment {
+	first := ud
+	for i := range rivals {
+		rival := &rivals[i]
+		if rival.UID == ud.UID || rival.Spec.DeploymentName != ud.Spec.DeploymentName || rival.DeletionTimestamp != nil {
+			continue
+		}
+		if first.CreationTimestamp.IsZero() || older(rival, first) {
+			first = rival
+		}
+	}
+	return first
+}
+
+func older(a, b *extensionv1.UnitedDeployment) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID)) < 0
+}
