@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
 )
 
 var _ = Describe("a ModelBox at admission", func() {
@@ -38,19 +35,11 @@ var _ = Describe("a ModelBox at admission", func() {
 	})
 	kubectl := func(stdin string, args ...string) string {
 		GinkgoHelper()
-		output, err := env.Kubectl(stdin, append([]string{"-n", box.Namespace}, args...)...)
-		Expect(err).NotTo(HaveOccurred())
-		return output
-	}
-	sample := func() string {
-		GinkgoHelper()
-		manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", "modelbox.yaml"))
-		Expect(err).NotTo(HaveOccurred())
-		return string(manifest)
+		return kubectlIn(box.Namespace, stdin, args...)
 	}
 
 	It("takes the users' manifest unchanged and fills in the rest", func() {
-		kubectl(sample(), "apply", "-f", "-")
+		kubectl(sample("modelbox"), "apply", "-f", "-")
 		box.Name = "modelbox-sample"
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
 		Expect(box.Spec.ResourceType).To(Equal(modelv1.ResourceTypeSmall))
@@ -62,23 +51,6 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(box.Spec.ServiceType).To(Equal(corev1.ServiceTypeNodePort))
 		Expect(*box.Spec.RollingUpdate).To(Equal(intstr.FromString("30%")))
 	})
-
-	DescribeTable("stays as it is when the same manifest is applied 50 times", func(flags ...string) {
-		kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
-		kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
-		box.Name = "modelbox-sample"
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-		before := box.DeepCopy()
-		for range 50 {
-			kubectl(sample(), append([]string{"apply", "-f", "-"}, flags...)...)
-		}
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-		Expect(box).To(Equal(before))
-		Expect(kubectl(sample(), append([]string{"diff", "-f", "-"}, flags...)...)).To(BeEmpty())
-	},
-		Entry("client-side"),
-		Entry("server-side", "--server-side"),
-	)
 
 	It("has all that is wrong with it told in one answer, with the way out", func() {
 		box.Spec = modelv1.ModelBoxSpec{
@@ -104,7 +76,7 @@ var _ = Describe("a ModelBox at admission", func() {
 	})
 
 	It("derives again what was derived when its source changes, and keeps what was typed", func() {
-		kubectl(sample(), "apply", "-f", "-")
+		kubectl(sample("modelbox"), "apply", "-f", "-")
 		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p", `{"spec":{"resourceType":"large"}}`)
 		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`)
 		box.Name = "modelbox-sample"
