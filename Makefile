@@ -5,13 +5,14 @@ SHELL := /usr/bin/env bash -o pipefail
 .DELETE_ON_ERROR:
 
 GO ?= go
-LOCAL = $(GO) run ./hack/local
+# Where kubectl of the local cluster, its kubeconfig and the built binaries are.
+BIN = bin
+# Built and then run, not "go run": that would swallow signals and exit codes.
+LOCAL = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
 LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
 # How often, and under which race detector, "make test" runs: -race, -count and
 # the like go here.
 TESTFLAGS ?= -race
-# Where kubectl of the local cluster, its kubeconfig and the built binaries are.
-BIN = bin
 
 ##@ Try it
 
@@ -31,11 +32,19 @@ cluster-up: ## Start a local control plane with simulated nodes; kubeconfig at b
 cluster-down: ## Stop the local control plane and leave nothing running
 	@$(LOCAL) down
 
+.PHONY: install
+install: ## Apply the CRDs to the cluster of the current kubeconfig
+	@kubectl apply -k config/crd
+
+.PHONY: uninstall
+uninstall: ## Delete the CRDs, and with them every object of the five kinds
+	@kubectl delete --ignore-not-found -k config/crd
+
 ##@ Check it
 
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
-	@assets=$$($(LOCAL) binaries); KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: verify
 verify: ## Regenerate and lint; fails if a file had to change
@@ -47,7 +56,7 @@ lint: ## Run the linters
 
 .PHONY: rest
 rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
-	@assets=$$($(LOCAL) binaries); KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
 	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
 
 .PHONY: fuzz

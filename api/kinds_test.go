@@ -24,7 +24,7 @@ func kinds(t *testing.T) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for gvk := range scheme.AllKnownTypes() {
 		// Beside each kind a group holds its list and the options of requests.
-		if scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List")) {
+		if gvk.Group != "" && scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
 			out = append(out, gvk)
 		}
 	}

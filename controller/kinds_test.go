@@ -134,7 +134,7 @@ var _ = Describe("every kind", func() {
 				Consistently(func() string {
 					count, _ := writes(namespace, since)
 					return describe(count)
-				}, duration).Should(BeEmpty(), why)
+				}, duration, duration/20).Should(BeEmpty(), why)
 			}
 			_, mark := writes(namespace, 0)
 			silent(mark, "at rest")

@@ -12,17 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-)
 
-// The labels of every child, whose selectors are made of the first two. See
-// https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
-const (
-	LabelName      = "app.kubernetes.io/name"
-	LabelInstance  = "app.kubernetes.io/instance"
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-
-	// ManagedBy is the value of LabelManagedBy.
-	ManagedBy = "modelbox-operator"
+	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
 // Main is what the rules of a pod template need to know of the main container.
@@ -33,7 +24,7 @@ type Main struct {
 	Ports []corev1.ContainerPort
 	// Reserved are its fields that have a field of their own in the object.
 	Reserved []Reserved
-	// AppName and Instance are the pods' LabelName and LabelInstance.
+	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
 	AppName, Instance string
 }
 
@@ -91,7 +82,7 @@ func templateMeta(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
 }
 
 func labels(path *field.Path, written map[string]string, main Main) field.ErrorList {
-	ours := map[string]string{LabelName: main.AppName, LabelInstance: main.Instance, LabelManagedBy: ManagedBy}
+	ours := map[string]string{api.LabelName: main.AppName, api.LabelInstance: main.Instance, api.LabelManagedBy: api.ManagedBy}
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(written)) {
 		value := written[key]

@@ -127,9 +127,7 @@ type filler struct {
 }
 
 func (f *filler) fill(ctx context.Context) error {
-	unlock, err := lock.Acquire(ctx, f.dir+".lock", func() {
-		f.report.Say("waiting for another command that is providing the same programs")
-	})
+	unlock, err := f.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,6 +146,19 @@ func (f *filler) fill(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lock excludes other commands that want to provide the same set. They may need
+// minutes, so the wait is a step of its own.
+func (f *filler) lock(ctx context.Context) (unlock func(), err error) {
+	var step *progress.Step
+	unlock, err = lock.Acquire(ctx, f.dir+".lock", func() {
+		step = f.report.Start("waiting for another command that is providing the same programs")
+	})
+	if step != nil {
+		step.Done()
+	}
+	return unlock, err
 }
 
 // makeDirs makes the set's directory and, beside it, one for what is not
