@@ -1,0 +1,61 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+func template(t *testing.T, raw string) *Workload {
+	t.Helper()
+	box := &modelv1.ModelBox{}
+	box.Name = "box"
+	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, AppName: "modelbox", Container: "main", Image: "server:1"}
+	if raw != "" {
+		w.PodTemplate = &runtime.RawExtension{Raw: []byte(raw)}
+	}
+	return w
+}
+
+// In a strategic merge a null deletes; in a pod template it only says nothing.
+func TestTemplateKeepsTheMainContainerFromNulls(t *testing.T) {
+	for _, raw := range []string{
+		"", `{}`, `{"spec":null}`, `{"metadata":null,"spec":{"containers":null}}`, `{"spec":{"containers":[]}}`,
+		`{"spec":{"containers":[{"name":"main","image":null}]}}`,
+	} {
+		got, err := template(t, raw).Template()
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		containers := got.Spec.Containers
+		if len(containers) != 1 || containers[0].Name != "main" || containers[0].Image != "server:1" || len(got.Labels) != 3 {
+			t.Errorf("%s: the template is %+v", raw, got)
+		}
+	}
+}
+
+func TestTemplateErrsOnWhatAdmissionRefuses(t *testing.T) {
+	for _, raw := range []string{`[]`, `{"spec":{"containers":{}}}`, `{"spec":{"containers":[{"image":"x:1"}]}}`} {
+		if _, err := template(t, raw).Template(); err == nil {
+			t.Errorf("%s: no error", raw)
+		}
+	}
+}
+
+func BenchmarkDeployment(b *testing.B) {
+	box := &modelv1.ModelBox{}
+	box.Name = "box"
+	w := &Workload{Owner: box, AppName: "modelbox", Container: "main", Image: "server:1", Ports: []modelv1.Port{{Port: 80}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.Deployment(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+func TestProgress(t *testing.T) {
+	condition := func(kind appsv1.DeploymentConditionType, value corev1.ConditionStatus, reason string) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: kind, Status: value, Reason: reason, Message: "in its own words"}}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*appsv1.Deployment)
+		want   status.Verdict
+	}{
+		{"all there", func(*appsv1.Deployment) {}, status.Done("2 of 2 pods are available")},
+		{"none asked for", func(d *appsv1.Deployment) {
+			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 3}
+		}, status.Done("0 of 0 pods are available")},
+		{"not seen yet", func(d *appsv1.Deployment) { d.Generation = 4 },
+			status.Underway("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+		{"never written", func(d *appsv1.Deployment) { *d = appsv1.Deployment{} },
+			status.Underway("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+		{"an old template", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 },
+			status.Underway("Progressing", "1 of 2 pods run the current template")},
+		{"old pods left", func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
+			status.Underway("Progressing", "1 old pods of 3 are still to go")},
+		{"not available", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 },
+			status.Underway("Progressing", "0 of 2 pods are available")},
+		{"a quota", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate"),
+			status.Stuck("ReplicaFailure", "in its own words")},
+		{"a quota that was lifted", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionFalse, "FailedCreate"),
+			status.Done("2 of 2 pods are available")},
+		{"a deadline", condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded"),
+			status.Stuck("ProgressDeadlineExceeded", "in its own words")},
+		{"progress", condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable"),
+			status.Done("2 of 2 pods are available")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}}
+			d.Generation = 3
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
+			test.change(d)
+			if got := Progress(d); got != test.want {
+				t.Errorf("Progress = %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
