@@ -55,7 +55,8 @@ type auditEvent struct {
 	Response  struct{ Code int }                                      `json:"responseStatus"`
 }
 
-func (e *Env) auditTo(path string) error {
+// configure sets up the API server: an audit log at path, and room for Services.
+func (e *Env) configure(path string) error {
 	policyFile := filepath.Join(e.dir, "audit-policy.yaml")
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
 		return err
@@ -63,7 +64,9 @@ func (e *Env) auditTo(path string) error {
 	e.env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policyFile).
 		Set("audit-log-path", path).
-		Set("audit-log-mode", "blocking-strict")
+		Set("audit-log-mode", "blocking-strict").
+		// envtest's own range has room for 254 Services.
+		Set("service-cluster-ip-range", "10.96.0.0/12")
 	return nil
 }
 

@@ -73,7 +73,7 @@ func Start(options Options) (*Env, error) {
 		e.env.WebhookInstallOptions.Paths = []string{filepath.Join(Root(), "config", "webhook", "generated")}
 		e.Webhooks = &e.env.WebhookInstallOptions
 	}
-	if err := e.auditTo(e.audit); err != nil {
+	if err := e.configure(e.audit); err != nil {
 		return nil, err
 	}
 	if e.Config, err = e.env.Start(); err != nil {
