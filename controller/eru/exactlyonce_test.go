@@ -281,8 +281,8 @@ func (r *run) person() {
 		r.server.change(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(r.rnd.IntN(3))) })
 	case 5, 6:
 		r.server.change(rolling)
-	case 7: // kubectl rollout restart. A fraction of a second tells it from ours.
-		r.server.change(restartedBy(now.Add(time.Millisecond).Format(time.RFC3339Nano)))
+	case 7:
+		r.server.change(func(d *appsv1.Deployment) { kubectlRolloutRestart(d, now) })
 	case 8:
 		r.server.replace(nil)
 		if r.chance(70) {
@@ -292,6 +292,16 @@ func (r *run) person() {
 	if r.server.deployment == nil && r.chance(50) {
 		r.server.replace(web(func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(now) }))
 	}
+}
+
+// kubectlRolloutRestart is a person's restart. The fraction of a second tells it
+// from ours. It does not move back when the clock does: who writes an older value,
+// or removes it, takes away what says that a restart was done.
+func kubectlRolloutRestart(d *appsv1.Deployment, now time.Time) {
+	if last := restartedAt(d); last.After(now) {
+		now = last
+	}
+	restartedBy(now.Add(time.Millisecond).Format(time.RFC3339Nano))(d)
 }
 
 func (r *run) someEdit() {

@@ -125,7 +125,9 @@ func (p plan) decide(m memory, target *appsv1.Deployment, now time.Time) decisio
 	if d.next.IsZero() || due.Before(d.next) {
 		return d
 	}
-	p.pass(&d, m, restartedAt(target), due)
+	if p.pass(&d, m, restartedAt(target), due) {
+		return d
+	}
 	outcome := p.judge(due, m, target, now)
 	if outcome.reason != reasonMissedDeadline {
 		p.supersede(&d, due)
@@ -161,19 +163,21 @@ func (p plan) open(m memory, target *appsv1.Deployment, now time.Time) decision 
 
 // pass settles what is known of slots before the one that is due: the announced
 // one, if it has been waiting, and one that the Deployment was restarted for while
-// status could not be written.
-func (p plan) pass(d *decision, m memory, restarted, due time.Time) {
+// status could not be written. It reports the latter, which must be in status
+// before another restart takes the place of what tells of it.
+func (p plan) pass(d *decision, m memory, restarted, due time.Time) (found bool) {
 	if m.waiting != "" && d.next.Equal(m.announced) && d.next.Before(due) && !restarted.Equal(d.next) {
 		late := m.late()
 		d.settle(d.next, late.result, late.reason)
 		d.next = p.next(d.next)
 	}
 	if restarted.Before(d.next) || !restarted.Before(due) || !p.names(restarted) {
-		return
+		return false
 	}
 	p.supersede(d, restarted)
 	d.settle(restarted, mtsrev1.EruRestarted, "")
 	d.next = p.next(restarted)
+	return true
 }
 
 // supersede settles the slot before one that has overtaken it, if that is still

@@ -24,8 +24,8 @@ import (
 // Box is a kind that exists only here, of the shape and size of the real ones.
 type Box struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              BoxSpec `json:"spec,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              BoxSpec `json:"spec,omitzero"`
 }
 
 type BoxSpec struct {
@@ -53,7 +53,7 @@ type BoxRollout struct {
 
 func (b *Box) DeepCopyObject() runtime.Object {
 	out := *b
-	out.ObjectMeta = *b.ObjectMeta.DeepCopy()
+	b.DeepCopyInto(&out.ObjectMeta)
 	raw, err := json.Marshal(b.Spec)
 	if err == nil {
 		out.Spec = BoxSpec{}
@@ -181,9 +181,9 @@ func typical() *Box {
 	b.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "kubectl-client-side-apply", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "test.example.com/v1",
 		Time: new(metav1.Unix(1700000000, 0)), FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{".":{},"f:example.com/owner":{}},"f:labels":{".":{},` +
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:example.com/owner":{}},"f:labels":{".":{},` +
 			`"f:app.kubernetes.io/name":{},"f:team":{}}},"f:spec":{".":{},"f:envs":{},"f:image":{},"f:liveness":{".":{},"f:failureThreshold":{},` +
-			`"f:httpGet":{".":{},"f:path":{},"f:port":{}},"f:periodSeconds":{}},"f:ports":{}}}`)},
+			`"f:httpGet":{".":{},"f:path":{},"f:port":{}},"f:periodSeconds":{}},"f:ports":{}}}`),
 	}}
 	return b
 }

@@ -18,13 +18,15 @@ import (
 
 // certificates is the serving certificate, kept up to date with its files.
 type certificates struct {
-	dir     string
-	log     logr.Logger
+	dir         string
+	log         logr.Logger
+	retry, poll time.Duration
+
 	watcher atomic.Pointer[certwatcher.CertWatcher]
 	missing atomic.Pointer[string]
 }
 
-var (
+const (
 	// retryCertificate is how soon files that were missing are looked for again.
 	retryCertificate = time.Second
 	// pollCertificate is how soon a change is seen that the file system does not
@@ -46,7 +48,7 @@ func (c *certificates) keep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retryCertificate):
+		case <-time.After(c.retry):
 		}
 	}
 }
@@ -58,7 +60,7 @@ func (c *certificates) watch(ctx context.Context) error {
 	}
 	c.watcher.Store(watcher)
 	c.log.Info("Certificate loaded", "dir", c.dir)
-	if err := watcher.WithWatchInterval(pollCertificate).Start(ctx); err != nil {
+	if err := watcher.WithWatchInterval(c.poll).Start(ctx); err != nil {
 		return fmt.Errorf("watching the serving certificate: %w", err)
 	}
 	return nil

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
@@ -525,10 +527,10 @@ func (p paths) Handle(path string, _ http.Handler) { p[path] = true }
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	// A kind of its own, so that other tests do not count here.
+	// A kind of its own, so that other tests and other runs do not count here.
 	kind := boxKind
-	kind.GVK.Kind = "Counted"
-	counted := func(review string) string { return edit(review, "Counted", "request", "kind", "kind") }
+	kind.GVK.Kind = "Counted" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	counted := func(review string) string { return edit(review, kind.GVK.Kind, "request", "kind", "kind") }
 	mutating, validating := Mutating(kind), Validating(kind)
 	bad := with(complete(), func(b *Box) { b.Spec.Image = "" })
 	post(mutating, counted(reviewOf("CREATE", typical(), nil)))
@@ -550,14 +552,14 @@ func TestMetrics(t *testing.T) {
 		{[]string{"validating", "CREATE", "error"}, 2},
 		{[]string{"validating", "CREATE", "allowed"}, 0},
 	} {
-		if got := metric(t, "modelbox_admission_requests_total", append([]string{"Counted"}, tc.labels...)...); got != tc.want {
+		if got := metric(t, "modelbox_admission_requests_total", append([]string{kind.GVK.Kind}, tc.labels...)...); got != tc.want {
 			t.Errorf("requests %v: %v, want %v", tc.labels, got, tc.want)
 		}
 	}
-	if got := metric(t, "modelbox_admission_panics_total", "Counted", "validating"); got != 1 {
+	if got := metric(t, "modelbox_admission_panics_total", kind.GVK.Kind, "validating"); got != 1 {
 		t.Errorf("panics: %v, want 1", got)
 	}
-	if got := metric(t, "modelbox_admission_duration_seconds", "Counted", "mutating"); got != 5 {
+	if got := metric(t, "modelbox_admission_duration_seconds", kind.GVK.Kind, "mutating"); got != 5 {
 		t.Errorf("durations: %v, want 5", got)
 	}
 }

@@ -120,7 +120,10 @@ const (
 func NewServer(opts Options) *Server {
 	opts.fill()
 	logger := ctrllog.Log.WithName("admission-server")
-	return &Server{opts: opts, mux: http.NewServeMux(), log: logger, certs: certificates{dir: opts.CertDir, log: logger}}
+	return &Server{
+		opts: opts, mux: http.NewServeMux(), log: logger,
+		certs: certificates{dir: opts.CertDir, log: logger, retry: retryCertificate, poll: pollCertificate},
+	}
 }
 
 // Handle serves handler at path. It is for before Start, and panics if the path is
@@ -131,7 +134,7 @@ func (s *Server) Handle(path string, handler http.Handler) { s.mux.Handle(path, 
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx is done, then drains and returns nil. It returns an error
-// if it cannot listen, or can no longer.
+// at once if it cannot listen.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Addr)
 	if err != nil {

@@ -208,7 +208,7 @@ func (d *defaults) probe(name string, probe **corev1.Probe, was *corev1.Probe) {
 		}
 	default:
 		wanted = wanted && !otherAction(*probe)
-		if !(wanted && isTCP(*probe, port)) && d.staleAction(name, *probe, was) {
+		if (!wanted || !isTCP(*probe, port)) && d.staleAction(name, *probe, was) {
 			d.replaceAction(name, probe, port, wanted)
 		}
 	}

@@ -73,7 +73,7 @@ func TestRecords(t *testing.T) {
 				`{"op":"add","path":"/spec/ports/1/name","value":"http"},{"op":"add","path":"/spec/paused","value":true}]`,
 		},
 		"a path that JSON must escape": {
-			write: func(ops *patch.Ops, s *spec) {
+			write: func(ops *patch.Ops, _ *spec) {
 				name := ""
 				patch.Set(ops, patch.Key("/spec/labels", `a"\é/~b`), &name, "x")
 			},

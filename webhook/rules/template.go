@@ -63,7 +63,7 @@ func templateMeta(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
 		{"name", meta.Name != ""},
 		{"generateName", meta.GenerateName != ""},
 		{"namespace", meta.Namespace != ""},
-		{"selfLink", meta.SelfLink != ""},
+		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a person may write.
 		{"uid", meta.UID != ""},
 		{"resourceVersion", meta.ResourceVersion != ""},
 		{"generation", meta.Generation != 0},

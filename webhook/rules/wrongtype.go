@@ -106,8 +106,7 @@ func wrongType(path *field.Path, value any, err error) *field.Error {
 	case map[string]any, []any:
 		value = field.OmitValueType{}
 	}
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return field.TypeInvalid(path, value, "must be of type "+mismatch.Type.String()+", not "+mismatch.Value)
 	}
 	return field.TypeInvalid(path, value, err.Error())

@@ -1,0 +1,484 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+)
+
+// secret is a directory like that of a mounted Secret, which a kubelet renews by
+// the swap of one symbolic link.
+type secret struct {
+	t   testing.TB
+	dir string
+	n   int
+}
+
+func newSecret(t testing.TB) *secret {
+	s := &secret{t: t, dir: t.TempDir()}
+	for _, file := range []string{"tls.crt", "tls.key"} {
+		s.must(os.Symlink(filepath.Join("..data", file), filepath.Join(s.dir, file)))
+	}
+	return s
+}
+
+func (s *secret) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// issue puts a new certificate in place, with a common name to know it by.
+func (s *secret) issue(name string) {
+	cert, key := newPair(name, s.n+1)
+	s.put(cert, key)
+}
+
+// newPair is a certificate that signs itself, and its key, both as PEM.
+func newPair(name string, serial int) (cert, key []byte) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(int64(serial)), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"webhook.test"},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Hour),
+	}
+	certDER, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		panic(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
+
+// put swaps the pair of files for another.
+func (s *secret) put(cert, key []byte) {
+	s.n++
+	old, _ := os.Readlink(filepath.Join(s.dir, "..data"))
+	data := fmt.Sprintf("..%d", s.n)
+	s.must(os.Mkdir(filepath.Join(s.dir, data), 0o755))
+	s.must(os.WriteFile(filepath.Join(s.dir, data, "tls.crt"), cert, 0o600))
+	s.must(os.WriteFile(filepath.Join(s.dir, data, "tls.key"), key, 0o600))
+	s.must(os.Symlink(data, filepath.Join(s.dir, "..data_tmp")))
+	s.must(os.Rename(filepath.Join(s.dir, "..data_tmp"), filepath.Join(s.dir, "..data")))
+	if old != "" {
+		s.must(os.RemoveAll(filepath.Join(s.dir, old)))
+	}
+}
+
+// running is a server on a free port of the loopback interface.
+type running struct {
+	*Server
+	t     testing.TB
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func run(t testing.TB, opts Options, handlers map[string]http.Handler) *running {
+	t.Helper()
+	opts.Addr = "127.0.0.1:0"
+	s := NewServer(opts)
+	s.certs.retry, s.certs.poll = 10*time.Millisecond, 50*time.Millisecond
+	Register(s, boxKind)
+	for path, handler := range handlers {
+		s.Handle(path, handler)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, t: t, stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- s.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		r.wait()
+	})
+	eventually(t, "the server listens", func() bool { return s.addr.Load() != nil })
+	return r
+}
+
+// runReady is run with a certificate, and waits until it is loaded.
+func runReady(t testing.TB, opts Options, handlers map[string]http.Handler) *running {
+	t.Helper()
+	certs := newSecret(t)
+	certs.issue("first")
+	opts.CertDir = certs.dir
+	r := run(t, opts, handlers)
+	eventually(t, "the server is ready", func() bool { return r.Ready(nil) == nil })
+	return r
+}
+
+func (r *running) wait() {
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			r.t.Errorf("Start: %v", err)
+		}
+		r.ended <- nil
+	case <-time.After(30 * time.Second):
+		r.t.Error("the server does not end")
+	}
+}
+
+func (r *running) address() string { return (*r.addr.Load()).String() }
+
+func (r *running) url(path string) string { return "https://" + r.address() + path }
+
+// dial makes a TLS connection and returns the common name of the certificate.
+func (r *running) dial(config *tls.Config) (*tls.Conn, string, error) {
+	config.InsecureSkipVerify = true
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", r.address(), config)
+	if err != nil {
+		return nil, "", err
+	}
+	r.t.Cleanup(func() { conn.Close() })
+	return conn, conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func newClient(t testing.TB) *http.Client {
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 25,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// send posts a body and returns the answer with its text.
+func send(t testing.TB, client *http.Client, url string, body io.Reader) (*http.Response, string) {
+	t.Helper()
+	r, err := client.Post(url, "application/json", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, string(text)
+}
+
+func TestServes(t *testing.T) {
+	t.Parallel()
+	s := runReady(t, Options{}, nil)
+	client := newClient(t)
+	for path, want := range map[string]string{
+		MutatePath(boxGVK): `"patchType":"JSONPatch"`, ValidatePath(boxGVK): `"allowed":true`, "/": "404",
+	} {
+		r, text := send(t, client, s.url(path), strings.NewReader(reviewOf("CREATE", typical(), nil)))
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", path, text, want)
+		}
+		if r.Proto != "HTTP/1.1" || r.Header.Get("Connection") != "" {
+			t.Errorf("%s: %s, headers %v, want HTTP/1.1 and a connection to keep", path, r.Proto, r.Header)
+		}
+	}
+	conn, _, err := s.dial(&tls.Config{NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+		t.Errorf("negotiated %q although h2 was offered", got)
+	}
+	if s.NeedLeaderElection() {
+		t.Error("a replica that does not lead would not serve")
+	}
+}
+
+func TestTLSVersions(t *testing.T) {
+	t.Parallel()
+	s := runReady(t, Options{}, nil)
+	for version, want := range map[uint16]bool{
+		tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true,
+	} {
+		_, _, err := s.dial(&tls.Config{MinVersion: version, MaxVersion: version})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+}
+
+func TestCertificateIsRenewed(t *testing.T) {
+	t.Parallel()
+	certs := newSecret(t)
+	certs.issue("first")
+	s := run(t, Options{CertDir: certs.dir}, nil)
+	serves := func(want string) func() bool {
+		return func() bool {
+			_, name, err := s.dial(&tls.Config{})
+			return err == nil && name == want
+		}
+	}
+	eventually(t, "the first certificate is served", serves("first"))
+	kept := newClient(t)
+	review := func() io.Reader { return strings.NewReader(reviewOf("CREATE", complete(), nil)) }
+	send(t, kept, s.url(ValidatePath(boxGVK)), review())
+
+	certs.issue("second")
+	eventually(t, "the second certificate is served", serves("second"))
+	if r, _ := send(t, kept, s.url(ValidatePath(boxGVK)), review()); r.TLS.PeerCertificates[0].Subject.CommonName != "first" {
+		t.Error("the connection from before was not kept")
+	}
+
+	watcher := s.certs.watcher.Load()
+	certs.put([]byte("broken"), []byte("broken"))
+	eventually(t, "the broken pair has been read", func() bool { return watcher.ReadCertificate() != nil })
+	if !serves("second")() || s.Ready(nil) != nil {
+		t.Error("a broken pair took the place of one that works")
+	}
+
+	certs.issue("third")
+	eventually(t, "the third certificate is served", serves("third"))
+}
+
+func TestCertificateIsAwaited(t *testing.T) {
+	t.Parallel()
+	certs := newSecret(t)
+	s := run(t, Options{CertDir: certs.dir}, nil)
+	eventually(t, "the server says what is missing", func() bool {
+		err := s.Ready(nil)
+		return err != nil && strings.Contains(err.Error(), "tls.crt")
+	})
+	if _, _, err := s.dial(&tls.Config{}); err == nil {
+		t.Error("a connection was made without a certificate")
+	}
+	if err := s.Healthy(nil); err != nil {
+		t.Errorf("unhealthy while waiting: %v", err)
+	}
+	certs.issue("late")
+	eventually(t, "the server is ready", func() bool { return s.Ready(nil) == nil })
+	if _, name, err := s.dial(&tls.Config{}); name != "late" {
+		t.Errorf("served %q: %v", name, err)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := NewServer(Options{Addr: taken.Addr().String()})
+	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "listening for admission requests") {
+		t.Errorf("Start: %v", err)
+	}
+	if s.Ready(nil) == nil {
+		t.Error("ready without a port")
+	}
+}
+
+// TestBodyLimit uses the default limit and bodies well over it.
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	s := runReady(t, Options{}, nil)
+	const limit = 7 << 20
+	review := reviewOf("CREATE", complete(), nil)
+	padded := func(n int) []byte { return append([]byte(review), bytes.Repeat([]byte(" "), n-len(review))...) }
+	for name, tc := range map[string]struct {
+		body      []byte
+		announced bool
+		code      int
+	}{
+		"at the limit":             {padded(limit), true, 200},
+		"one byte more":            {padded(limit + 1), true, 413},
+		"far too large":            {padded(8 << 20), true, 413},
+		"too large, not announced": {padded(8 << 20), false, 413},
+	} {
+		for _, path := range []string{MutatePath(boxGVK), ValidatePath(boxGVK)} {
+			t.Run(name+path, func(t *testing.T) {
+				var body io.Reader = bytes.NewReader(tc.body)
+				if !tc.announced {
+					body = io.MultiReader(body)
+				}
+				if r, text := send(t, newClient(t), s.url(path), body); r.StatusCode != tc.code {
+					t.Errorf("answered %d %s, want %d", r.StatusCode, text, tc.code)
+				}
+			})
+		}
+	}
+}
+
+// gate is a handler that answers when it is told to.
+type gate struct {
+	entered chan struct{}
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{})} }
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		reject(w, unreadable(err))
+		return
+	}
+	g.entered <- struct{}{}
+	<-g.open
+	w.WriteHeader(http.StatusOK)
+}
+
+func TestInFlightLimit(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := runReady(t, Options{MaxInFlight: 2}, map[string]http.Handler{"/gate": g})
+	// One request is being answered.
+	first := make(chan int, 1)
+	go func() {
+		r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader("{}"))
+		if err == nil {
+			r.Body.Close()
+			first <- r.StatusCode
+		}
+		close(first)
+	}()
+	<-g.entered
+	// Of another, only the headers have come.
+	conn, _, err := s.dial(&tls.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "POST /gate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "two are in flight", func() bool { return s.inFlight.Load() == 2 })
+	before := metric(t, "modelbox_admission_rejected_over_capacity_total")
+	r, text := send(t, newClient(t), s.url("/gate"), strings.NewReader("{}"))
+	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" || !strings.Contains(text, "in flight") {
+		t.Errorf("answered %d %v %s, want 503 with Retry-After: 1", r.StatusCode, r.Header, text)
+	}
+	if got := metric(t, "modelbox_admission_rejected_over_capacity_total"); got <= before {
+		t.Errorf("rejections: %v after %v", got, before)
+	}
+	close(g.open)
+	if code := <-first; code != 200 {
+		t.Errorf("the first was answered %d", code)
+	}
+	conn.Close()
+	eventually(t, "none is in flight", func() bool { return s.inFlight.Load() == 0 && s.bytes.Load() == 0 })
+	if r, _ := send(t, newClient(t), s.url("/gate"), strings.NewReader("{}")); r.StatusCode != 200 {
+		t.Errorf("answered %d with room again", r.StatusCode)
+	}
+}
+
+func TestBytesInFlightLimit(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := runReady(t, Options{MaxBytesInFlight: 100}, map[string]http.Handler{"/gate": g})
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		if r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader(strings.Repeat(" ", 60))); err == nil {
+			r.Body.Close()
+		}
+	}()
+	<-g.entered
+	large := func() int {
+		r, _ := send(t, newClient(t), s.url("/gate"), strings.NewReader(strings.Repeat(" ", 60)))
+		if retry := r.Header.Get("Retry-After"); (r.StatusCode == 503) != (retry == "1") {
+			t.Errorf("answered %d with Retry-After %q", r.StatusCode, retry)
+		}
+		return r.StatusCode
+	}
+	if got := large(); got != 503 {
+		t.Errorf("answered %d over the limit", got)
+	}
+	close(g.open)
+	<-first
+	eventually(t, "nothing is in flight", func() bool { return s.bytes.Load() == 0 })
+	if got := large(); got != 200 {
+		t.Errorf("answered %d with room again", got)
+	}
+}
+
+// TestHeaderLimit: net/http allows 4 KiB over what it is told.
+func TestHeaderLimit(t *testing.T) {
+	t.Parallel()
+	s := runReady(t, Options{}, nil)
+	for size, want := range map[int]int{8 << 10: 200, 24 << 10: 431} {
+		r, err := http.NewRequest(http.MethodPost, s.url(ValidatePath(boxGVK)), strings.NewReader(reviewOf("CREATE", complete(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Long", strings.Repeat("x", size))
+		answer, err := newClient(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%d bytes of headers: %d, want %d", size, answer.StatusCode, want)
+		}
+	}
+}
+
+// TestNoise: what a port scan leaves behind is for those who ask for details.
+func TestNoise(t *testing.T) {
+	t.Parallel()
+	for verbosity, want := range map[int]bool{0: false, 1: true} {
+		t.Run(fmt.Sprint(verbosity), func(t *testing.T) {
+			t.Parallel()
+			var noise atomic.Bool
+			raw, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := NewServer(Options{})
+			s.log = funcr.New(func(_, line string) {
+				if strings.Contains(line, "before its first request") {
+					noise.Store(true)
+				}
+			}, funcr.Options{Verbosity: verbosity})
+			conns := newListener(raw, s.tlsConfig(), s.opts, s.log)
+			defer conns.Close()
+			conn, err := net.Dial("tcp", raw.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			go conns.refuse()
+			<-conns.gone
+			if noise.Load() != want {
+				t.Errorf("logged %v at verbosity %d, want %v", noise.Load(), verbosity, want)
+			}
+		})
+	}
+}
