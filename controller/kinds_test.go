@@ -148,6 +148,7 @@ var _ = Describe("every kind", func() {
 				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 				other := foreign(named)
 				Expect(env.Client.Create(ctx, other)).To(Succeed())
+				known(ctx, other)
 				version := other.GetResourceVersion()
 				obj := g.object(named)
 				edit := func() {

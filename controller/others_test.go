@@ -151,6 +151,7 @@ var _ = Describe("a UnitedDeployment", func() {
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 3,
 		}}
 		Expect(env.Client.Create(ctx, scaler)).To(Succeed())
+		known(ctx, scaler)
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
 		Eventually(verdict(ctx, ud)).Should(Equal("False Conflict"))
 		Expect(replicas()).To(BeEquivalentTo(1))

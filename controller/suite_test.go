@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -64,6 +65,7 @@ var _ = BeforeSuite(func() {
 type process struct {
 	cancel context.CancelFunc
 	done   chan error
+	cache  cache.Cache
 }
 
 // start starts the controller process and waits until it has synchronised.
@@ -77,7 +79,7 @@ func start() {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(setup(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
-	running = &process{cancel: cancel, done: make(chan error, 1)}
+	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}
 	go func(p *process) { p.done <- mgr.Start(ctx) }(running)
 	Eventually(mgr.Elected()).Should(BeClosed())
 	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
@@ -87,6 +89,14 @@ func stop() {
 	GinkgoHelper()
 	running.cancel()
 	Eventually(running.done).Should(Receive(BeNil()))
+}
+
+// known waits until the controller has seen an object. Two watches are two
+// streams: an object that was made later may be seen earlier.
+func known(ctx context.Context, obj client.Object) {
+	GinkgoHelper()
+	seen := obj.DeepCopyObject().(client.Object)
+	Eventually(func() error { return running.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen) }).Should(Succeed())
 }
 
 // newNamespace makes a namespace for one spec.

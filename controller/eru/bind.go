@@ -133,10 +133,10 @@ func (b *Binder) complain(deployment *appsv1.Deployment, errs field.ErrorList) {
 }
 
 // bound is the Eru that a Deployment's annotations ask for, nil if they ask for
-// none, and all that is wrong with them. It says no more than the annotations do:
-// the rest are defaults, which nobody owns, so that they are free for a server-side
-// apply. The owner reference is no controller's, for the Deployment does not manage
-// the Eru, and it blocks nothing, so that it needs no right on the Deployment.
+// none, and all that is wrong with them. It says no more than the annotations do;
+// the rest are defaults. The owner reference is no controller's, for the Deployment
+// does not manage the Eru, and it blocks nothing, so that it needs no right on the
+// Deployment.
 func bound(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
 	asks, errs := flag(deployment, mtsrev1.AnnotationEru)
 	if !asks {

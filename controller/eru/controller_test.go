@@ -436,6 +436,35 @@ func TestADeploymentThatIsGoneAtTheWrite(t *testing.T) {
 	w.wrote(writeDeployment)
 }
 
+// A restart is written only on the Deployment that was judged.
+func TestADeploymentThatWasChangedSinceItWasJudged(t *testing.T) {
+	w := newWorld(t, asked(recent), web())
+	w.before = func(write string) error {
+		if write == writeDeployment {
+			w.before = w.after
+			w.change(false, paused)
+		}
+		return nil
+	}
+	if _, err := w.try("12:00:00"); !apierrors.IsConflict(err) {
+		t.Fatalf("the error is %v, want a conflict", err)
+	}
+	w.reconcile("12:00:01")
+	w.restarted("")
+	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped DeploymentPaused")
+}
+
+// A status that somebody wrote into does not make lastScheduleTime move back.
+func TestRememberNeverMovesBack(t *testing.T) {
+	st := &mtsrev1.EruStatus{LastScheduleTime: new(metav1.NewTime(at("12:00:00")))}
+	var d decision
+	d.settle(at("11:00:00"), mtsrev1.EruSkipped, reasonSuperseded)
+	remember(st, d, nil)
+	if !st.LastScheduleTime.Time.Equal(at("12:00:00")) {
+		t.Errorf("lastScheduleTime is %v", st.LastScheduleTime)
+	}
+}
+
 // A status is written only over the one that it was made from.
 func TestAStaleStatusIsNotWritten(t *testing.T) {
 	w := newWorld(t, asked(recent), web())

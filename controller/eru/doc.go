@@ -16,7 +16,13 @@
 //
 // So a repeat finds its own work and goes on. A crash before a write repeats the
 // decision, one after it finds what was written, and of two leaders one is
-// refused by the API server, for both writes carry a resourceVersion.
+// refused by the API server, for both writes carry a resourceVersion. The one thing
+// that undoes this is somebody who takes the annotation away, or puts an older time
+// there, between the two writes of a slot.
+//
+// Nothing moves back with the clock. A clock that was far ahead for a while leaves
+// a nextScheduleTime that is as far ahead; a new Eru, and a "kubectl rollout
+// restart" to bring restartedAt back, end that.
 //
 // A slot is worked on from its time plus its jitter on until the deadline after
 // that, or until the next slot's turn. Where more than one slot has passed, the

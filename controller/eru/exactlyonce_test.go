@@ -354,10 +354,10 @@ func (r *run) onStatus(before, after *mtsrev1.Eru) {
 		if ok && (said.Result != entry.Result || said.Reason != entry.Reason || !said.StartedAt.Equal(entry.StartedAt)) {
 			r.t.Errorf("history of %v changes from %v to %v", entry.Slot, said, entry)
 		}
-		if !ok && !after.Status.LastScheduleTime.After(zero.Time) {
-			r.t.Errorf("%v is decided on, and lastScheduleTime does not say so", entry.Slot)
-		}
 		r.entries[entry.Slot.Unix()] = entry
+	}
+	if history := after.Status.History; len(history) > 0 && !history[0].Slot.Equal(after.Status.LastScheduleTime) {
+		r.t.Errorf("lastScheduleTime is %v, history begins with %v", after.Status.LastScheduleTime, history[0])
 	}
 	if next, last := after.Status.NextScheduleTime, after.Status.LastScheduleTime; next != nil && last != nil && !last.Before(next) {
 		r.t.Errorf("the next slot is %v, the last was %v", next, last)

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// seeds is how many random histories are lived through. More take longer: a
-// thousand, ten seconds.
-var seeds = flag.Uint64("seeds", 100, "how many random histories to live through")
+// seeds is how many random histories are lived through. A thousand take half a
+// minute.
+var seeds = flag.Uint64("seeds", 60, "how many random histories to live through")
 
 // random makes specs as people write them: most are valid, and each field is left
 // out now and then.

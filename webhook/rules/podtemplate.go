@@ -6,6 +6,7 @@ package rules
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,16 +41,15 @@ func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.Erro
 func misspelt(strict []error) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range strict {
-		var at kjson.FieldError
-		if !errors.As(err, &at) {
-			errs = append(errs, field.Invalid(podTemplate, field.OmitValueType{}, err.Error()))
-			continue
-		}
 		detail := "a pod template has no such field: check its spelling and its place"
-		if bytes.HasPrefix([]byte(err.Error()), []byte("duplicate")) {
+		if strings.HasPrefix(err.Error(), "duplicate") {
 			detail = "the field is there twice: remove one of them"
 		}
-		errs = append(errs, field.Forbidden(podTemplate.Child(at.FieldPath()), detail))
+		path := podTemplate
+		if at, ok := errors.AsType[kjson.FieldError](err); ok {
+			path = path.Child(at.FieldPath())
+		}
+		errs = append(errs, field.Forbidden(path, detail))
 	}
 	return errs
 }

@@ -54,8 +54,8 @@ func portNumbers(path *field.Path, port *modelv1.Port) field.ErrorList {
 	if !isPort(port.Port) {
 		errs = append(errs, field.Invalid(path.Child("port"), port.Port, portNumber))
 	}
-	if port.TargetPort != nil {
-		errs = append(errs, numberOrName(path, "targetPort", *port.TargetPort)...)
+	if port.TargetPort != nil && !isNumberOrName(*port.TargetPort) {
+		errs = append(errs, notAPort(path.Child("targetPort"), *port.TargetPort))
 	}
 	if port.NodePort != 0 && !isPort(port.NodePort) {
 		errs = append(errs, field.Invalid(path.Child("nodePort"), port.NodePort, portNumber))
@@ -131,13 +131,15 @@ func isAppProtocol(s string) bool {
 	return len(s) <= maxAppProtocol && len(validation.IsQualifiedName(s)) == 0
 }
 
-// numberOrName judges what may be a port's number or its name.
-func numberOrName(parent *field.Path, name string, v intstr.IntOrString) field.ErrorList {
-	switch {
-	case v.Type == intstr.Int && !isPort(v.IntVal):
-		return field.ErrorList{field.Invalid(parent.Child(name), v.IntVal, portNumber+", or the name of a port")}
-	case v.Type == intstr.String && !isPortName(v.StrVal):
-		return field.ErrorList{field.Invalid(parent.Child(name), v.StrVal, portNumber+", or the name of a port")}
+// isNumberOrName says whether a value can be a port's number or its name.
+func isNumberOrName(v intstr.IntOrString) bool {
+	if v.Type == intstr.Int {
+		return isPort(v.IntVal)
 	}
-	return nil
+	return isPortName(v.StrVal)
+}
+
+// notAPort is the error for a value that is not isNumberOrName.
+func notAPort(path *field.Path, v intstr.IntOrString) *field.Error {
+	return field.Invalid(path, v, portNumber+", or the name of a port")
 }

@@ -77,10 +77,10 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 		errs = append(errs, field.Required(path.Child("exec", "command"), "a command is required"))
 	}
 	if get := handler.HTTPGet; get != nil {
-		errs = append(errs, httpGet(path.Child("httpGet"), get, ports)...)
+		errs = append(errs, httpGet(path, get, ports)...)
 	}
 	if tcp := handler.TCPSocket; tcp != nil {
-		errs = append(errs, probePort(path.Child("tcpSocket"), tcp.Port, ports)...)
+		errs = append(errs, probePort(path, "tcpSocket", tcp.Port, ports)...)
 	}
 	if grpc := handler.GRPC; grpc != nil {
 		errs = append(errs, grpcCheck(path.Child("grpc"), grpc)...)
@@ -89,7 +89,8 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 }
 
 func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.ContainerPort) field.ErrorList {
-	errs := probePort(path, get.Port, ports)
+	errs := probePort(path, "httpGet", get.Port, ports)
+	path = path.Child("httpGet")
 	if schemes := []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}; get.Scheme != "" && !slices.Contains(schemes, get.Scheme) {
 		errs = append(errs, field.NotSupported(path.Child("scheme"), get.Scheme, schemes))
 	}
@@ -132,12 +133,13 @@ func grpcCheck(path *field.Path, grpc *corev1.GRPCAction) field.ErrorList {
 
 // probePort judges the port of an action. A name must be one that the container
 // itself declares, whatever the protocol: that is where the kubelet looks it up.
-func probePort(path *field.Path, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
-	if errs := numberOrName(path, "port", port); len(errs) > 0 || port.Type == intstr.Int {
-		return errs
-	}
-	if !contains(ports, func(p *corev1.ContainerPort) bool { return p.Name == port.StrVal }) {
-		return field.ErrorList{field.Invalid(path.Child("port"), port.StrVal,
+func probePort(path *field.Path, action string, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
+	named := func(p *corev1.ContainerPort) bool { return p.Name == port.StrVal }
+	switch {
+	case !isNumberOrName(port):
+		return field.ErrorList{notAPort(path.Child(action, "port"), port)}
+	case port.Type == intstr.String && !contains(ports, named):
+		return field.ErrorList{field.Invalid(path.Child(action, "port"), port.StrVal,
 			"the container has no port of this name: write a number, or give a port this name")}
 	}
 	return nil

@@ -1,0 +1,263 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eru
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
+)
+
+// says annotates a Deployment: pairs of key and value.
+func says(pairs ...string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Annotations = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			d.Annotations[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func called(name string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Name = name }
+}
+
+func TestBound(t *testing.T) {
+	const yes = mtsrev1.AnnotationEru
+	for _, test := range []struct {
+		name       string
+		deployment *appsv1.Deployment
+		want       *mtsrev1.EruSpec
+		errs       []string
+	}{
+		{"no annotation", web(), nil, nil},
+		{"false", web(says(yes, "false", mtsrev1.AnnotationSchedule, "nonsense")), nil, nil},
+		{"true", web(says(yes, "true")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
+		{"all of it", web(says(yes, "true", mtsrev1.AnnotationSchedule, "@hourly", mtsrev1.AnnotationTimeZone, "Asia/Shanghai", mtsrev1.AnnotationEnabled, "true")),
+			&mtsrev1.EruSpec{DeploymentName: "web", Enabled: true, Schedule: "@hourly", TimeZone: "Asia/Shanghai"}, nil},
+		{"disabled in so many words", web(says(yes, "true", mtsrev1.AnnotationEnabled, "false")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
+		{"yes", web(says(yes, "yes")), nil, []string{yes}},
+		{"what is wrong, all at once", web(says(yes, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *", mtsrev1.AnnotationTimeZone, "", mtsrev1.AnnotationEnabled, "True"), called("a.b")),
+			&mtsrev1.EruSpec{DeploymentName: "a.b", Schedule: "0 0 30 2 *"},
+			[]string{"metadata.name", mtsrev1.AnnotationEnabled, mtsrev1.AnnotationSchedule, mtsrev1.AnnotationTimeZone}},
+		{"a name of 64 characters", web(says(yes, "true"), called(strings.Repeat("a", 64))),
+			&mtsrev1.EruSpec{DeploymentName: strings.Repeat("a", 64)}, []string{"metadata.name"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			obj, errs := bound(test.deployment)
+			if (obj == nil) != (test.want == nil) {
+				t.Fatalf("the Eru is %v, want %v", obj, test.want)
+			}
+			if len(errs) != len(test.errs) {
+				t.Fatalf("errors are %v, want them at %v", errs, test.errs)
+			}
+			for i, part := range test.errs {
+				if !strings.Contains(errs[i].Field, part) {
+					t.Errorf("error %d is at %s, want it at %s", i, errs[i].Field, part)
+				}
+			}
+			if obj == nil {
+				return
+			}
+			if diff := cmp.Diff(*test.want, obj.Spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			eru.Default(obj, nil, nil)
+			if refused := len(eru.Validate(obj)) > 0; refused && len(errs) == 0 {
+				t.Errorf("admission would refuse it: %v", eru.Validate(obj))
+			}
+		})
+	}
+}
+
+// bind reconciles a Deployment and returns the events.
+func bind(w *world, name string) ([]string, error) {
+	w.t.Helper()
+	w.requests = nil
+	b := &Binder{Client: w.client, Recorder: w.events}
+	_, err := reconcile.AsReconciler(b.Client, b).Reconcile(w.t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
+	var events []string
+	for len(w.events.Events) > 0 {
+		events = append(events, <-w.events.Events)
+	}
+	return events, err
+}
+
+func TestAnAnnotatedDeploymentGetsAnEru(t *testing.T) {
+	w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@hourly")))
+	events, err := bind(w, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wrote("create *v1.Eru")
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Normal EruCreated") {
+		t.Errorf("events are %q", events)
+	}
+	want := &mtsrev1.Eru{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid"}},
+		},
+		Spec: mtsrev1.EruSpec{DeploymentName: "web", Schedule: "@hourly"},
+	}
+	if diff := cmp.Diff(want, w.eru(), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")); diff != "" {
+		t.Errorf("the Eru (-want +got):\n%s", diff)
+	}
+
+	w.change(false, says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily", mtsrev1.AnnotationEnabled, "nonsense"))
+	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
+		t.Errorf("an Eru that exists is no business of its annotations: %v, %v", events, err)
+	}
+	w.wrote()
+	if got := w.eru().Spec.Schedule; got != "@hourly" {
+		t.Errorf("the Eru was rewritten: %s", got)
+	}
+}
+
+func TestAnEruMadeByHandStaysAsItIs(t *testing.T) {
+	mine := asked(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "another" })
+	w := newWorld(t, mine, web(says(mtsrev1.AnnotationEru, "true")))
+	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
+		t.Errorf("it is not left alone: %v, %v", events, err)
+	}
+	w.wrote()
+}
+
+// The Eru of an earlier Deployment of this name is not touched: the garbage
+// collector takes it, and then there is room for another.
+func TestADeploymentThatWasCreatedAgainGetsItsOwnEru(t *testing.T) {
+	w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true")))
+	if _, err := bind(w, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Delete(t.Context(), w.deployment()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Create(t.Context(), web(says(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bind(w, "web"); err != nil {
+		t.Fatal(err)
+	}
+	w.wrote()
+	if err := w.client.Delete(t.Context(), w.eru()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bind(w, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.eru().OwnerReferences[0].UID; got != "second" {
+		t.Errorf("the Eru belongs to %s, want the second Deployment", got)
+	}
+}
+
+func TestWhatCannotBeBound(t *testing.T) {
+	finalizer := func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/wait"} }
+	for _, test := range []struct {
+		name       string
+		deployment *appsv1.Deployment
+		events     []string // the beginning, and a part of each
+	}{
+		{"not asked for", web(), nil},
+		{"being deleted", web(says(mtsrev1.AnnotationEru, "true"), finalizer, deleting), nil},
+		{"a name with dots", web(says(mtsrev1.AnnotationEru, "true"), called("a.b")), []string{"Warning NameNotAllowed", "create an Eru of another name"}},
+		{"a schedule that never fires", web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *")),
+			[]string{"Warning InvalidAnnotation", "metadata.annotations[mtsre.meitu.com/schedule]"}},
+		{"neither true nor false", web(says(mtsrev1.AnnotationEru, "True")), []string{"Warning InvalidAnnotation", `supported values: "true", "false"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.deployment)
+			events, err := bind(w, test.deployment.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.wrote()
+			if test.events == nil {
+				if len(events) > 0 {
+					t.Errorf("events are %q, want none", events)
+				}
+				return
+			}
+			if len(events) != 1 || !strings.HasPrefix(events[0], test.events[0]) || !strings.Contains(events[0], test.events[1]) {
+				t.Errorf("events are %q, want one that begins with %q and says %q", events, test.events[0], test.events[1])
+			}
+		})
+	}
+}
+
+func TestACreateThatGoesWrong(t *testing.T) {
+	erus := schema.GroupResource{Group: mtsrev1.GroupName, Resource: "erus"}
+	terminating := apierrors.NewForbidden(erus, "web", errors.New("the namespace goes"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for _, test := range []struct {
+		name    string
+		err     error
+		retried bool
+		event   string
+	}{
+		{"somebody was quicker", apierrors.NewAlreadyExists(erus, "web"), false, ""},
+		{"the namespace is being deleted", terminating, false, ""},
+		{"forbidden", apierrors.NewForbidden(erus, "web", errors.New("quota")), true, "quota"},
+		{"a cut connection", errors.New("connection reset"), true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true")))
+			w.before = func(string) error { return test.err }
+			events, err := bind(w, "web")
+			if got := err != nil; got != test.retried {
+				t.Errorf("the error is %v, want one: %t", err, test.retried)
+			}
+			if got := strings.Join(events, " "); (got == "") != (test.event == "") || !strings.Contains(got, test.event) {
+				t.Errorf("events are %q, want %q", got, test.event)
+			}
+		})
+	}
+}
+
+func TestWhatWakesTheBinder(t *testing.T) {
+	yes := web(says(mtsrev1.AnnotationEru, "true"))
+	update := func(was, is client.Object) bool {
+		return annotated.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
+	}
+	for _, test := range []struct {
+		name string
+		got  bool
+		want bool
+	}{
+		{"a Deployment that asks comes", annotated.Create(event.CreateEvent{Object: yes}), true},
+		{"another comes", annotated.Create(event.CreateEvent{Object: web()}), false},
+		{"it is annotated", update(web(), yes), true},
+		{"its schedule is annotated", update(yes, web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily"))), true},
+		{"its rollout goes on", update(yes, web(says(mtsrev1.AnnotationEru, "true"), rolling)), false},
+		{"its annotation goes", update(yes, web()), false},
+		{"it was replaced, and the watch missed it", update(yes, web(says(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })), true},
+		{"it goes", annotated.Delete(event.DeleteEvent{Object: yes}), false},
+		{"an Eru comes", gone.Create(event.CreateEvent{Object: asked()}), false},
+		{"an Eru changes", gone.Update(event.UpdateEvent{ObjectOld: asked(), ObjectNew: asked()}), false},
+		{"an Eru goes", gone.Delete(event.DeleteEvent{Object: asked()}), true},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: it wakes the binder: %t, want %t", test.name, test.got, test.want)
+		}
+	}
+}

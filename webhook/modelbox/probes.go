@@ -1,0 +1,99 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+func (d *defaults) probes() {
+	var readiness, liveness *corev1.Probe
+	if d.old != nil {
+		readiness, liveness = d.old.ReadinessProbe, d.old.LivenessProbe
+	}
+	d.probe("readinessProbe", &d.spec.ReadinessProbe, readiness)
+	d.probe("livenessProbe", &d.spec.LivenessProbe, liveness)
+}
+
+// probe derives one probe. What is derived is its action alone: a probe that is
+// written without one keeps its timing, and one that gets another action by an
+// apply, which merges, loses the derived one.
+func (d *defaults) probe(name string, probe **corev1.Probe, was *corev1.Probe) {
+	port, wanted := probePort(d.spec)
+	switch {
+	case *probe == nil:
+		if wanted {
+			patch.Set(d.ops, "/spec/"+name, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcp(port)}})
+		}
+	case (*probe).ProbeHandler == corev1.ProbeHandler{}:
+		if wanted {
+			patch.Set(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+		}
+	default:
+		wanted = wanted && !otherAction(*probe)
+		if (!wanted || !isTCP(*probe, port)) && d.staleAction(name, *probe, was) {
+			d.replaceAction(name, probe, port, wanted)
+		}
+	}
+}
+
+// staleAction says whether a probe's action was derived. Beside anything else in the
+// probe it takes more than equality: somebody must be known to own the rest.
+func (d *defaults) staleAction(name string, probe, was *corev1.Probe) bool {
+	if d.old == nil {
+		return false
+	}
+	port, wanted := probePort(d.old)
+	if !wanted || !isTCP(was, port) || otherAction(was) || !isTCP(probe, port) {
+		return false
+	}
+	return (bare(probe) || d.owners.Known()) && !d.owners.Typed("spec", name, "tcpSocket")
+}
+
+// replaceAction puts the derived action for port in the place of an earlier one, or
+// takes that away, and the probe with it if nothing else is in it.
+func (d *defaults) replaceAction(name string, probe **corev1.Probe, port intstr.IntOrString, wanted bool) {
+	switch {
+	case wanted:
+		patch.Set(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+	case bare(*probe):
+		patch.Unset(d.ops, "/spec/"+name, probe)
+	default:
+		patch.Unset(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket)
+	}
+}
+
+// probePort is the port of the default probes, if there are to be any.
+func probePort(spec *modelv1.ModelBoxSpec) (intstr.IntOrString, bool) {
+	if spec.DefaultProbes == modelv1.DefaultProbesDisabled {
+		return intstr.IntOrString{}, false
+	}
+	return rules.DefaultProbePort(spec.Ports)
+}
+
+// tcp is the default action. It says nothing but the port, so that how often and how
+// long stay with the cluster.
+func tcp(port intstr.IntOrString) *corev1.TCPSocketAction {
+	return &corev1.TCPSocketAction{Port: port}
+}
+
+func isTCP(probe *corev1.Probe, port intstr.IntOrString) bool {
+	return probe != nil && probe.TCPSocket != nil && *probe.TCPSocket == *tcp(port)
+}
+
+func otherAction(probe *corev1.Probe) bool {
+	return probe.Exec != nil || probe.HTTPGet != nil || probe.GRPC != nil
+}
+
+// bare says whether there is nothing in a probe but a TCP action.
+func bare(probe *corev1.Probe) bool {
+	rest := *probe
+	rest.TCPSocket = nil
+	return rest == corev1.Probe{}
+}
