@@ -33,6 +33,7 @@ type command struct {
 var commands = []command{
 	{"up", "start the cluster, or what has died of it, and write bin/kubeconfig", up},
 	{"down", "end the cluster and remove all that it left", down},
+	{"demo", "show the main job on a cluster of its own, check it, and remove it (KEEP=1 keeps it)", demo},
 	{"run", "start the cluster if need be, install, and run both processes until Ctrl-C", run},
 	{"binaries", "print the directory of the control plane's programs, after getting them", printBinaries},
 }

@@ -1,0 +1,353 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tour
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+const namespace = "default"
+
+// deployment is a plain Deployment, as somebody else would write it.
+func deployment(name, annotations string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, annotations: {%[2]s}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: {containers: [{name: web, image: "nginx:1.27"}]}
+`, name, annotations)
+}
+
+func (t *Tour) sample(kind string) string { return filepath.Join(t.Samples, kind+".yaml") }
+
+// shown is a sample's path as a person types it.
+func shown(kind string) string { return "config/samples/" + kind + ".yaml" }
+
+// apply applies a sample and shows it as a person types it.
+func (t *Tour) apply(ctx context.Context, kind string) error {
+	t.line("   $ kubectl apply -f %s", shown(kind))
+	output, err := t.quietly(ctx, "", "apply", "-n", namespace, "-f", t.sample(kind))
+	t.indent(output)
+	if err != nil {
+		return fmt.Errorf("applying %s: %w", shown(kind), err)
+	}
+	return nil
+}
+
+func named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// get reads an object; one that cannot be read is as it was, with no uid.
+func get[T client.Object](ctx context.Context, t *Tour, obj T) T {
+	_ = t.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) //nolint:errcheck // What is not there has no uid.
+	return obj
+}
+
+// field is a field of an object, as kubectl's jsonpath reads it; "" if the object
+// is not there.
+func (t *Tour) field(ctx context.Context, object, path string) string {
+	output, err := t.quietly(ctx, "", "get", object, "-o", "jsonpath="+path)
+	if err != nil {
+		return ""
+	}
+	return output
+}
+
+const (
+	readyReason   = `{.status.conditions[?(@.type=="Ready")].reason}`
+	readyMessage  = `{.status.conditions[?(@.type=="Ready")].message}`
+	readyStatus   = `{.status.conditions[?(@.type=="Ready")].status}`
+	readyObserved = `{.status.conditions[?(@.type=="Ready")].observedGeneration}`
+)
+
+// says waits until an object's Ready condition has a reason, and shows its message.
+func (t *Tour) says(ctx context.Context, object, reason string) error {
+	return t.until(ctx, object+" to say "+reason, func(ctx context.Context) (string, bool) {
+		seen := t.field(ctx, object, readyReason)
+		if seen != reason {
+			return "", false
+		}
+		return fmt.Sprintf("%s: Ready=%s %s: %s", object, t.field(ctx, object, readyStatus), seen, t.field(ctx, object, readyMessage)), true
+	})
+}
+
+func (t *Tour) bindEru(ctx context.Context) error {
+	t.eru = "web"
+	if _, err := t.kubectlOf(ctx, deployment("web", `mtsre.meitu.com/eru: "true"`), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	if err := t.until(ctx, "the Eru of Deployment web", func(ctx context.Context) (string, bool) {
+		return "", t.field(ctx, "eru/web", "{.status.phase}") == "Stopped"
+	}); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "get", "eru"); err != nil {
+		return err
+	}
+	_, err := t.kubectl(ctx, "patch", "eru", "web", "--type=merge", "-p", `{"spec":{"enabled":true,"schedule":"* * * * *"}}`)
+	return err
+}
+
+func (t *Tour) modelbox(ctx context.Context) error {
+	if err := t.apply(ctx, "modelbox"); err != nil {
+		return err
+	}
+	manifest, err := os.ReadFile(t.sample("modelbox"))
+	if err != nil {
+		return err
+	}
+	stored, err := t.quietly(ctx, "", "get", "modelbox/modelbox-sample", "-o", "yaml")
+	if err != nil {
+		return fmt.Errorf("reading the ModelBox back: %s: %w", stored, err)
+	}
+	before, err := specLines(manifest)
+	if err != nil {
+		return err
+	}
+	after, err := specLines([]byte(stored))
+	if err != nil {
+		return err
+	}
+	for _, line := range diff(before, after) {
+		if strings.HasPrefix(line, "+") {
+			line = t.green(line)
+		}
+		t.line("     %s", line)
+		if strings.HasPrefix(line, "-") {
+			return fmt.Errorf("admission rewrote what a person typed: %s", line)
+		}
+	}
+	return t.check(strings.Contains(stored, "resourceType: small") && strings.Contains(stored, "serviceType: NodePort"),
+		"size, probes and service type were filled in, and nothing that was typed was changed")
+}
+
+// specLines are the lines of an object's spec, with sorted keys.
+func specLines(object []byte) ([]string, error) {
+	var parsed struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := yaml.Unmarshal(object, &parsed); err != nil {
+		return nil, err
+	}
+	out, err := yaml.Marshal(parsed)
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), err
+}
+
+func (t *Tour) refusals(ctx context.Context) error {
+	manifest := func(apiVersion, kind, spec string) string {
+		return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: bad}, spec: %s}", apiVersion, kind, spec)
+	}
+	create := []string{"create", "-f", "-"}
+	box := func(spec string) string { return manifest("model.github.com/v1", "ModelBox", spec) }
+	for _, refusal := range []struct {
+		what, stdin string
+		args        []string
+		want        []string
+	}{
+		{"a preset with resources of one's own", box(`{image: "a:1", resourceType: small, resources: {limits: {cpu: 3}}}`), create, []string{"set resourceType: custom"}},
+		{"a nodePort where there is none", box(`{image: "a:1", serviceType: ClusterIP, ports: [{port: 80, nodePort: 30080}]}`), create, []string{"spec.ports[0].nodePort"}},
+		{"a field of podTemplate that a Pod does not have", box(`{image: "a:1", podTemplate: {spec: {nodeSelektor: {a: b}}}}`), create, []string{"spec.podTemplate.spec.nodeSelektor"}},
+		{"everything that is wrong, in one answer", box(`{image: "A B", replicas: -1, rollingUpdate: 0, ports: [{port: 80, targetPort: nobodys}]}`), create,
+			[]string{"spec.image", "spec.replicas", "spec.rollingUpdate", "spec.ports[0].targetPort"}},
+		{"a scale below 0, which no webhook sees: the schema guards it", "",
+			[]string{"patch", "modelbox/modelbox-sample", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":-1}}`},
+			[]string{"greater than or equal to 0"}},
+		{"an App with a variable that cannot be", manifest("app.huolala.cn/v1", "App", `{image: "a:1", envs: [{name: "A=B"}]}`), create, []string{"spec.envs[0].name"}},
+		{"a Genericdaemon on a label that no node can carry", manifest("mydomain.com/v1beta1", "Genericdaemon", `{image: "a:1", label: "-logs"}`), create, []string{"spec.label"}},
+		{"a UnitedDeployment of a Deployment that cannot be", manifest("extension.k8s.io/v1", "UnitedDeployment", `{deploymentName: My_Web, replicas: 1}`), create, []string{"spec.deploymentName"}},
+		{"an Eru that would never fire", manifest("mtsre.meitu.com/v1", "Eru", `{schedule: "0 0 30 2 *"}`), create, []string{"spec.schedule"}},
+	} {
+		if err := t.refused(ctx, refusal.what, refusal.stdin, refusal.args, refusal.want...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tour) rollout(ctx context.Context) error {
+	progress := func(want string) error {
+		return t.until(ctx, "modelbox/modelbox-sample to have "+want+" available pods", func(ctx context.Context) (string, bool) {
+			counts := strings.Fields(t.field(ctx, "mb/modelbox-sample", "{.spec.replicas} {.status.availableReplicas}"))
+			if len(counts) == 1 {
+				counts = append(counts, "0") // A counter of 0 is left out.
+			}
+			seen := t.field(ctx, "mb/modelbox-sample", "{.metadata.generation}") == t.field(ctx, "mb/modelbox-sample", readyObserved)
+			if len(counts) < 2 || !seen {
+				return "", false
+			}
+			reason := t.field(ctx, "mb/modelbox-sample", readyReason)
+			return fmt.Sprintf("%s of %s available  %s", counts[1], counts[0], reason),
+				counts[0] == want && counts[1] == want && reason == "Ready"
+		})
+	}
+	if err := progress("4"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "wait", "--for=condition=Ready", "modelbox/modelbox-sample", "--timeout=60s"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "scale", "modelbox/modelbox-sample", "--replicas=3"); err != nil {
+		return err
+	}
+	if err := progress("3"); err != nil {
+		return err
+	}
+	t.line("   a HorizontalPodAutoscaler of at least 5, on the ModelBox itself")
+	scaler := `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: sample}, spec: {minReplicas: 5, maxReplicas: 9,
+  scaleTargetRef: {apiVersion: model.github.com/v1, kind: ModelBox, name: modelbox-sample}}}`
+	if output, err := t.quietly(ctx, scaler, "apply", "-f", "-"); err != nil {
+		return fmt.Errorf("creating the autoscaler: %s: %w", output, err)
+	}
+	return progress("5")
+}
+
+func (t *Tour) ownership(ctx context.Context) error {
+	t.line("   a Service of somebody else is in the way of a new ModelBox")
+	if output, err := t.quietly(ctx, "", "create", "service", "clusterip", "taken", "--tcp=1"); err != nil {
+		return fmt.Errorf("creating a Service: %s: %w", output, err)
+	}
+	service := get(ctx, t, &corev1.Service{ObjectMeta: named("taken")})
+	box := `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: taken}, spec: {image: "nginx:1.27", ports: [{port: 80}]}}`
+	if output, err := t.quietly(ctx, box, "create", "-f", "-"); err != nil {
+		return fmt.Errorf("creating a ModelBox: %s: %w", output, err)
+	}
+	if err := t.says(ctx, "mb/taken", "NameConflict"); err != nil {
+		return err
+	}
+	now := get(ctx, t, &corev1.Service{ObjectMeta: named("taken")})
+	if err := t.check(now.ResourceVersion == service.ResourceVersion, "the Service is at resourceVersion %s, as before", service.ResourceVersion); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "delete", "service", "taken"); err != nil {
+		return err
+	}
+	if err := t.says(ctx, "mb/taken", "Ready"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "set", "image", "deployment/modelbox-sample", "nginx=somebody/elses:1"); err != nil {
+		return err
+	}
+	return t.until(ctx, "the image to be repaired", func(ctx context.Context) (string, bool) {
+		d := get(ctx, t, &appsv1.Deployment{ObjectMeta: named("modelbox-sample")})
+		note, err := t.quietly(ctx, "", "events", "--for", "mb/modelbox-sample", "--types=Normal", "--no-headers")
+		repaired := d.UID != "" && d.Spec.Template.Spec.Containers[0].Image == "nginx:1.7.9" && err == nil && strings.Contains(note, "Repaired")
+		if !repaired {
+			return "", false
+		}
+		_, note, _ = strings.Cut(note, "Repaired")
+		note, _, _ = strings.Cut(note, "\n")
+		return "repaired: " + strings.Join(strings.Fields(note), " "), true
+	})
+}
+
+func (t *Tour) appAndDaemon(ctx context.Context) error {
+	for _, kind := range []string{"app", "genericdaemon"} {
+		if err := t.apply(ctx, kind); err != nil {
+			return err
+		}
+	}
+	if err := t.says(ctx, "happ/nginx-app", "Ready"); err != nil {
+		return err
+	}
+	if err := t.says(ctx, "gd/syslog", "NoMatchingNodes"); err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := t.Client.List(ctx, nodes); err != nil {
+		return err
+	}
+	was := ""
+	for _, node := range nodes.Items[:2] {
+		if was != "" {
+			if _, err := t.kubectl(ctx, "label", "node", was, "logs-"); err != nil {
+				return err
+			}
+		}
+		if _, err := t.kubectl(ctx, "label", "node", node.Name, "logs=here"); err != nil {
+			return err
+		}
+		if err := t.until(ctx, "the daemon on "+node.Name, func(ctx context.Context) (string, bool) {
+			where := t.daemonNodes(ctx)
+			return "", where == node.Name && t.field(ctx, "gd/syslog", "{.status.installed}") == "1"
+		}); err != nil {
+			return err
+		}
+		if err := t.check(true, "the daemon runs on %s, and nowhere else", node.Name); err != nil {
+			return err
+		}
+		was = node.Name
+	}
+	return nil
+}
+
+// daemonNodes are the nodes that the daemon's pods are on.
+func (t *Tour) daemonNodes(ctx context.Context) string {
+	output, err := t.quietly(ctx, "", "get", "pods", "-l", "app.kubernetes.io/instance=syslog", "-o", "jsonpath={.items[*].spec.nodeName}")
+	if err != nil {
+		return ""
+	}
+	return output
+}
+
+func (t *Tour) united(ctx context.Context) error {
+	if err := t.apply(ctx, "uniteddeployment"); err != nil {
+		return err
+	}
+	if err := t.says(ctx, "xud/example-united-deployment", "TargetNotFound"); err != nil {
+		return err
+	}
+	if _, err := t.kubectlOf(ctx, deployment("example-deployment", ""), "apply", "-f", "-"); err != nil {
+		return err
+	}
+	if err := t.says(ctx, "xud/example-united-deployment", "Ready"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "scale", "deployment/example-deployment", "--replicas=7"); err != nil {
+		return err
+	}
+	return t.until(ctx, "2 replicas again", func(ctx context.Context) (string, bool) {
+		d := get(ctx, t, &appsv1.Deployment{ObjectMeta: named("example-deployment")})
+		if d.Generation < 3 || *d.Spec.Replicas != 2 {
+			return "", false
+		}
+		return "deployment/example-deployment is held at 2 again", true
+	})
+}
+
+func (t *Tour) eruRestarts(ctx context.Context) error {
+	if err := t.apply(ctx, "eru"); err != nil {
+		return err
+	}
+	if err := t.until(ctx, "a restart at the minute", func(ctx context.Context) (string, bool) {
+		slot := t.field(ctx, "eru/web", `{.status.history[?(@.result=="Restarted")].slot}`)
+		return "", slot != ""
+	}); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "get", "eru", "web", "-o", `jsonpath={range .status.history[*]}{.slot} {.result} {.reason} written {.startedAt}{"\n"}{end}`); err != nil {
+		return err
+	}
+	d := get(ctx, t, &appsv1.Deployment{ObjectMeta: named("web")})
+	at := d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"]
+	if err := t.check(strings.HasSuffix(at, ":00Z"), "deployment/web was restarted for the slot of %s", at); err != nil {
+		return err
+	}
+	_, err := t.kubectl(ctx, "patch", "eru", "web", "--type=merge", "-p", `{"spec":{"enabled":false}}`)
+	return err
+}
