@@ -4,6 +4,7 @@
 package tour
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -183,17 +184,15 @@ func (t *Tour) refusals(ctx context.Context) error {
 func (t *Tour) rollout(ctx context.Context) error {
 	progress := func(want string) error {
 		return t.until(ctx, "modelbox/modelbox-sample to have "+want+" available pods", func(ctx context.Context) (string, bool) {
-			counts := strings.Fields(t.field(ctx, "mb/modelbox-sample", "{.spec.replicas} {.status.availableReplicas}"))
-			if len(counts) == 1 {
-				counts = append(counts, "0") // A counter of 0 is left out.
-			}
-			seen := t.field(ctx, "mb/modelbox-sample", "{.metadata.generation}") == t.field(ctx, "mb/modelbox-sample", readyObserved)
-			if len(counts) < 2 || !seen {
+			// One read: two could be of two moments.
+			seen := strings.Split(t.field(ctx, "mb/modelbox-sample",
+				"{.spec.replicas}|{.status.availableReplicas}|{.metadata.generation}|"+readyObserved+"|"+readyReason), "|")
+			if len(seen) != 5 || seen[2] != seen[3] {
 				return "", false
 			}
-			reason := t.field(ctx, "mb/modelbox-sample", readyReason)
-			return fmt.Sprintf("%s of %s available  %s", counts[1], counts[0], reason),
-				counts[0] == want && counts[1] == want && reason == "Ready"
+			available := cmp.Or(seen[1], "0") // A counter of 0 is left out.
+			return fmt.Sprintf("%s of %s available  %s", available, seen[0], seen[4]),
+				seen[0] == want && available == want && seen[4] == "Ready"
 		})
 	}
 	if err := progress("4"); err != nil {
