@@ -56,7 +56,7 @@ func named(name string) metav1.ObjectMeta {
 
 // get reads an object; one that cannot be read is as it was, with no uid.
 func get[T client.Object](ctx context.Context, t *Tour, obj T) T {
-	_ = t.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) //nolint:errcheck // What is not there has no uid.
+	_ = t.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) // What is not there has no uid.
 	return obj
 }
 
@@ -125,7 +125,7 @@ func (t *Tour) modelbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range diff(before, after) {
+	for _, line := range additions(before, after) {
 		if strings.HasPrefix(line, "+") {
 			line = t.green(line)
 		}
@@ -267,6 +267,11 @@ func (t *Tour) appAndDaemon(ctx context.Context) error {
 	if err := t.says(ctx, "gd/syslog", "NoMatchingNodes"); err != nil {
 		return err
 	}
+	return t.moveDaemon(ctx)
+}
+
+// moveDaemon moves the label, and with it the daemon, from one node to another.
+func (t *Tour) moveDaemon(ctx context.Context) error {
 	nodes := &corev1.NodeList{}
 	if err := t.Client.List(ctx, nodes); err != nil {
 		return err

@@ -29,36 +29,20 @@ func plain(output string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(output, "is invalid: [", "is invalid:\n- "), ", spec.", ",\n- spec.")
 }
 
-// diff is what b has and a has not ("+"), what a has and b has not ("-"), and what
-// both have (" "), in order: by a longest common subsequence of their lines.
-func diff(a, b []string) []string {
-	length := make([][]int, len(a)+1)
-	for i := range length {
-		length[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
+// additions are the lines of b, those that a has not with a "+", and then what of a
+// was not found in b, with a "-". It takes a's lines where b has them first, which
+// is right for a b that only adds to a.
+func additions(a, b []string) []string {
 	var out []string
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			out = append(out, "  "+a[i])
-			i, j = i+1, j+1
-		case j < len(b) && (i == len(a) || length[i][j+1] >= length[i+1][j]):
-			out = append(out, "+ "+b[j])
-			j++
-		default:
-			out = append(out, "- "+a[i])
-			i++
+	for _, line := range b {
+		if len(a) > 0 && a[0] == line {
+			out, a = append(out, "  "+line), a[1:]
+			continue
 		}
+		out = append(out, "+ "+line)
+	}
+	for _, line := range a {
+		out = append(out, "- "+line)
 	}
 	return out
 }

@@ -33,19 +33,19 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestAdditions(t *testing.T) {
 	for _, test := range []struct {
 		name, a, b string
 		want       []string
 	}{
 		{"the same", "a b", "a b", []string{"  a", "  b"}},
 		{"more", "a c", "a b c d", []string{"  a", "+ b", "  c", "+ d"}},
-		{"less", "a b c", "b", []string{"- a", "  b", "- c"}},
-		{"other", "a x c", "a y c", []string{"  a", "+ y", "- x", "  c"}},
+		{"less", "a b c", "a c", []string{"  a", "+ c", "- b", "- c"}},
+		{"other", "a x", "a y", []string{"  a", "+ y", "- x"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if d := cmp.Diff(test.want, diff(strings.Fields(test.a), strings.Fields(test.b))); d != "" {
-				t.Errorf("diff (-want +got):\n%s", d)
+			if d := cmp.Diff(test.want, additions(strings.Fields(test.a), strings.Fields(test.b))); d != "" {
+				t.Errorf("additions (-want +got):\n%s", d)
 			}
 		})
 	}
