@@ -92,8 +92,10 @@ func judgement(asked *mtsrev1.Eru, errs field.ErrorList, target *appsv1.Deployme
 	if failure := failure(asked, d); failure != nil {
 		return status.Stuck(failure.Reason, failure.Message)
 	}
+	// Written in UTC: a slot that was found is in the Eru's zone, one that was read
+	// back from status is not, and the sentence must be the same.
 	return status.Verdict{Ready: true, Reason: reasonScheduled, Message: fmt.Sprintf(
-		"Deployment %q is restarted next for %s", target.Name, d.next.Format(time.RFC3339))}
+		"Deployment %q is restarted next for %s", target.Name, written(d.next))}
 }
 
 // failure is the condition, in the words of the API server, of an Eru whose last

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -154,12 +155,15 @@ func (r *Reconciler) restart(ctx context.Context, target *appsv1.Deployment, slo
 	return apply.Refused("restarting", target, err)
 }
 
-// word is the API server's word for a refusal, such as Forbidden.
+// word is the API server's word for a refusal, such as Forbidden. An admission
+// webhook may put a sentence there, which no condition can have as its reason.
 func word(err error) string {
-	if reason := apierrors.ReasonForError(err); reason != "" {
-		return string(reason)
+	reason := string(apierrors.ReasonForError(err))
+	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+	if reason == "" || len(reason) > 64 || strings.TrimFunc(reason, letter) != "" {
+		return reasonRefused
 	}
-	return "Refused"
+	return reason
 }
 
 // announce tells, by an event for each, what came of slots.

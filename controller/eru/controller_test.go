@@ -356,6 +356,26 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	}
 }
 
+func TestTheWordForARefusalIsOneThatAConditionCanHave(t *testing.T) {
+	says := func(reason string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}}
+	}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{says("Forbidden"), "Forbidden"},
+		{fmt.Errorf("wrapped: %w", says("Invalid")), "Invalid"},
+		{says(""), "Refused"},
+		{says("not on a Friday"), "Refused"},
+		{says(strings.Repeat("No", 40)), "Refused"},
+	} {
+		if got := word(test.err); got != test.want {
+			t.Errorf("the word for %v is %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
 func TestAFailureIsForgottenWithTheSpec(t *testing.T) {
 	w := newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(0)) }), web())
 	w.before = func(write string) error {

@@ -8,8 +8,8 @@
 // reconcile works out from the two, and from the clock it is handed, what is due:
 //
 //   - status.nextScheduleTime is the first slot that is not decided on yet. It
-//     moves forward only, and only in the write that says in status.history what
-//     came of the slots that it passes.
+//     passes a slot only in the write that says in status.history what came of it,
+//     and never lies behind status.lastScheduleTime, whatever becomes of the spec.
 //   - A restart is one write: the slot's time becomes the annotation
 //     kubectl.kubernetes.io/restartedAt of the pod template, on the very version
 //     of the Deployment that was judged, and only if it moves forward.

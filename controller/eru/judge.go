@@ -40,6 +40,8 @@ const (
 	reasonDeploymentPaused = "DeploymentPaused"
 	// reasonNoReplicas: there was no pod to restart.
 	reasonNoReplicas = "NoReplicas"
+	// reasonRefused: the API server refused the restart, and had no word for it.
+	reasonRefused = "Refused"
 	// reasonRolloutInProgress: another rollout did not end in time.
 	reasonRolloutInProgress = "RolloutInProgress"
 )

@@ -25,7 +25,12 @@ import (
 type Box struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	Spec              BoxSpec `json:"spec,omitzero"`
+	Spec              BoxSpec   `json:"spec,omitzero"`
+	Status            BoxStatus `json:"status,omitzero"`
+}
+
+type BoxStatus struct {
+	Phase string `json:"phase,omitempty"`
 }
 
 type BoxSpec struct {

@@ -132,8 +132,8 @@ func TestMutating(t *testing.T) {
 			`[{"op":"remove","path":"/spec/scratch"}]`,
 		},
 		"a dry run":                {edit(reviewOf("CREATE", typical(), nil), true, "request", "dryRun"), complete(), "some"},
-		"a key of another case":    {edit(reviewOf("CREATE", complete(), nil), 7, "request", "object", "spec", "Replicas"), nil, "none"},
-		"an unknown status":        {edit(reviewOf("CREATE", complete(), nil), 7, "request", "object", "status"), nil, "none"},
+		"a key of another case":    {edit(reviewOf("CREATE", typical(), nil), 7, "request", "object", "spec", "Replicas"), complete(), "some"},
+		"a status of no shape":     {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil, "none"},
 		"a wrong type":             {edit(reviewOf("CREATE", typical(), nil), "four", "request", "object", "spec", "replicas"), nil, "none"},
 		"an object that is a list": {edit(reviewOf("CREATE", typical(), nil), []int{}, "request", "object"), nil, "none"},
 		"a null where an object belongs": {
@@ -205,6 +205,7 @@ func TestRefusals(t *testing.T) {
 		return field.Invalid(spec.Child("ports").Index(i).Child("port"), int32(0), "must be 1 to 65535")
 	}
 	bad := func(b *Box) { b.Spec.Image, b.Spec.Replicas = "", new(int32(-1)) }
+	noImageAtAll := func(b *Box) { b.Spec.Image = "" }
 	addPorts := func(ports ...BoxPort) func(*Box) {
 		return func(b *Box) {
 			for i := range ports {
@@ -240,7 +241,7 @@ func TestRefusals(t *testing.T) {
 			field.ErrorList{noImage, negative},
 		},
 		"an old object that was never defaulted": {
-			reviewOf("UPDATE", with(complete(), bad), with(typical(), bad)), nil,
+			reviewOf("UPDATE", with(complete(), noImageAtAll), with(typical(), noImageAtAll)), nil,
 		},
 		"being deleted": {
 			reviewOf("UPDATE", with(with(complete(), bad), func(b *Box) { b.DeletionTimestamp = new(metav1.Now()) }), complete()), nil,
@@ -274,12 +275,12 @@ func TestValidating(t *testing.T) {
 		review   string
 		warnings []string
 	}{
-		"nothing to say":           {reviewOf("CREATE", complete(), nil), nil},
-		"without defaults":         {reviewOf("CREATE", typical(), nil), nil},
-		"risky":                    {reviewOf("CREATE", with(complete(), latest), nil), []string{warning}},
-		"risky as before":          {reviewOf("UPDATE", with(complete(), latest), with(complete(), latest)), []string{warning}},
-		"risky in a dry run":       {edit(reviewOf("CREATE", with(complete(), latest), nil), true, "request", "dryRun"), []string{warning}},
-		"a status that is unknown": {edit(reviewOf("CREATE", complete(), nil), 7, "request", "object", "status"), nil},
+		"nothing to say":       {reviewOf("CREATE", complete(), nil), nil},
+		"without defaults":     {reviewOf("CREATE", typical(), nil), nil},
+		"risky":                {reviewOf("CREATE", with(complete(), latest), nil), []string{warning}},
+		"risky as before":      {reviewOf("UPDATE", with(complete(), latest), with(complete(), latest)), []string{warning}},
+		"risky in a dry run":   {edit(reviewOf("CREATE", with(complete(), latest), nil), true, "request", "dryRun"), []string{warning}},
+		"a status of no shape": {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -585,6 +586,41 @@ func metric(t *testing.T, name string, values ...string) float64 {
 	}
 	t.Fatalf("no metric %s with %v", name, values)
 	return 0
+}
+
+// TestWhatKindsSee: parts that no default and no rule looks at are not decoded.
+func TestWhatKindsSee(t *testing.T) {
+	t.Parallel()
+	stored := with(complete(), func(b *Box) { b.Status.Phase = "Running" })
+	type seen struct{ status, managedFields, oldStatus, oldManagedFields bool }
+	for name, tc := range map[string]struct {
+		webhook func(Kind[Box]) http.Handler
+		review  string
+		want    seen
+	}{
+		"mutating a create":    {Mutating[Box], reviewOf("CREATE", stored, nil), seen{}},
+		"mutating an update":   {Mutating[Box], reviewOf("UPDATE", stored, stored), seen{managedFields: true}},
+		"validating a create":  {Validating[Box], reviewOf("CREATE", stored, nil), seen{}},
+		"validating an update": {Validating[Box], reviewOf("UPDATE", stored, stored), seen{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got seen
+			kind := boxKind
+			kind.Default = func(obj, old *Box, _ *patch.Ops) {
+				got.status, got.managedFields = obj.Status != BoxStatus{}, obj.ManagedFields != nil
+				if old != nil {
+					got.oldStatus, got.oldManagedFields = old.Status != BoxStatus{}, old.ManagedFields != nil
+				}
+				if obj.Labels["team"] != "serving" || obj.Spec.Image == "" {
+					t.Errorf("the rest is missing too: %+v", obj)
+				}
+			}
+			if r := ask(t, tc.webhook(kind), tc.review); !r.Allowed || got != tc.want {
+				t.Errorf("allowed %v, saw %+v, want %+v", r.Allowed, got, tc.want)
+			}
+		})
+	}
 }
 
 // TestConcurrent sends different reviews through one handler at once: memory that

@@ -155,10 +155,8 @@ func (c *conn) readFirst(ctx context.Context, patience time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Now()) })
 	defer stop()
 	c.first = make([]byte, 1)
-	if _, err := c.Conn.Read(c.first); err != nil {
-		return err
-	}
-	return c.SetReadDeadline(time.Time{})
+	_, err := c.Conn.Read(c.first)
+	return err // net/http sets a deadline of its own next.
 }
 
 func (c *conn) Read(p []byte) (int, error) {

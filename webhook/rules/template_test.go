@@ -164,7 +164,7 @@ spec: {containers: [{name: main, image: a, readinessProbe: {tcpSocket: {port: ht
 	}
 	before := spec.DeepCopy()
 	main := mainContainer
-	main.Reserved = main.Reserved[:1]
+	main.Reserved = []rules.Reserved{main.Reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
 	want := `
 spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image
 spec.podTemplate.spec.containers[0].livenessProbe.tcpSocket.port: Invalid value: "a": the container has no port of this name: write a number, or give a port this name`

@@ -75,8 +75,8 @@ type ModelBoxSpec struct {
 
 	// resourceType is a preset of CPU and memory, requests equal to limits:
 	// small is 1 CPU and 2Gi, medium 2 CPU and 4Gi, large 4 CPU and 8Gi; custom
-	// takes what resources says. Defaults to custom if resources are given, and
-	// to small otherwise.
+	// takes what resources says. Defaults to custom if resources are given ({}
+	// counts as given: no requests, no limits), and to small otherwise.
 	//
 	// +optional
 	ResourceType ResourceType `json:"resourceType,omitempty"`
@@ -140,14 +140,14 @@ type ModelBoxSpec struct {
 
 	// readinessProbe says when the main container may get traffic, with exactly
 	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one.
+	// first TCP port, if there is one; a probe without an action gets that one.
 	//
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
 	// livenessProbe says when the main container must be restarted, with exactly
 	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one.
+	// first TCP port, if there is one; a probe without an action gets that one.
 	//
 	// +optional
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`

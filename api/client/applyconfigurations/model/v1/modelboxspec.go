@@ -31,8 +31,8 @@ type ModelBoxSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resourceType is a preset of CPU and memory, requests equal to limits:
 	// small is 1 CPU and 2Gi, medium 2 CPU and 4Gi, large 4 CPU and 8Gi; custom
-	// takes what resources says. Defaults to custom if resources are given, and
-	// to small otherwise.
+	// takes what resources says. Defaults to custom if resources are given ({}
+	// counts as given: no requests, no limits), and to small otherwise.
 	ResourceType *modelv1.ResourceType `json:"resourceType,omitempty"`
 	// resources of the main container. Filled in from the preset; under a preset
 	// anything else is refused, and under resourceType custom they are required
@@ -58,11 +58,11 @@ type ModelBoxSpecApplyConfiguration struct {
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 	// readinessProbe says when the main container may get traffic, with exactly
 	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one.
+	// first TCP port, if there is one; a probe without an action gets that one.
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 	// livenessProbe says when the main container must be restarted, with exactly
 	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one.
+	// first TCP port, if there is one; a probe without an action gets that one.
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
 	// startupProbe holds the other probes back until the main container has
 	// started, with exactly one of exec, httpGet, tcpSocket and grpc. Has no

@@ -1,0 +1,69 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+)
+
+var _ = Describe("an Eru", func() {
+	var (
+		ctx   context.Context
+		named metav1.ObjectMeta
+		eru   *mtsrev1.Eru
+	)
+	BeforeEach(func() {
+		ctx, named = context.Background(), metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		eru = &mtsrev1.Eru{ObjectMeta: named}
+	})
+	annotated := func(annotations map[string]string) *appsv1.Deployment {
+		d := foreignDeployment(named).(*appsv1.Deployment)
+		d.Annotations = annotations
+		return d
+	}
+
+	It("is given to an annotated Deployment, and is its reader's from then on", func() {
+		d := annotated(map[string]string{mtsrev1.AnnotationEru: "true", mtsrev1.AnnotationSchedule: "0 3 * * *", mtsrev1.AnnotationTimeZone: "Asia/Shanghai"})
+		Expect(env.Client.Create(ctx, d)).To(Succeed())
+		Eventually(verdict(ctx, eru)).Should(Equal("True Disabled"))
+		Expect(eru.Spec.Schedule).To(Equal("0 3 * * *"))
+		Expect(eru.Spec.TimeZone).To(Equal("Asia/Shanghai"))
+		Expect(eru.Spec.Enabled).To(BeFalse())
+		Expect(eru.Status.Phase).To(Equal(mtsrev1.EruStopped))
+		Expect(eru.OwnerReferences).To(ConsistOf(HaveField("UID", d.UID)))
+
+		change(ctx, eru, func(e *mtsrev1.Eru) { e.Spec.Schedule, e.Spec.Enabled = "0 0 1 1 *", true })
+		Eventually(verdict(ctx, eru)).Should(HavePrefix("True Scheduled"))
+		Expect(eru.Status.NextScheduleTime.IsZero()).To(BeFalse())
+		before := eru.DeepCopy()
+		change(ctx, d, func(d *appsv1.Deployment) { d.Annotations[mtsrev1.AnnotationSchedule] = "0 5 * * *" })
+		Consistently(func() *mtsrev1.Eru { return get(ctx, eru) }, "500ms").Should(BeComparableTo(before), "an Eru that exists is never rewritten")
+	})
+
+	It("is not created as something else than was asked for", func() {
+		d := annotated(map[string]string{mtsrev1.AnnotationEru: "true", mtsrev1.AnnotationSchedule: "61 * * * *"})
+		Expect(env.Client.Create(ctx, d)).To(Succeed())
+		Eventually(func() string { return eventNote(ctx, d, "InvalidAnnotation") }).Should(ContainSubstring(mtsrev1.AnnotationSchedule))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(eru), eru)).NotTo(Succeed())
+		change(ctx, d, func(d *appsv1.Deployment) { d.Annotations[mtsrev1.AnnotationSchedule] = "1 * * * *" })
+		Eventually(verdict(ctx, eru)).Should(Equal("True Disabled"))
+	})
+
+	It("waits for a Deployment that has never existed", func() {
+		eru.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *"}
+		Expect(env.Client.Create(ctx, eru)).To(Succeed())
+		Eventually(verdict(ctx, eru)).Should(Equal("False TargetNotFound"))
+		Expect(eru.Status.Phase).To(Equal(mtsrev1.EruFailed))
+		existing(ctx, named)
+		Eventually(verdict(ctx, eru)).Should(Equal("True Scheduled"))
+	})
+})
