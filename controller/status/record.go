@@ -48,7 +48,10 @@ func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		return result, err
 	}
 	r.announce(before, obj)
-	return result, errors.Join(err, r.record(ctx, before, obj))
+	if err = errors.Join(err, r.record(ctx, before, obj)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, nil
 }
 
 func (r *recorded[T]) record(ctx context.Context, before, obj T) error {

@@ -58,7 +58,8 @@ func (p *preset) isList(list corev1.ResourceList) bool {
 	return len(list) == 2 && hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
 }
 
-// String is the preset in words.
-func (p *preset) String() string {
+// String is the preset in words. It works on a copy: a Quantity keeps what it was
+// written as, and the presets are read by many at once.
+func (p preset) String() string {
 	return p.cpu.String() + " CPU and " + p.memory.String()
 }

@@ -59,8 +59,8 @@ type EruSpec struct {
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// startingDeadlineSeconds is how late a restart may start, in seconds after
-	// its slot, 0 or more; a slot that is older is skipped, and history says so.
-	// Defaults to 600.
+	// its slot and jitter, 0 to 31622400 (366 days); a slot that is older is
+	// skipped, and history says so. Defaults to 600.
 	//
 	// +optional
 	// +default=600
@@ -134,7 +134,7 @@ type EruHistory struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// startedAt is when the restart was written.
+	// startedAt is when the restart was written; empty if that is not known.
 	//
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
@@ -162,7 +162,8 @@ type EruStatus struct {
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// nextScheduleTime is the next slot.
+	// nextScheduleTime is the first slot that has not been decided on; it is in the
+	// past while that slot waits.
 	//
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`

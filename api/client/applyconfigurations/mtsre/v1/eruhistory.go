@@ -21,7 +21,7 @@ type EruHistoryApplyConfiguration struct {
 	Result *mtsrev1.EruResult `json:"result,omitempty"`
 	// reason says in one word why, such as DeploymentPaused.
 	Reason *string `json:"reason,omitempty"`
-	// startedAt is when the restart was written.
+	// startedAt is when the restart was written; empty if that is not known.
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// completedAt is when the rollout was seen to be complete.
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`

@@ -25,8 +25,8 @@ type EruSpecApplyConfiguration struct {
 	// as Asia/Shanghai. Defaults to Etc/UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// startingDeadlineSeconds is how late a restart may start, in seconds after
-	// its slot, 0 or more; a slot that is older is skipped, and history says so.
-	// Defaults to 600.
+	// its slot and jitter, 0 to 31622400 (366 days); a slot that is older is
+	// skipped, and history says so. Defaults to 600.
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 	// jitterSeconds spreads restarts that share a slot: each starts up to this
 	// many seconds after its slot, 0 to 86400, always the same for one object and

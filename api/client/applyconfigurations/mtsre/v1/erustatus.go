@@ -22,7 +22,8 @@ type EruStatusApplyConfiguration struct {
 	Phase *mtsrev1.EruPhase `json:"phase,omitempty"`
 	// lastScheduleTime is the newest slot that has been decided on.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// nextScheduleTime is the next slot.
+	// nextScheduleTime is the first slot that has not been decided on; it is in the
+	// past while that slot waits.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 	// history holds the newest slots, newest first, historyLimit at most.
 	History []EruHistoryApplyConfiguration `json:"history,omitempty"`
