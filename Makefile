@@ -10,9 +10,21 @@ BIN = bin
 # Built and then run, not "go run": that would swallow signals and exit codes.
 LOCAL = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
 LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
+# The one place that says which version this is.
+VERSION := $(shell cat version/VERSION)
+DOCKER ?= docker
+# What comes before the images' names, such as registry.example.com/team/.
+REGISTRY ?=
+export DOCKER_BUILDKIT = 1
+export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
 # How often, and under which race detector, "make test" runs: -race, -count and
 # the like go here.
 TESTFLAGS ?= -race
+
+# Reproducible: the revision is the commit's, and so is the time of creation.
+DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) \
+  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
+INSTALL = kubectl kustomize config | sed 's|image: modelbox-|image: $(REGISTRY)modelbox-|'
 
 ##@ Try it
 
@@ -32,19 +44,54 @@ cluster-up: ## Start a local control plane with simulated nodes; kubeconfig at b
 cluster-down: ## Stop the local control plane and leave nothing running
 	@$(LOCAL) down
 
+##@ Deploy it
+
+.PHONY: docker-build
+docker-build: ## Build both images for this machine's platform (REGISTRY=registry.example.com/team/)
+	@for process in webhook controller; do \
+	  echo "building $(REGISTRY)modelbox-$$process:$(VERSION)"; \
+	  $(DOCKER) build --quiet -f Dockerfile.$$process -t $(REGISTRY)modelbox-$$process:$(VERSION) $(DOCKER_BUILD_ARGS) . ; \
+	done
+
+.PHONY: docker-push
+docker-push: ## Build both images for amd64 and arm64 and push them to REGISTRY (needs docker buildx)
+	@test -n "$(REGISTRY)" || { echo "docker-push: say where to: make docker-push REGISTRY=registry.example.com/team/" >&2; exit 1; }
+	@for process in webhook controller; do \
+	  $(DOCKER) buildx build --push --platform linux/amd64,linux/arm64 -f Dockerfile.$$process \
+	    -t $(REGISTRY)modelbox-$$process:$(VERSION) $(DOCKER_BUILD_ARGS) . ; \
+	done
+
 .PHONY: install
 install: ## Apply the CRDs to the cluster of the current kubeconfig
 	@kubectl apply -k config/crd
 
 .PHONY: uninstall
-uninstall: ## Delete the CRDs, and with them every object of the five kinds
+uninstall: ## Delete the CRDs, and with them every object of the five kinds and all that these own
 	@kubectl delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: ## Apply the whole install to the cluster of the current kubeconfig, which needs cert-manager
+	@$(INSTALL) | kubectl apply -f -
+
+.PHONY: undeploy
+undeploy: ## Delete the operator; CRDs, objects and what these own stay
+	@kubectl delete --ignore-not-found -k config/operator
+
+.PHONY: install.yaml
+install.yaml: ## Write the whole install into dist/install.yaml (REGISTRY=registry.example.com/team/)
+	@mkdir -p dist && $(INSTALL) >dist/install.yaml && echo "wrote dist/install.yaml"
 
 ##@ Check it
 
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
+
+.PHONY: e2e
+e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
+	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/kind/go.mod -o $(BIN)/kind sigs.k8s.io/kind
+	@assets=$$($(LOCAL) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) \
+	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 .PHONY: verify
 verify: ## Regenerate and lint; fails if a file had to change
@@ -84,4 +131,4 @@ clean: ## Remove what was built here; the cached Kubernetes binaries stay
 
 .PHONY: help
 help: ## List every target
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z.-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9.-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,91 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var _ = Describe("admission", func() {
+	It("defaults the users' own manifests", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/modelbox.yaml")
+		path := "{.spec.resourceType} {.spec.resources.limits.cpu} {.spec.resources.limits.memory} {.spec.serviceType} {.spec.readinessProbe.tcpSocket.port}"
+		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath="+path)).To(Equal("small 1 2Gi NodePort 80"))
+		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/modelbox.yaml")
+		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath={.metadata.generation}")).To(Equal("1"))
+		Expect(run(kubectl, "-n", ns, "diff", "-f", "../config/samples/modelbox.yaml")).To(BeEmpty())
+		Expect(run(kubectl, "-n", ns, "get", "mbo")).To(ContainSubstring("modelbox-sample"))
+	})
+
+	DescribeTable("refuses what cannot work, with the field and the way out",
+		func(ctx SpecContext, manifest string, says ...string) {
+			out := refused(newNamespace(ctx), manifest)
+			for _, words := range says {
+				Expect(out).To(ContainSubstring(words))
+			}
+		},
+		Entry("a ModelBox, all errors at once", `
+apiVersion: model.github.com/v1
+kind: ModelBox
+metadata: {name: bad}
+spec:
+  image: A B
+  resourceType: small
+  resources: {limits: {cpu: "3"}}
+  ports: [{port: 80, targetPort: nobodys}]
+`, "spec.image", "spec.resources", "set resourceType: custom", "spec.ports[0].targetPort"),
+		Entry("an App", `
+apiVersion: app.huolala.cn/v1
+kind: App
+metadata: {name: bad}
+spec: {image: "nginx:1.27", envs: [{name: A}, {name: A}]}
+`, "spec.envs[1].name"),
+		Entry("a Genericdaemon", `
+apiVersion: mydomain.com/v1beta1
+kind: Genericdaemon
+metadata: {name: bad}
+spec: {image: "nginx:1.27", label: "not a label"}
+`, "spec.label"),
+		Entry("a UnitedDeployment", `
+apiVersion: extension.k8s.io/v1
+kind: UnitedDeployment
+metadata: {name: bad}
+spec: {deploymentName: web, replicas: -1}
+`, "spec.replicas"),
+		Entry("an Eru", `
+apiVersion: mtsre.meitu.com/v1
+kind: Eru
+metadata: {name: bad}
+spec: {schedule: "61 * * * *", timeZone: "Mars/Olympus"}
+`, "spec.schedule", "spec.timeZone"),
+	)
+
+	It("gives people their rights through view and edit", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		for _, role := range []string{"view", "edit"} {
+			binding := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "a-" + role + "er"}},
+			}
+			Expect(admin.Create(ctx, binding)).To(Succeed())
+		}
+		can := func(who, verb, what string) func() string {
+			return func() string {
+				out, _ := attempt("", kubectl, "-n", ns, "auth", "can-i", verb, what, "--as", who)
+				return out
+			}
+		}
+		Eventually(can("a-viewer", "list", "modelboxes.model.github.com")).Should(ContainSubstring("yes"))
+		Eventually(can("a-editer", "create", "erus.mtsre.meitu.com")).Should(ContainSubstring("yes"))
+		Expect(can("a-viewer", "create", "modelboxes.model.github.com")()).To(ContainSubstring("no"))
+		Expect(can("a-editer", "patch", "modelboxes.model.github.com/status")()).To(ContainSubstring("no"))
+	})
+})

@@ -1,0 +1,62 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// How often the webhook is restarted, and its leaf renewed, under load.
+const rounds = 20
+
+var _ = Describe("not one admission is lost", Serial, func() {
+	It("in rolling restarts of the webhook", func(ctx SpecContext) {
+		load := admitting(ctx)
+		for range rounds {
+			restart("modelbox-webhook")
+		}
+		load.end("20 rolling restarts")
+		Expect(load.reported()).To(BeEmpty())
+	})
+
+	It("in renewals of its certificate", func(ctx SpecContext) {
+		load := admitting(ctx)
+		for range rounds {
+			renew(ctx)
+			awaitServed(ctx)
+		}
+		load.end("20 renewals of the leaf")
+		Expect(load.reported()).To(BeEmpty())
+	})
+
+	It("when a node is drained", func(ctx SpecContext) {
+		node := podsOf(ctx, "modelbox-webhook")[0].Spec.NodeName
+		DeferCleanup(func() {
+			run(kubectl, "uncordon", node)
+			run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-webhook", "--timeout=240s")
+		})
+		load := admitting(ctx)
+		run(kubectl, "drain", node, "--pod-selector=app.kubernetes.io/part-of=modelbox-operator", "--timeout=200s")
+		load.end("the drain of a node")
+		Expect(load.reported()).To(BeEmpty())
+		Expect(nodesOf(podsOf(ctx, "modelbox-webhook"))).NotTo(ContainElement(node))
+	})
+
+	It("which is the drain's doing: without it some are", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { argue(ctx, "modelbox-webhook") })
+		argue(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
+		load := admitting(ctx)
+		for range rounds {
+			restart("modelbox-webhook")
+			if len(load.reported()) > 0 {
+				break
+			}
+		}
+		load.end("rolling restarts without the drain")
+		Expect(load.reported()).NotTo(BeEmpty(), "this test could not have failed with the drain either")
+	})
+})

@@ -1,0 +1,124 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// samples of all kinds, one of which has a Deployment to hold and to restart.
+const everyKind = `
+apiVersion: model.github.com/v1
+kind: ModelBox
+metadata: {name: box}
+spec: {image: "nginx:1.27", replicas: 0, ports: [{port: 80}]}
+---
+apiVersion: app.huolala.cn/v1
+kind: App
+metadata: {name: site}
+spec: {image: "nginx:1.27", replicas: 0, ports: [{port: 80}]}
+---
+apiVersion: mydomain.com/v1beta1
+kind: Genericdaemon
+metadata: {name: agent}
+spec: {image: "nginx:1.27", label: no-such-node}
+---
+apiVersion: extension.k8s.io/v1
+kind: UnitedDeployment
+metadata: {name: hold}
+spec: {deploymentName: idle, replicas: 0}
+---
+apiVersion: mtsre.meitu.com/v1
+kind: Eru
+metadata: {name: idle}
+spec: {enabled: true}
+`
+
+var _ = Describe("installing and uninstalling", Serial, func() {
+	It("in random order leaves nothing stuck, and converges", func(ctx SpecContext) {
+		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		DeferCleanup(func() { // Whatever happened, the operator is there for the others.
+			_, _ = attempt("", kubectl, "apply", "-k", "../config")
+			run(kubectl, "apply", "-k", "../config")
+			awaitOperator()
+		})
+		ns := newNamespace(ctx)
+		deployment(ctx, ns, "idle", 0, map[string]string{"mtsre.meitu.com/eru": "true"})
+		apply(ns, everyKind)
+		awaitReady(ns, "modelbox/box")
+
+		By("deleting every object of the install, and the users' namespace, in random order")
+		install := documents(run(kubectl, "kustomize", "../config"))
+		deleted := append(documents(run(kubectl, "get", "namespace", ns, "-o", "yaml")), install...)
+		order.Shuffle(len(deleted), func(i, j int) { deleted[i], deleted[j] = deleted[j], deleted[i] })
+		for _, document := range deleted {
+			Eventually(func() error {
+				_, err := attempt(document, kubectl, "delete", "--ignore-not-found", "--wait=false", "-f", "-")
+				// A kind that is gone took its objects with it.
+				if err != nil && strings.Contains(err.Error(), "no matches for kind") {
+					return nil
+				}
+				return err
+			}, 30*time.Second, time.Second).Should(Succeed(), document)
+		}
+		left := func() string {
+			out, err := attempt(strings.Join(deleted, "\n---\n"), kubectl, "get", "--ignore-not-found", "-o", "name", "-f", "-")
+			if err != nil && !strings.Contains(err.Error(), "no matches for kind") && !strings.Contains(err.Error(), "not found") {
+				return err.Error()
+			}
+			return strings.Join(lines(out, "/"), "\n")
+		}
+		// The webhook's pods wait for the API server to close its idle connections.
+		Eventually(left, 4*time.Minute, time.Second).Should(BeEmpty())
+
+		By("applying every object of the install in random order, each until it is accepted")
+		order.Shuffle(len(install), func(i, j int) { install[i], install[j] = install[j], install[i] })
+		waiting := install
+		Eventually(func() []string {
+			var refused []string
+			for _, document := range waiting {
+				if _, err := attempt(document, kubectl, "apply", "-f", "-"); err != nil {
+					refused = append(refused, document)
+				}
+			}
+			waiting = refused
+			return waiting
+		}, 2*time.Minute, time.Second).Should(BeEmpty())
+		awaitOperator()
+
+		again := newNamespace(ctx)
+		apply(again, everyKind)
+		awaitReady(again, "modelbox/box")
+		awaitReady(again, "app.app.huolala.cn/site")
+	})
+})
+
+// documents are the documents of a YAML stream.
+func documents(stream string) []string {
+	var out []string
+	for document := range strings.SplitSeq(stream, "\n---\n") {
+		if strings.TrimSpace(document) != "" {
+			out = append(out, document)
+		}
+	}
+	return out
+}
+
+// lines are the lines of a text that contain something.
+func lines(text, containing string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, containing) && !strings.Contains(line, " ") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}

@@ -1,0 +1,127 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+const (
+	// admissionsPerSecond are creates and updates; the deletes, which nobody
+	// admits, come on top.
+	admissionsPerSecond = 60
+	// admissionsOfOne is how often each object is admitted in its life: one create
+	// and the updates.
+	admissionsOfOne = 3
+	// admissionWorkers are so many that a slow answer does not hold up the rate.
+	admissionWorkers = 24
+)
+
+// admissions is a steady load of admissions through the API server: ModelBoxes are
+// created, updated and deleted. They are paused, so that nothing comes of them.
+type admissions struct {
+	ns     string
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+	admits atomic.Int64
+	failed atomic.Int64
+	begun  time.Time
+
+	mu       sync.Mutex
+	failures []string
+}
+
+// admitting starts the load, in a namespace of its own.
+func admitting(ctx context.Context) *admissions {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(ctx)
+	load := &admissions{ns: newNamespace(ctx), stop: cancel, begun: time.Now()}
+	turns := make(chan int)
+	load.done.Go(func() { pace(ctx, turns) })
+	for range admissionWorkers {
+		load.done.Go(func() {
+			for turn := range turns {
+				load.life(ctx, turn)
+			}
+		})
+	}
+	return load
+}
+
+// pace hands out one turn for each life of an object, at the rate of the load.
+func pace(ctx context.Context, turns chan<- int) {
+	defer close(turns)
+	ticker := time.NewTicker(admissionsOfOne * time.Second / admissionsPerSecond)
+	defer ticker.Stop()
+	for turn := 0; ; turn++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			turns <- turn
+		}
+	}
+}
+
+// life creates an object, updates it, and deletes it. Each life is finished, also
+// when the load stops meanwhile.
+func (l *admissions) life(ctx context.Context, turn int) {
+	ctx = context.WithoutCancel(ctx)
+	box := &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.ns, Name: fmt.Sprintf("load-%d", turn)},
+		Spec:       modelv1.ModelBoxSpec{Image: nginx, Paused: true, Ports: []modelv1.Port{{Port: 80}}},
+	}
+	l.count(admin.Create(ctx, box))
+	for update := range admissionsOfOne - 1 {
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, update+2)
+		l.count(admin.Patch(ctx, box, client.RawPatch(types.MergePatchType, patch)))
+	}
+	_ = admin.Delete(ctx, box) // Nobody admits it; what is left goes with the namespace.
+}
+
+func (l *admissions) count(err error) {
+	l.admits.Add(1)
+	if err == nil {
+		return
+	}
+	l.failed.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.failures) < 5 {
+		l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+err.Error())
+	}
+}
+
+// end stops the load and tells how it went.
+func (l *admissions) end(what string) {
+	GinkgoHelper()
+	l.stop()
+	l.done.Wait()
+	took := time.Since(l.begun)
+	rate := float64(l.admits.Load()) / took.Seconds()
+	AddReportEntry(what, fmt.Sprintf("%d of %d admissions failed in %s, %.0f a second", l.failed.Load(), l.admits.Load(), took.Round(time.Second), rate),
+		ReportEntryVisibilityAlways)
+	Expect(rate).To(BeNumerically(">=", 50), "admissions a second, or the test proves too little")
+}
+
+// reported are the first failures, for a person.
+func (l *admissions) reported() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failures
+}

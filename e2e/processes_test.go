@@ -1,0 +1,166 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podsOf are the pods of one of our two processes.
+func podsOf(ctx context.Context, process string) []corev1.Pod {
+	GinkgoHelper()
+	return running(ctx, system, map[string]string{"app.kubernetes.io/name": process})
+}
+
+// restart restarts the webhook, rolling, and returns when the new pods are ready.
+func restart(process string) {
+	GinkgoHelper()
+	run(kubectl, "-n", system, "rollout", "restart", "deployment", process)
+	run(kubectl, "-n", system, "rollout", "status", "deployment", process, "--timeout=240s")
+}
+
+// renew makes cert-manager issue a new leaf, as "cmctl renew" does, and returns when
+// the Secret holds it.
+func renew(ctx context.Context) {
+	GinkgoHelper()
+	before := leaf(ctx).SerialNumber
+	run(kubectl, "-n", system, "patch", "certificate", "modelbox-webhook", "--subresource=status", "--type=json", "-p",
+		`[{"op":"add","path":"/status/conditions/-","value":{"type":"Issuing","status":"True","reason":"ManuallyTriggered",`+
+			`"message":"renewed by hand","lastTransitionTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}}]`)
+	Eventually(func() *big.Int { return leaf(ctx).SerialNumber }).ShouldNot(Equal(before))
+}
+
+// leaf is the certificate in the Secret.
+func leaf(ctx context.Context) *x509.Certificate {
+	GinkgoHelper()
+	return certificateIn(ctx, "modelbox-webhook-tls", "tls.crt")
+}
+
+func certificateIn(ctx context.Context, secret, key string) *x509.Certificate {
+	GinkgoHelper()
+	s := get(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: secret}})
+	block, _ := pem.Decode(s.Data[key])
+	Expect(block).NotTo(BeNil(), "%s in Secret %s", key, secret)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	Expect(err).NotTo(HaveOccurred())
+	return cert
+}
+
+// awaitServed waits until every webhook pod serves the leaf in the Secret. kubelet
+// brings a new Secret when it next looks at a pod, within about a minute; a change of
+// the pod makes it look at once.
+func awaitServed(ctx context.Context) {
+	GinkgoHelper()
+	want := leaf(ctx).SerialNumber
+	for _, pod := range podsOf(ctx, "modelbox-webhook") {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/look":%q}}}`, want.String())
+		Expect(client.IgnoreNotFound(admin.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)))).To(Succeed())
+	}
+	Eventually(func() ([]*big.Int, error) { return served(ctx) }).Should(HaveEach(want))
+}
+
+// served are the serial numbers of the leaves that the webhook pods serve.
+func served(ctx context.Context) ([]*big.Int, error) {
+	var serials []*big.Int
+	for _, pod := range podsOf(ctx, "modelbox-webhook") {
+		port, stop, err := forward(pod.Name, 9443)
+		if err != nil {
+			return nil, err
+		}
+		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		serials = append(serials, conn.ConnectionState().PeerCertificates[0].SerialNumber)
+		_ = conn.Close()
+		stop()
+	}
+	return serials, nil
+}
+
+// forward makes a port of one of our pods reachable here.
+func forward(pod string, port int) (local uint16, stop func(), err error) {
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return 0, nil, err
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return 0, nil, err
+	}
+	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(system).Name(pod).SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	ended, ready := make(chan struct{}), make(chan struct{})
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, ended, ready, io.Discard, io.Discard)
+	if err != nil {
+		return 0, nil, err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- forwarder.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-failed:
+		return 0, nil, fmt.Errorf("forwarding a port of %s: %w", pod, err)
+	case <-time.After(10 * time.Second):
+		close(ended)
+		return 0, nil, errors.New("forwarding a port of " + pod + " takes too long")
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		close(ended)
+		return 0, nil, err
+	}
+	return ports[0].Local, func() { close(ended) }, nil
+}
+
+// argue gives the process flags; with none it takes them away.
+func argue(ctx context.Context, process string, flags ...string) {
+	GinkgoHelper()
+	d := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: process}})
+	patch := client.MergeFrom(d.DeepCopy())
+	d.Spec.Template.Spec.Containers[0].Args = flags
+	Expect(admin.Patch(ctx, d, patch)).To(Succeed())
+	run(kubectl, "-n", system, "rollout", "status", "deployment", process, "--timeout=240s")
+}
+
+// leader is the pod that holds the controller's lease.
+func leader() string {
+	GinkgoHelper()
+	holder := run(kubectl, "-n", system, "get", "lease", "modelbox-controller", "-o", "jsonpath={.spec.holderIdentity}")
+	pod, _, _ := strings.Cut(holder, "_")
+	return pod
+}
+
+// kill kills a pod's process with SIGKILL, on its node, where nothing can catch it.
+func kill(ctx context.Context, pod string) {
+	GinkgoHelper()
+	p := get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: pod}})
+	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+	run(docker, "exec", p.Spec.NodeName, "sh", "-c",
+		`kill -9 "$(crictl inspect -o go-template --template '{{.info.pid}}' `+id+`)"`)
+}

@@ -1,0 +1,115 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The steps are those of docs/operations.md.
+var _ = Describe("a new root", Serial, func() {
+	It("takes over with an overlap, and not one admission is lost", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { // Back to the manifests, whatever happened.
+			inject("inject-ca-from=modelbox-system/modelbox-webhook")
+			run(kubectl, "apply", "-k", "../config")
+			run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate", "--all")
+			awaitOperator()
+		})
+		load := admitting(ctx)
+
+		By("1: making the new root beside the old")
+		_, err := attempt(newRoot, kubectl, "apply", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() {
+			run(kubectl, "-n", system, "delete", "--ignore-not-found", "certificate/modelbox-root-2", "secret/modelbox-root-2", "secret/modelbox-roots")
+		})
+		run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate/modelbox-root-2")
+
+		By("2: trusting both")
+		both := filepath.Join(GinkgoT().TempDir(), "ca.crt")
+		Expect(os.WriteFile(both, []byte(root("modelbox-root")+root("modelbox-root-2")), 0o600)).To(Succeed())
+		run(kubectl, "-n", system, "create", "secret", "generic", "modelbox-roots", "--from-file", both)
+		run(kubectl, "-n", system, "annotate", "secret", "modelbox-roots", "cert-manager.io/allow-direct-injection=true")
+		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
+		Eventually(trusted).WithArguments(ctx).Should(HaveEach(root("modelbox-root") + root("modelbox-root-2")))
+
+		By("3: issuing the leaf by the new root")
+		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root-2"}}}`)
+		Eventually(func() string {
+			renew(ctx)
+			return leaf(ctx).Issuer.CommonName
+		}).Should(Equal("modelbox-root-2"))
+		awaitServed(ctx)
+
+		By("4: trusting the new one alone")
+		inject("inject-ca-from=modelbox-system/modelbox-webhook")
+		Eventually(trusted).WithArguments(ctx).Should(HaveEach(root("modelbox-root-2")))
+		restart("modelbox-webhook")
+		load.end("a new root")
+		Expect(load.reported()).To(BeEmpty())
+
+		By("and back again, the same way")
+		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
+		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root"}}}`)
+		Eventually(func() string {
+			renew(ctx)
+			return leaf(ctx).Issuer.CommonName
+		}).Should(Equal("modelbox-root"))
+		awaitServed(ctx)
+	})
+})
+
+const newRoot = `
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: modelbox-root-2
+  namespace: modelbox-system
+spec:
+  isCA: true
+  commonName: modelbox-root-2
+  secretName: modelbox-root-2
+  duration: 87600h
+  renewBefore: 8760h
+  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Never}
+  issuerRef: {name: modelbox-self-signed, kind: Issuer, group: cert-manager.io}
+`
+
+// root is the certificate of a root, as PEM.
+func root(secret string) string {
+	GinkgoHelper()
+	return run(kubectl, "-n", system, "get", "secret", secret, "-o", `go-template={{index .data "tls.crt" | base64decode}}`)
+}
+
+// inject tells cert-manager from where to take what the API server trusts.
+func inject(source string) {
+	GinkgoHelper()
+	for _, configurations := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+		run(kubectl, "annotate", configurations, "modelbox-webhook", "cert-manager.io/inject-ca-from-", "cert-manager.io/inject-ca-from-secret-")
+		run(kubectl, "annotate", "--overwrite", configurations, "modelbox-webhook", "cert-manager.io/"+source)
+	}
+}
+
+// trusted is what the API server trusts, for each webhook.
+func trusted(ctx SpecContext) []string {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Name: "modelbox-webhook"}
+	var bundles []string
+	for _, w := range get(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named}).Webhooks {
+		bundles = append(bundles, string(w.ClientConfig.CABundle))
+	}
+	for _, w := range get(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: named}).Webhooks {
+		bundles = append(bundles, string(w.ClientConfig.CABundle))
+	}
+	Expect(bundles).To(HaveLen(10), "two webhooks for each kind")
+	return bundles
+}

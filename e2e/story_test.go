@@ -1,0 +1,197 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// newNamespace makes a namespace for one spec, and deletes it afterwards.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	Expect(admin.Create(ctx, ns)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, ns))).To(Succeed())
+	})
+	return ns.Name
+}
+
+// apply applies a manifest as a user would, and returns what kubectl prints.
+func apply(ns, manifest string) string {
+	GinkgoHelper()
+	out, err := attempt(manifest, kubectl, "-n", ns, "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// refused applies a manifest that must be refused, and returns the server's words.
+func refused(ns, manifest string) string {
+	GinkgoHelper()
+	out, err := attempt(manifest, kubectl, "-n", ns, "apply", "-f", "-")
+	Expect(err).To(HaveOccurred(), out)
+	return out
+}
+
+// awaitReady waits as a user would.
+func awaitReady(ns, what string) {
+	GinkgoHelper()
+	run(kubectl, "-n", ns, "wait", "--for=condition=Ready", "--timeout=150s", what)
+}
+
+func get[T client.Object](ctx context.Context, obj T) T {
+	GinkgoHelper()
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+	return obj
+}
+
+// verdict is an object's Ready condition in a word: "False NameConflict".
+func verdict(ctx context.Context, obj status.Object) func() string {
+	return func() string {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err.Error()
+		}
+		ready := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+		if ready == nil || ready.ObservedGeneration != obj.GetGeneration() {
+			return "not seen"
+		}
+		return string(ready.Status) + " " + ready.Reason
+	}
+}
+
+// running are the names of the pods that are not on their way out, and that the
+// labels select.
+func running(ctx context.Context, ns string, labels map[string]string) []corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(admin.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(labels))).To(Succeed())
+	var pods []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// nodesOf are the nodes that those pods run on.
+func nodesOf(pods []corev1.Pod) []string {
+	var nodes []string
+	for _, pod := range pods {
+		nodes = append(nodes, pod.Spec.NodeName)
+	}
+	return nodes
+}
+
+func nodes(ctx context.Context) []corev1.Node {
+	GinkgoHelper()
+	list := &corev1.NodeList{}
+	Expect(admin.List(ctx, list)).To(Succeed())
+	Expect(len(list.Items)).To(BeNumerically(">=", 2), "the suite needs two nodes that take pods: e2e/kind.yaml")
+	return list.Items
+}
+
+func internalIP(node corev1.Node) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return ""
+}
+
+// newClient starts a pod with sh and wget in a namespace, and returns when it runs.
+func newClient(ctx context.Context, ns string) string {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "client"},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{
+				Name: "client", Image: busybox, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"},
+			}},
+		},
+	}
+	Expect(admin.Create(ctx, pod)).To(Succeed())
+	awaitReady(ns, "pod/client")
+	return pod.Name
+}
+
+// fetch gets a URL from within the cluster.
+func fetch(ns, url string) (string, error) {
+	return attempt("", kubectl, "-n", ns, "exec", "client", "--", "wget", "-q", "-T", "3", "-O", "-", url)
+}
+
+// fetchable waits until a URL answers within the cluster.
+func fetchable(ns, url string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		_, err := fetch(ns, url)
+		return err
+	}).Should(Succeed())
+}
+
+// fetching gets a URL without pause from within the cluster, and tells at the end how
+// often that went well and how often not.
+func fetching(ctx context.Context, ns, url string) (stop func() (ok, failed int)) {
+	GinkgoHelper()
+	loop := fmt.Sprintf("while [ ! -e /tmp/stop ]; do if wget -q -T 3 -O /dev/null %s; then echo ok; else echo failed; fi; done", url)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "load"},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{
+				Name: "load", Image: busybox, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", loop},
+			}},
+		},
+	}
+	Expect(admin.Create(ctx, pod)).To(Succeed())
+	awaitReady(ns, "pod/load")
+	return func() (int, int) {
+		GinkgoHelper()
+		run(kubectl, "-n", ns, "exec", "load", "--", "touch", "/tmp/stop")
+		run(kubectl, "-n", ns, "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s", "pod/load")
+		lines := run(kubectl, "-n", ns, "logs", "load")
+		return strings.Count(lines, "ok"), strings.Count(lines, "failed")
+	}
+}
+
+// deployment makes a Deployment of idle pods that nobody but the spec owns.
+func deployment(ctx context.Context, ns, name string, replicas int32, annotations map[string]string) *appsv1.Deployment {
+	GinkgoHelper()
+	labels := map[string]string{"app": name}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: new(int64(0)),
+					Containers: []corev1.Container{{
+						Name: "idle", Image: busybox, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "86400"},
+					}},
+				},
+			},
+		},
+	}
+	Expect(admin.Create(ctx, d)).To(Succeed())
+	return d
+}

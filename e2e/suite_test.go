@@ -1,0 +1,223 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/version"
+)
+
+// What the suite runs on. Each can be said by an environment variable, so that it
+// runs without access to any registry.
+var (
+	// clusterName is the kind cluster. One that is there already is used, and left;
+	// otherwise the suite makes it and deletes it.
+	clusterName = setting("E2E_CLUSTER", "modelbox-e2e")
+	// nodeImage is the image of its nodes; empty for kind's own choice.
+	nodeImage = setting("E2E_NODE_IMAGE", "")
+	// certManager is a file or URL with cert-manager's manifest, applied unless
+	// cert-manager is in the cluster.
+	certManager = setting("E2E_CERT_MANAGER", "https://github.com/cert-manager/cert-manager/releases/download/v1.21.2/cert-manager.yaml")
+	// nginx and nginxOther are two images that serve HTTP on port 80, busybox one
+	// with sh, sleep and wget. Those that docker has here are loaded into the
+	// cluster, others are pulled.
+	nginx      = setting("E2E_NGINX_IMAGE", "nginx:1.27")
+	nginxOther = setting("E2E_NGINX_OTHER_IMAGE", "nginx:1.26")
+	busybox    = setting("E2E_BUSYBOX_IMAGE", "busybox:1.37")
+	// docker, kind and kubectl are the programs; kind may be several words.
+	docker  = setting("DOCKER", "docker")
+	kind    = setting("KIND", "kind")
+	kubectl = setting("KUBECTL", "kubectl")
+	// keep leaves everything as it is at the end.
+	keep = setting("E2E_KEEP", "") != ""
+)
+
+const system = "modelbox-system"
+
+func setting(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+func operatorImages() []string {
+	return []string{"modelbox-webhook:" + version.Version, "modelbox-controller:" + version.Version}
+}
+
+var (
+	config *rest.Config
+	// admin reads and writes without a cache, and without a limit of its own.
+	admin client.WithWatch
+)
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "e2e")
+}
+
+// The first process sets up the cluster; all of them connect to it.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	kubeconfig := filepath.Join(os.TempDir(), "modelbox-e2e-"+clusterName+".kubeconfig")
+	Expect(os.Setenv("KUBECONFIG", kubeconfig)).To(Succeed())
+	made := !clusterExists()
+	if made {
+		createCluster()
+	}
+	run(words(kind, "export", "kubeconfig", "--name", clusterName, "--kubeconfig", kubeconfig)...)
+	loadImages()
+	installCertManager(made)
+	deploy(made)
+	return []byte(kubeconfig)
+}, func(ctx SpecContext, kubeconfig []byte) {
+	Expect(os.Setenv("KUBECONFIG", string(kubeconfig))).To(Succeed())
+	format.MaxLength = 0
+	SetDefaultEventuallyTimeout(2 * time.Minute)
+	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	connect()
+})
+
+func connect() {
+	GinkgoHelper()
+	var err error
+	config, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	scheme, err := testenv.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func clusterExists() bool {
+	GinkgoHelper()
+	for name := range strings.FieldsSeq(run(words(kind, "get", "clusters")...)) {
+		if name == clusterName {
+			return true
+		}
+	}
+	return false
+}
+
+func createCluster() {
+	GinkgoHelper()
+	By("creating the kind cluster " + clusterName)
+	args := words(kind, "create", "cluster", "--name", clusterName, "--config", "kind.yaml", "--wait", "180s")
+	if nodeImage != "" {
+		args = append(args, "--image", nodeImage)
+	}
+	// The cluster is removed even when its creation fails halfway.
+	DeferCleanup(func() {
+		if !keep {
+			run(words(kind, "delete", "cluster", "--name", clusterName)...)
+		}
+	})
+	run(args...)
+}
+
+// loadImages loads our own images, which must be there, and of the others those
+// that are.
+func loadImages() {
+	GinkgoHelper()
+	By("loading images")
+	images := operatorImages()
+	for _, image := range []string{nginx, nginxOther, busybox} {
+		if _, err := attempt("", docker, "image", "inspect", image); err == nil {
+			images = append(images, image)
+		}
+	}
+	run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
+}
+
+// installCertManager installs it where it is missing, and from a cluster that
+// stays (that was not made here) takes it away again.
+func installCertManager(made bool) {
+	GinkgoHelper()
+	if _, err := attempt("", kubectl, "get", "crd", "certificates.cert-manager.io"); err != nil {
+		By("installing cert-manager")
+		DeferCleanup(func() {
+			if !keep && !made {
+				run(kubectl, "delete", "--ignore-not-found", "--timeout=4m", "-f", certManager)
+			}
+		})
+		run(kubectl, "apply", "--server-side", "-f", certManager)
+	}
+	run(kubectl, "-n", "cert-manager", "wait", "--for=condition=Available", "--timeout=180s", "deployment", "--all")
+}
+
+// deploy does what the README says, and waits as it says.
+func deploy(made bool) {
+	GinkgoHelper()
+	By("deploying the operator from config/")
+	DeferCleanup(func() {
+		if !keep && !made {
+			run(kubectl, "delete", "--ignore-not-found", "--timeout=4m", "-k", "../config")
+		}
+	})
+	// cert-manager's own webhook may need a moment until it is trusted.
+	Eventually(func() error {
+		_, err := attempt("", kubectl, "apply", "-k", "../config")
+		return err
+	}, 2*time.Minute, time.Second).Should(Succeed())
+	awaitOperator()
+}
+
+// awaitOperator waits until both Deployments are rolled out and objects are
+// admitted.
+func awaitOperator() {
+	GinkgoHelper()
+	for _, name := range []string{"modelbox-webhook", "modelbox-controller"} {
+		run(kubectl, "-n", system, "rollout", "status", "deployment", name, "--timeout=240s")
+	}
+	Eventually(func() error {
+		_, err := attempt("", kubectl, "create", "--dry-run=server", "-f", "../config/samples/modelbox.yaml")
+		return err
+	}, time.Minute, time.Second).Should(Succeed(), "cert-manager must have injected the root")
+}
+
+// words is a command line of a program that may be several words.
+func words(program string, args ...string) []string {
+	return append(strings.Fields(program), args...)
+}
+
+// run runs a program and returns what it prints; if it fails, so does the spec.
+func run(args ...string) string {
+	GinkgoHelper()
+	out, err := attempt("", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// attempt runs a program with a text on its standard input. What it printed is in
+// the error too.
+func attempt(stdin string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Stdin = strings.NewReader(stdin)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}

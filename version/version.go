@@ -1,0 +1,32 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version holds the one place where the version is written down: the file
+// VERSION beside this one. The binaries, the labels and tags of the images and the
+// manifests all take it from there.
+package version
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+//go:embed VERSION
+var file string
+
+// Version is the version of this program, such as v0.1.0.
+var Version = strings.TrimSpace(file)
+
+// Collector is the metric modelbox_build_info: always 1, with the version and the
+// program's name as labels.
+func Collector(program string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "modelbox_build_info",
+		Help:        "Always 1; the labels tell which program of which version runs.",
+		ConstLabels: prometheus.Labels{"program": program, "version": Version},
+	})
+	info.Set(1)
+	return info
+}
