@@ -77,15 +77,15 @@ spec: {schedule: "61 * * * *", timeZone: "Mars/Olympus"}
 			}
 			Expect(admin.Create(ctx, binding)).To(Succeed())
 		}
-		can := func(who, verb, what string) func() string {
+		can := func(who string, words ...string) func() string {
 			return func() string {
-				out, _ := attempt("", kubectl, "-n", ns, "auth", "can-i", verb, what, "--as", who)
+				out, _ := attempt("", append([]string{kubectl, "-n", ns, "auth", "can-i", "--as", who}, words...)...)
 				return out
 			}
 		}
 		Eventually(can("a-viewer", "list", "modelboxes.model.github.com")).Should(ContainSubstring("yes"))
 		Eventually(can("a-editer", "create", "erus.mtsre.meitu.com")).Should(ContainSubstring("yes"))
 		Expect(can("a-viewer", "create", "modelboxes.model.github.com")()).To(ContainSubstring("no"))
-		Expect(can("a-editer", "patch", "modelboxes.model.github.com/status")()).To(ContainSubstring("no"))
+		Expect(can("a-editer", "patch", "modelboxes.model.github.com", "--subresource=status")()).To(ContainSubstring("no"))
 	})
 })

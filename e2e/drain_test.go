@@ -40,7 +40,7 @@ var _ = Describe("not one admission is lost", Serial, func() {
 			run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-webhook", "--timeout=240s")
 		})
 		load := admitting(ctx)
-		run(kubectl, "drain", node, "--pod-selector=app.kubernetes.io/part-of=modelbox-operator", "--timeout=200s")
+		run(kubectl, "drain", node, "--pod-selector=app.kubernetes.io/name in (modelbox-webhook, modelbox-controller)", "--timeout=200s")
 		load.end("the drain of a node")
 		Expect(load.reported()).To(BeEmpty())
 		Expect(nodesOf(podsOf(ctx, "modelbox-webhook"))).NotTo(ContainElement(node))

@@ -66,4 +66,3 @@ func awaitAvailable(ns, name string) {
 	GinkgoHelper()
 	run(kubectl, "-n", ns, "rollout", "status", "deployment", name, "--timeout=120s")
 }
-

@@ -24,12 +24,12 @@ import (
 const (
 	// admissionsPerSecond are creates and updates; the deletes, which nobody
 	// admits, come on top.
-	admissionsPerSecond = 60
+	admissionsPerSecond = 75
 	// admissionsOfOne is how often each object is admitted in its life: one create
 	// and the updates.
 	admissionsOfOne = 3
 	// admissionWorkers are so many that a slow answer does not hold up the rate.
-	admissionWorkers = 24
+	admissionWorkers = 40
 )
 
 // admissions is a steady load of admissions through the API server: ModelBoxes are

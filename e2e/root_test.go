@@ -20,6 +20,7 @@ var _ = Describe("a new root", Serial, func() {
 	It("takes over with an overlap, and not one admission is lost", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) { // Back to the manifests, whatever happened.
 			inject("inject-ca-from=modelbox-system/modelbox-webhook")
+			trust(ctx, root("modelbox-root"))
 			run(kubectl, "apply", "-k", "../config")
 			run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate", "--all")
 			awaitOperator()
@@ -40,7 +41,8 @@ var _ = Describe("a new root", Serial, func() {
 		run(kubectl, "-n", system, "create", "secret", "generic", "modelbox-roots", "--from-file", both)
 		run(kubectl, "-n", system, "annotate", "secret", "modelbox-roots", "cert-manager.io/allow-direct-injection=true")
 		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
-		Eventually(trusted).WithArguments(ctx).Should(HaveEach(root("modelbox-root") + root("modelbox-root-2")))
+		bothRoots := HaveEach(And(ContainSubstring(root("modelbox-root")), ContainSubstring(root("modelbox-root-2"))))
+		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
 
 		By("3: issuing the leaf by the new root")
 		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root-2"}}}`)
@@ -52,13 +54,18 @@ var _ = Describe("a new root", Serial, func() {
 
 		By("4: trusting the new one alone")
 		inject("inject-ca-from=modelbox-system/modelbox-webhook")
-		Eventually(trusted).WithArguments(ctx).Should(HaveEach(root("modelbox-root-2")))
+		Eventually(func() []string {
+			trust(ctx, root("modelbox-root-2"))
+			return trusted(ctx)
+		}).Should(HaveEach(root("modelbox-root-2")))
 		restart("modelbox-webhook")
+		Expect(trusted(ctx)).To(HaveEach(root("modelbox-root-2")))
 		load.end("a new root")
 		Expect(load.reported()).To(BeEmpty())
 
 		By("and back again, the same way")
 		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
+		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
 		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root"}}}`)
 		Eventually(func() string {
 			renew(ctx)
@@ -97,6 +104,27 @@ func inject(source string) {
 		run(kubectl, "annotate", configurations, "modelbox-webhook", "cert-manager.io/inject-ca-from-", "cert-manager.io/inject-ca-from-secret-")
 		run(kubectl, "annotate", "--overwrite", configurations, "modelbox-webhook", "cert-manager.io/"+source)
 	}
+}
+
+// trust sets what the API server trusts. cert-manager adds to that, and does not take
+// away a root that has not expired.
+func trust(ctx SpecContext, bundle string) {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Name: "modelbox-webhook"}
+	Eventually(func() error {
+		mutating := get(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named})
+		for i := range mutating.Webhooks {
+			mutating.Webhooks[i].ClientConfig.CABundle = []byte(bundle)
+		}
+		return admin.Update(ctx, mutating)
+	}).Should(Succeed())
+	Eventually(func() error {
+		validating := get(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: named})
+		for i := range validating.Webhooks {
+			validating.Webhooks[i].ClientConfig.CABundle = []byte(bundle)
+		}
+		return admin.Update(ctx, validating)
+	}).Should(Succeed())
 }
 
 // trusted is what the API server trusts, for each webhook.

@@ -1,0 +1,169 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	// What the two processes register.
+	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/version"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/admit"
+)
+
+const troubleshooting = "troubleshooting.md"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Whoever sees a reason, of a condition, of an event or in an Eru's history, finds
+// what it means.
+func TestEveryReasonIsExplained(t *testing.T) {
+	page := read(t, troubleshooting)
+	found := reasons(t)
+	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
+		found[string(result)] = "an event of an Eru"
+	}
+	for _, condition := range []string{status.Ready, status.Reconciling, status.Stalled, status.Paused} {
+		found[condition] = "a condition"
+	}
+	for reason, from := range found {
+		if !strings.Contains(page, "`"+reason+"`") {
+			t.Errorf("%s does not explain `%s`, of %s", troubleshooting, reason, from)
+		}
+	}
+}
+
+// reasons are the reasons in the controller's sources, with where they are: the
+// constants that are called so, and what is written into events as it is.
+func reasons(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	add := func(e ast.Expr, from string) {
+		if literal, ok := e.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			value, _ := strconv.Unquote(literal.Value) // The compiler has read it already.
+			out[value] = from
+		}
+	}
+	err := filepath.WalkDir("../controller", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if strings.HasPrefix(strings.ToLower(name.Name), "reason") && i < len(n.Values) {
+						add(n.Values[i], path)
+					}
+				}
+			case *ast.CallExpr:
+				// Eventf(regarding, related, type, reason, action, note, ...)
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Eventf" && len(n.Args) > 3 {
+					add(n.Args[3], path)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d reasons were found: %v", len(out), out)
+	}
+	return out
+}
+
+func TestEveryMetricIsExplained(t *testing.T) {
+	page := read(t, troubleshooting)
+	all := prometheus.NewRegistry()
+	all.MustRegister(metrics.Registry.(prometheus.Collector), version.Collector("test"))
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		all.Describe(descriptions)
+	}()
+	ours := regexp.MustCompile(`fqName: "(modelbox_[^"]*)"`)
+	n := 0
+	for d := range descriptions {
+		if name := ours.FindStringSubmatch(d.String()); name != nil {
+			n++
+			if !strings.Contains(page, "\n| `"+name[1]+"` |") {
+				t.Errorf("%s has no row for %s", troubleshooting, name[1])
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no metric was found")
+	}
+}
+
+var link = regexp.MustCompile(`\[[^]]*\]\(([^)\s]+)\)`)
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	files, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md") {
+		for _, found := range link.FindAllStringSubmatch(read(t, file), -1) {
+			target, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := file
+			if target != "" {
+				to = filepath.Join(filepath.Dir(file), target)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s has the link %s, and there is no %s", file, found[0], to)
+				continue
+			}
+			if anchor != "" && !anchors(read(t, to))[anchor] {
+				t.Errorf("%s has the link %s, and no heading of %s is called so", file, found[0], to)
+			}
+		}
+	}
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are the anchors of a page's headings, as GitHub makes them.
+func anchors(page string) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(page, -1) {
+		text := dropped.ReplaceAllString(strings.ToLower(h[1]), "")
+		out[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return out
+}
