@@ -93,6 +93,11 @@ e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes an
 	@assets=$$($(LOCAL) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
+.PHONY: reproducible
+reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker
+	@$(MAKE) --no-print-directory docker-build REGISTRY=again/ DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) --no-cache"
+	@DOCKER=$(DOCKER) ./hack/reproducible.sh $(VERSION) $(REGISTRY)
+
 .PHONY: verify
 verify: ## Regenerate and lint; fails if a file had to change
 	@./hack/verify.sh

@@ -6,8 +6,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -32,6 +36,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
 // kinds are the controllers that this process runs, one for each kind.
@@ -44,6 +49,7 @@ var kinds = []func(manager.Manager, clock.PassiveClock) error{
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=modelbox-system,resources=events,verbs=create
 
 func main() {
 	if err := run(); err != nil {
@@ -58,7 +64,13 @@ func run() error {
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if o.version {
+		fmt.Println(version.Version)
+		return nil
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.Log.Info("Starting", "version", version.Version)
+	metrics.Registry.MustRegister(version.Collector("controller"))
 
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
@@ -80,6 +92,7 @@ func run() error {
 
 // options are the flags of the process.
 type options struct {
+	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
 	leaderElect                                bool
 	leaderNamespace                            string
@@ -88,6 +101,7 @@ type options struct {
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
+	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 turns it off")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 turns them off")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 turns it off")
@@ -137,5 +151,22 @@ func setup(mgr manager.Manager) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("ping", healthz.Ping)
+	return mgr.AddReadyzCheck("caches", synced(mgr.GetCache()))
 }
+
+// synced is a healthz.Checker: nil when the caches are filled, so that a rollout
+// goes on only when the new pod could act. Without a CRD, or without the right to
+// read one of the kinds, that is never.
+func synced(c cache.Cache) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), patience)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}
+
+// patience is how long a probe waits for the caches; kubelet waits for a second.
+const patience = 500 * time.Millisecond

@@ -76,7 +76,7 @@ func TestE2E(t *testing.T) {
 }
 
 // The first process sets up the cluster; all of them connect to it.
-var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+var _ = SynchronizedBeforeSuite(func() []byte {
 	kubeconfig := filepath.Join(os.TempDir(), "modelbox-e2e-"+clusterName+".kubeconfig")
 	Expect(os.Setenv("KUBECONFIG", kubeconfig)).To(Succeed())
 	made := !clusterExists()
@@ -88,7 +88,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	installCertManager(made)
 	deploy(made)
 	return []byte(kubeconfig)
-}, func(ctx SpecContext, kubeconfig []byte) {
+}, func(kubeconfig []byte) {
 	Expect(os.Setenv("KUBECONFIG", string(kubeconfig))).To(Succeed())
 	format.MaxLength = 0
 	SetDefaultEventuallyTimeout(2 * time.Minute)

@@ -18,10 +18,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/version"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
 )
 
@@ -38,7 +40,13 @@ func run() error {
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if o.version {
+		fmt.Println(version.Version)
+		return nil
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.Log.Info("Starting", "version", version.Version)
+	metrics.Registry.MustRegister(version.Collector("webhook"))
 
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
@@ -56,11 +64,13 @@ func run() error {
 
 // options are the flags of the process.
 type options struct {
+	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
 	server                                     admit.Options
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
+	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 turns it off")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 turns them off")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 turns it off")

@@ -16,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,11 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
 )
 
-var env *testenv.Env
+var (
+	env *testenv.Env
+	// stop stops the webhook process that is running.
+	stop func()
+)
 
 func TestWebhook(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -45,26 +50,29 @@ var _ = BeforeSuite(func() {
 	env, err = testenv.Start(testenv.Options{Webhooks: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return env.Stop() })
-	start()
+	start(env.Config)
+	DeferCleanup(func() { stop() })
 })
 
-// start starts the webhook process: what main runs, without its flags.
-func start() {
+// start starts the webhook process as a user: what main runs, without its flags.
+func start(as *rest.Config) {
+	GinkgoHelper()
 	local := env.Webhooks
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: admit.Options{
 		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		CertDir: local.LocalServingCertDir,
 	}}
-	mgr, err := ctrl.NewManager(env.Config, o.manager())
+	mgr, err := ctrl.NewManager(as, o.manager())
 	Expect(err).NotTo(HaveOccurred())
 	Expect(setup(mgr, o.server)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() {
+	stop = func() {
+		GinkgoHelper()
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
-	})
+	}
 	Eventually(func() error {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "default"}}
 		if err := env.Client.Create(ctx, probe, client.DryRunAll); err != nil {

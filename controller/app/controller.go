@@ -17,7 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
-// +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=list;watch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/status,verbs=patch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch

@@ -28,9 +28,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 )
 
-// +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus,verbs=list;watch;create
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // fieldManager owns, in metadata.managedFields, the time of a restart. It must not

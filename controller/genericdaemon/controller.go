@@ -22,7 +22,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
-// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=get;list;watch
+// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=list;watch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch

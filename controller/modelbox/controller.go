@@ -17,7 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=list;watch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/status,verbs=patch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch

@@ -25,11 +25,11 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
-// +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=patch
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler reconciles UnitedDeployments.

@@ -6,9 +6,14 @@ package testenv
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 )
 
 // policy writes each request down once, when it was answered, without bodies.
@@ -22,6 +27,7 @@ rules:
 // Request is one request that the API server answered.
 type Request struct {
 	Verb        string
+	Group       string
 	Resource    string
 	Subresource string
 	Namespace   string
@@ -31,12 +37,19 @@ type Request struct {
 
 // String is the request in a word: "patch modelboxes/status 200".
 func (r Request) String() string {
-	resource := r.Resource
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	return fmt.Sprintf("%s %s %d", r.Verb, resource, r.Code)
+	return fmt.Sprintf("%s %s %d", r.Verb, r.path(), r.Code)
 }
+
+// path is the resource and the subresource, as RBAC names them.
+func (r Request) path() string {
+	if r.Subresource == "" {
+		return r.Resource
+	}
+	return r.Resource + "/" + r.Subresource
+}
+
+// Refused tells whether the user had no right to the request.
+func (r Request) Refused() bool { return r.Code == http.StatusForbidden }
 
 // Writes tells whether the request may have changed something.
 func (r Request) Writes() bool {
@@ -48,23 +61,29 @@ func (r Request) Writes() bool {
 }
 
 type auditEvent struct {
-	Stage     string                                                  `json:"stage"`
-	Verb      string                                                  `json:"verb"`
-	User      struct{ Username string }                               `json:"user"`
-	ObjectRef struct{ Resource, Subresource, Namespace, Name string } `json:"objectRef"`
-	Response  struct{ Code int }                                      `json:"responseStatus"`
+	Stage     string                                                            `json:"stage"`
+	Verb      string                                                            `json:"verb"`
+	User      struct{ Username string }                                         `json:"user"`
+	ObjectRef struct{ APIGroup, Resource, Subresource, Namespace, Name string } `json:"objectRef"`
+	Response  struct{ Code int }                                                `json:"responseStatus"`
 }
 
-// configure sets up the API server: an audit log at path, and room for Services.
-func (e *Env) configure(path string) error {
+// configure sets up the API server: an audit log, room for Services, and the
+// admission that some clusters have and others have not.
+func (e *Env) configure() error {
 	policyFile := filepath.Join(e.dir, "audit-policy.yaml")
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
 		return err
 	}
 	e.env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policyFile).
-		Set("audit-log-path", path).
+		Set("audit-log-path", e.audit.path).
 		Set("audit-log-mode", "blocking-strict").
+		// The log is read as one file; the API server's own limit is 100 MB.
+		Set("audit-log-maxsize", "100000").
+		// OpenShift has it. It asks whoever sets blockOwnerDeletion in an owner
+		// reference for the right to update the owner's finalizers.
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement").
 		// envtest's own range has room for 254 Services.
 		Set("service-cluster-ip-range", "10.96.0.0/12")
 	return nil
@@ -73,27 +92,69 @@ func (e *Env) configure(path string) error {
 // Requests are the requests of a user, in the order of their answers. A watch is
 // among them from its start on.
 func (e *Env) Requests(user string) ([]Request, error) {
-	file, err := os.Open(e.audit)
+	requests, err := e.audit.of(user)
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
-	defer func() { _ = file.Close() }()
-	var out []Request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event auditEvent
-		if json.Unmarshal(lines.Bytes(), &event) != nil {
-			break // The last line may be half written.
-		}
-		// A watch is answered twice, when it starts and when it ends.
-		if event.User.Username != user || event.Stage == "ResponseComplete" && event.Verb == "watch" {
-			continue
-		}
-		out = append(out, Request{
-			Verb: event.Verb, Resource: event.ObjectRef.Resource, Subresource: event.ObjectRef.Subresource,
-			Namespace: event.ObjectRef.Namespace, Name: event.ObjectRef.Name, Code: event.Response.Code,
-		})
+	return requests, nil
+}
+
+// auditLog is the API server's audit log. It is read on from where it was read to,
+// so it may be asked often.
+type auditLog struct {
+	path string
+
+	mu     sync.Mutex
+	offset int64
+	byUser map[string][]Request
+}
+
+func (l *auditLog) of(user string) ([]Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, err
 	}
-	return out, lines.Err()
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if err := l.readOn(bufio.NewReader(file)); err != nil {
+		return nil, err
+	}
+	return slices.Clip(l.byUser[user]), nil
+}
+
+func (l *auditLog) readOn(lines *bufio.Reader) error {
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // The last line may be half written.
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.add(line); err != nil {
+			return err
+		}
+		l.offset += int64(len(line))
+	}
+}
+
+func (l *auditLog) add(line []byte) error {
+	var event auditEvent
+	if err := json.Unmarshal(line, &event); err != nil {
+		return err
+	}
+	// A watch is answered twice, when it starts and when it ends.
+	if event.Stage == "ResponseComplete" && event.Verb == "watch" {
+		return nil
+	}
+	object, user := event.ObjectRef, event.User.Username
+	l.byUser[user] = append(l.byUser[user], Request{
+		Verb: event.Verb, Group: object.APIGroup, Resource: object.Resource, Subresource: object.Subresource,
+		Namespace: object.Namespace, Name: object.Name, Code: event.Response.Code,
+	})
+	return nil
 }

@@ -30,7 +30,7 @@ type Env struct {
 
 	env   *envtest.Environment
 	dir   string
-	audit string
+	audit auditLog
 }
 
 // Options says what is installed beside the CRDs.
@@ -64,7 +64,7 @@ func Start(options Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{dir: dir, audit: filepath.Join(dir, "audit.log")}
+	e := &Env{dir: dir, audit: auditLog{path: filepath.Join(dir, "audit.log"), byUser: map[string][]Request{}}}
 	e.env = &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
@@ -73,7 +73,7 @@ func Start(options Options) (*Env, error) {
 		e.env.WebhookInstallOptions.Paths = []string{filepath.Join(Root(), "config", "webhook", "generated")}
 		e.Webhooks = &e.env.WebhookInstallOptions
 	}
-	if err := e.configure(e.audit); err != nil {
+	if err := e.configure(); err != nil {
 		return nil, err
 	}
 	if e.Config, err = e.env.Start(); err != nil {
@@ -94,11 +94,19 @@ func (e *Env) connect() error {
 // As is an administrator of another name, so that the audit log tells apart who
 // asked.
 func (e *Env) As(user string) (*rest.Config, error) {
-	added, err := e.env.AddUser(envtest.User{Name: user, Groups: []string{"system:masters"}}, nil)
+	return e.User(user, "system:masters")
+}
+
+// User is a user of some groups. It has the rights that RBAC objects give to it or
+// to one of its groups: see Grant. The client does not limit how much it asks.
+func (e *Env) User(name string, groups ...string) (*rest.Config, error) {
+	added, err := e.env.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("adding user %q: %w", user, err)
+		return nil, fmt.Errorf("adding user %q: %w", name, err)
 	}
-	return added.Config(), nil
+	cfg := added.Config()
+	cfg.QPS = -1
+	return cfg, nil
 }
 
 // Stop ends the control plane and removes what it wrote.

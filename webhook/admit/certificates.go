@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
@@ -21,6 +22,7 @@ type certificates struct {
 	dir         string
 	log         logr.Logger
 	retry, poll time.Duration
+	expiry      prometheus.Gauge
 
 	watcher atomic.Pointer[certwatcher.CertWatcher]
 	missing atomic.Pointer[string]
@@ -58,6 +60,7 @@ func (c *certificates) watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the serving certificate: %w", err)
 	}
+	watcher.RegisterCallback(func(pair tls.Certificate) { c.expiry.Set(float64(pair.Leaf.NotAfter.Unix())) })
 	c.watcher.Store(watcher)
 	c.log.Info("Certificate loaded", "dir", c.dir)
 	if err := watcher.WithWatchInterval(c.poll).Start(ctx); err != nil {

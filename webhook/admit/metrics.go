@@ -70,10 +70,14 @@ var (
 		Name: "modelbox_admission_rejected_over_capacity_total",
 		Help: "Requests answered with 503 because the server had as many, or as large ones, as it takes at once.",
 	})
+	certificateExpiry = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "modelbox_admission_certificate_expiry_timestamp_seconds",
+		Help: "Unix time at which the certificate that is served expires; 0 until one is loaded.",
+	})
 )
 
 func init() {
-	metrics.Registry.MustRegister(requestsTotal, duration, panicsTotal, inFlight, overCapacityTotal)
+	metrics.Registry.MustRegister(requestsTotal, duration, panicsTotal, inFlight, overCapacityTotal, certificateExpiry)
 }
 
 // endpointMetrics are the series of one webhook, looked up once: a lookup by

@@ -122,7 +122,7 @@ func NewServer(opts Options) *Server {
 	logger := ctrllog.Log.WithName("admission-server")
 	return &Server{
 		opts: opts, mux: http.NewServeMux(), log: logger,
-		certs: certificates{dir: opts.CertDir, log: logger, retry: retryCertificate, poll: pollCertificate},
+		certs: certificates{dir: opts.CertDir, log: logger, retry: retryCertificate, poll: pollCertificate, expiry: certificateExpiry},
 	}
 }
 

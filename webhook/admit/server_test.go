@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // secret is a directory like that of a mounted Secret, which a kubelet renews by
@@ -65,7 +66,7 @@ func newPair(name string, serial int) (cert, key []byte) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(int64(serial)), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"webhook.test"},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Duration(serial) * time.Hour),
 	}
 	certDER, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
@@ -285,6 +286,35 @@ func TestCertificateIsAwaited(t *testing.T) {
 	if _, name, err := s.dial(&tls.Config{}); name != "late" {
 		t.Errorf("served %q: %v", name, err)
 	}
+}
+
+func TestCertificateExpiryIsTold(t *testing.T) {
+	t.Parallel()
+	files := newSecret(t)
+	c := &certificates{dir: files.dir, retry: time.Millisecond, poll: 50 * time.Millisecond, expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: "expiry"})}
+	go c.keep(t.Context())
+	eventually(t, "the certificate is missed", func() bool { return c.missing.Load() != nil })
+	if got := valueOf(t, c.expiry); got != 0 {
+		t.Errorf("%f is told before there is a certificate, want 0", got)
+	}
+	for _, name := range []string{"first", "second"} {
+		files.issue(name)
+		eventually(t, "the expiry of the "+name+" certificate is told", func() bool {
+			pair, err := c.get(nil)
+			return err == nil && pair.Leaf.Subject.CommonName == name && valueOf(t, c.expiry) == float64(pair.Leaf.NotAfter.Unix())
+		})
+	}
+}
+
+func valueOf(t *testing.T, gauge prometheus.Gauge) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(gauge)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families[0].GetMetric()[0].GetGauge().GetValue()
 }
 
 func TestAddressInUse(t *testing.T) {

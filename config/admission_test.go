@@ -1,0 +1,226 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// certificate is as much of cert-manager.io/v1 Certificate as the install uses.
+type certificate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		IsCA        bool            `json:"isCA"`
+		CommonName  string          `json:"commonName"`
+		SecretName  string          `json:"secretName"`
+		DNSNames    []string        `json:"dnsNames"`
+		Duration    metav1.Duration `json:"duration"`
+		RenewBefore metav1.Duration `json:"renewBefore"`
+		Usages      []string        `json:"usages"`
+		PrivateKey  struct {
+			Algorithm      string `json:"algorithm"`
+			Size           int    `json:"size"`
+			RotationPolicy string `json:"rotationPolicy"`
+		} `json:"privateKey"`
+		IssuerRef struct {
+			Name  string `json:"name"`
+			Kind  string `json:"kind"`
+			Group string `json:"group"`
+		} `json:"issuerRef"`
+	} `json:"spec"`
+}
+
+// issuer is as much of cert-manager.io/v1 Issuer as the install uses.
+type issuer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		SelfSigned *struct{} `json:"selfSigned"`
+		CA         *struct {
+			SecretName string `json:"secretName"`
+		} `json:"ca"`
+	} `json:"spec"`
+}
+
+// hook is what mutating and validating webhooks have in common.
+type hook struct {
+	configuration *metav1.ObjectMeta
+	name          string
+	client        admissionregistrationv1.WebhookClientConfig
+	failurePolicy *admissionregistrationv1.FailurePolicyType
+	sideEffects   *admissionregistrationv1.SideEffectClass
+	conditions    []admissionregistrationv1.MatchCondition
+	versions      []string
+	rules         []admissionregistrationv1.RuleWithOperations
+}
+
+// hooks are all webhooks, by whether they mutate or validate.
+func hooks(objects []object) map[string][]hook {
+	out := map[string][]hook{}
+	for _, c := range each[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
+		for _, w := range c.Webhooks {
+			out["mutating"] = append(out["mutating"], hook{
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules,
+			})
+		}
+	}
+	for _, c := range each[*admissionregistrationv1.ValidatingWebhookConfiguration](objects) {
+		for _, w := range c.Webhooks {
+			out["validating"] = append(out["validating"], hook{
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules,
+			})
+		}
+	}
+	return out
+}
+
+// eachHook runs a test for each webhook.
+func eachHook(t *testing.T, objects []object, test func(*testing.T, hook)) {
+	t.Helper()
+	for _, all := range hooks(objects) {
+		for _, h := range all {
+			t.Run(h.name, func(t *testing.T) { test(t, h) })
+		}
+	}
+}
+
+func TestWebhooksAreStrictAndWithoutEffects(t *testing.T) {
+	eachHook(t, install(t), func(t *testing.T, h hook) {
+		if h.failurePolicy == nil || *h.failurePolicy != admissionregistrationv1.Fail {
+			t.Error("failurePolicy is not Fail")
+		}
+		if h.sideEffects == nil || *h.sideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Error("sideEffects is not None")
+		}
+		if len(h.conditions) == 0 {
+			t.Error("there are no matchConditions: it is asked about status and metadata too")
+		}
+		if !slices.Equal(h.versions, []string{"v1"}) {
+			t.Errorf("admissionReviewVersions are %v, want v1", h.versions)
+		}
+	})
+}
+
+func TestWebhooksAreForAllOurKindsAndNoOthers(t *testing.T) {
+	objects := install(t)
+	want := map[string]bool{}
+	for _, gvk := range kinds(t) {
+		want[gvk.Group+"/"+gvk.Version+"/"+crdOf(t, objects, gvk).Spec.Names.Plural] = true
+	}
+	for sort, all := range hooks(objects) {
+		got := map[string]bool{}
+		for _, h := range all {
+			for _, rule := range h.rules {
+				for _, group := range rule.APIGroups {
+					for _, version := range rule.APIVersions {
+						for _, resource := range rule.Resources {
+							got[group+"/"+version+"/"+resource] = true
+						}
+					}
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("the %s webhooks are for %v, want %v", sort, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+	}
+	if n := len(hooks(objects)); n != 2 {
+		t.Errorf("there are webhooks of %d sorts, want mutating and validating ones", n)
+	}
+}
+
+func TestWebhooksPointAtTheService(t *testing.T) {
+	objects := install(t)
+	service := find[*corev1.Service](t, objects, webhookName)
+	d := serviceOf(t, objects, service)
+	if d.Name != webhookName {
+		t.Errorf("Service %s leads to %s", service.Name, d.Name)
+	}
+	eachHook(t, objects, func(t *testing.T, h hook) {
+		to := h.client.Service
+		if to == nil || h.client.URL != nil {
+			t.Fatal("it does not point at a Service")
+		}
+		if to.Name != service.Name || to.Namespace != service.Namespace {
+			t.Errorf("it points at Service %s/%s, want %s/%s", to.Namespace, to.Name, service.Namespace, service.Name)
+		}
+		port := int32(443)
+		if to.Port != nil {
+			port = *to.Port
+		}
+		if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port && p.TargetPort.StrVal == "webhook" }) {
+			t.Errorf("it points at port %d, which does not lead to where the webhook listens", port)
+		}
+		if len(h.client.CABundle) > 0 {
+			t.Error("it brings a caBundle of its own")
+		}
+	})
+}
+
+// The chain that makes TLS work: configuration, leaf, the Secret that is mounted, and
+// the root that signs.
+func TestWebhooksTrustWhatIsServed(t *testing.T) {
+	objects := install(t)
+	service := find[*corev1.Service](t, objects, webhookName)
+	eachHook(t, objects, func(t *testing.T, h hook) {
+		namespace, name, _ := strings.Cut(h.configuration.Annotations["cert-manager.io/inject-ca-from"], "/")
+		leaf := find[*certificate](t, objects, name)
+		if namespace != leaf.Namespace {
+			t.Errorf("the root is injected from namespace %q, and the Certificate is in %q", namespace, leaf.Namespace)
+		}
+		if want := service.Name + "." + service.Namespace + ".svc"; !slices.Contains(leaf.Spec.DNSNames, want) {
+			t.Errorf("the Certificate is for %v, want %s among them", leaf.Spec.DNSNames, want)
+		}
+		if !slices.Contains(slices.Collect(maps.Values(mountedSecrets(t, serviceOf(t, objects, service)))), leaf.Spec.SecretName) {
+			t.Errorf("the Certificate is written to Secret %q, which the webhook does not mount", leaf.Spec.SecretName)
+		}
+	})
+}
+
+func TestCertificates(t *testing.T) {
+	objects := install(t)
+	leaf, root := find[*certificate](t, objects, webhookName), find[*certificate](t, objects, "modelbox-root")
+	signed := find[*issuer](t, objects, leaf.Spec.IssuerRef.Name)
+	if signed.Spec.CA == nil || signed.Spec.CA.SecretName != root.Spec.SecretName {
+		t.Errorf("the leaf's issuer %q does not sign by the root's Secret %q", signed.Name, root.Spec.SecretName)
+	}
+	if from := find[*issuer](t, objects, root.Spec.IssuerRef.Name); from.Spec.SelfSigned == nil {
+		t.Errorf("the root's issuer %q is not self-signed", from.Name)
+	}
+	for _, c := range []*certificate{leaf, root} {
+		if key := c.Spec.PrivateKey; key.Algorithm != "ECDSA" || key.Size != 256 {
+			t.Errorf("Certificate %s has a key of %s %d, want ECDSA 256", c.Name, key.Algorithm, key.Size)
+		}
+		if c.Spec.RenewBefore.Duration <= 0 || c.Spec.RenewBefore.Duration >= c.Spec.Duration.Duration {
+			t.Errorf("Certificate %s is renewed %s before its end, of %s", c.Name, c.Spec.RenewBefore.Duration, c.Spec.Duration.Duration)
+		}
+		if ref := c.Spec.IssuerRef; ref.Kind != "Issuer" || ref.Group != "cert-manager.io" {
+			t.Errorf("Certificate %s is issued by a %s of %s, want an Issuer of cert-manager.io", c.Name, ref.Kind, ref.Group)
+		}
+	}
+	if got := leaf.Spec.PrivateKey.RotationPolicy; got != "Always" {
+		t.Errorf("the leaf's rotationPolicy is %q, want Always", got)
+	}
+	if got := root.Spec.PrivateKey.RotationPolicy; got != "Never" {
+		t.Errorf("the root's rotationPolicy is %q, want Never: a new key has no overlap with the old one", got)
+	}
+	if leaf.Spec.IsCA || !root.Spec.IsCA {
+		t.Error("the root, and it alone, is to be a CA")
+	}
+	if !slices.Contains(leaf.Spec.Usages, "server auth") {
+		t.Errorf("the leaf is for %v, want server auth", leaf.Spec.Usages)
+	}
+	// So that no leaf outlives the root that signed it.
+	if leaf.Spec.Duration.Duration >= root.Spec.RenewBefore.Duration {
+		t.Errorf("a leaf lives %s, and the root is renewed only %s before its end", leaf.Spec.Duration.Duration, root.Spec.RenewBefore.Duration)
+	}
+}

@@ -1,0 +1,249 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+)
+
+// system is the namespace that the operator runs in.
+const system = "modelbox-system"
+
+// The names of the two processes, which their objects have too.
+const (
+	webhookName    = "modelbox-webhook"
+	controllerName = "modelbox-controller"
+)
+
+// largest is the size in bytes beyond which "kubectl apply" cannot keep an object
+// in its annotation.
+const largest = 262144
+
+// object is one rendered object: as it was rendered, and decoded.
+type object struct {
+	gvk  schema.GroupVersionKind
+	meta metav1.Object
+	json []byte
+}
+
+func (o object) String() string {
+	return strings.TrimPrefix(fmt.Sprintf("%s %s/%s", o.gvk.Kind, o.meta.GetNamespace(), o.meta.GetName()), "/")
+}
+
+// foreign are the kinds whose types this project does not import, with as much of
+// them as it uses: another field is an error.
+var foreign = map[schema.GroupKind]func() metav1.Object{
+	{Group: "cert-manager.io", Kind: "Certificate"}:          func() metav1.Object { return &certificate{} },
+	{Group: "cert-manager.io", Kind: "Issuer"}:               func() metav1.Object { return &issuer{} },
+	{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}: func() metav1.Object { return &serviceMonitor{} },
+	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"}: func() metav1.Object { return &prometheusRule{} },
+}
+
+// install is what "kubectl apply -k config" applies.
+func install(t *testing.T) []object { return render(t, ".") }
+
+// monitoring is what "kubectl apply -k config/monitoring" applies.
+func monitoring(t *testing.T) []object { return render(t, "monitoring") }
+
+// render is what kustomize makes of a folder, strictly decoded.
+func render(t *testing.T, folder string) []object {
+	t.Helper()
+	var objects []object
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(kustomize(t, folder)))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("reading what kustomize made of %s: %v", folder, err)
+		}
+		objects = append(objects, decode(t, document))
+	}
+}
+
+// rendered is what kustomize made, by folder: each test decodes it for itself.
+var rendered = map[string]string{}
+
+func kustomize(t *testing.T, folder string) string {
+	t.Helper()
+	if text, ok := rendered[folder]; ok {
+		return text
+	}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests by 'make test', or set it to the output of 'go run ./hack/local binaries'")
+	}
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(t.Context(), filepath.Join(assets, "kubectl"), "kustomize", folder)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("kubectl kustomize %s: %v: %s", folder, err, &stderr)
+	}
+	rendered[folder] = stdout.String()
+	return rendered[folder]
+}
+
+// decode decodes one document into the type of its kind. A field that the type does
+// not have is an error, and so is one that is there twice.
+func decode(t *testing.T, document []byte) object {
+	t.Helper()
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, document)
+	}
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(data, &kind); err != nil {
+		t.Fatal(err)
+	}
+	o := object{gvk: kind.GroupVersionKind(), meta: typeOf(t, kind.GroupVersionKind()), json: data}
+	strict, err := kjson.UnmarshalStrict(data, o.meta)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		t.Errorf("%s: %v", o, err)
+	}
+	return o
+}
+
+// kubernetes knows Kubernetes' own kinds.
+var kubernetes = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+})
+
+func typeOf(t *testing.T, gvk schema.GroupVersionKind) metav1.Object {
+	t.Helper()
+	if blank, ok := foreign[gvk.GroupKind()]; ok {
+		return blank()
+	}
+	typed, err := kubernetes().New(gvk)
+	if err != nil {
+		t.Fatalf("the install has an object of a kind that this test does not know: %v", err)
+	}
+	return typed.(metav1.Object)
+}
+
+// each is the objects of a type, such as *corev1.Service.
+func each[T metav1.Object](objects []object) []T {
+	var out []T
+	for _, o := range objects {
+		if typed, ok := o.meta.(T); ok {
+			out = append(out, typed)
+		}
+	}
+	return out
+}
+
+// find is the object of a type and name, which must be there.
+func find[T metav1.Object](t *testing.T, objects []object, name string) T {
+	t.Helper()
+	all := each[T](objects)
+	at := slices.IndexFunc(all, func(o T) bool { return o.GetName() == name })
+	if at < 0 {
+		t.Fatalf("there is no %T %q", *new(T), name)
+	}
+	return all[at]
+}
+
+// kinds are the project's kinds, as the scheme knows them.
+func kinds(t *testing.T) []schema.GroupVersionKind {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var out []schema.GroupVersionKind
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Group != "" && scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
+			out = append(out, gvk)
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.Group, b.Group) })
+	return out
+}
+
+// crdOf is the CRD of a kind.
+func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	for _, crd := range each[*apiextensionsv1.CustomResourceDefinition](objects) {
+		if crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind {
+			return crd
+		}
+	}
+	t.Fatalf("the install has no CRD of %s", gvk)
+	return nil
+}
+
+// clusterScoped are the kinds of the install that are in no namespace.
+var clusterScoped = map[string]bool{
+	"Namespace": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true,
+}
+
+func TestEveryObjectIsInTheNamespace(t *testing.T) {
+	for _, o := range slices.Concat(install(t), monitoring(t)) {
+		want := system
+		if clusterScoped[o.gvk.Kind] {
+			want = ""
+		}
+		if got := o.meta.GetNamespace(); got != want {
+			t.Errorf("%s is in namespace %q, want %q", o, got, want)
+		}
+	}
+}
+
+func TestNoObjectIsThereTwice(t *testing.T) {
+	seen := map[string]bool{}
+	for _, o := range slices.Concat(install(t), monitoring(t)) {
+		key := o.gvk.GroupKind().String() + " " + o.meta.GetNamespace() + "/" + o.meta.GetName()
+		if seen[key] {
+			t.Errorf("%s is there twice", o)
+		}
+		seen[key] = true
+	}
+}
+
+func TestEveryObjectCanBeApplied(t *testing.T) {
+	for _, o := range slices.Concat(install(t), monitoring(t)) {
+		if len(o.json) >= largest {
+			t.Errorf("%s has %d bytes, and kubectl apply takes less than %d", o, len(o.json), largest)
+		}
+	}
+}
+
+func TestEveryKindHasACRD(t *testing.T) {
+	objects := install(t)
+	all := kinds(t)
+	for _, gvk := range all {
+		crdOf(t, objects, gvk)
+	}
+	if crds := each[*apiextensionsv1.CustomResourceDefinition](objects); len(crds) != len(all) {
+		t.Errorf("the install has %d CRDs, and the scheme %d kinds", len(crds), len(all))
+	}
+}

@@ -1,0 +1,357 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	podsecurity "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+)
+
+// eachDeployment runs a test for each process's Deployment, of which there are two.
+func eachDeployment(t *testing.T, test func(*testing.T, *appsv1.Deployment)) {
+	t.Helper()
+	all := each[*appsv1.Deployment](install(t))
+	if len(all) != 2 {
+		t.Errorf("the install has %d Deployments, want 2", len(all))
+	}
+	for _, d := range all {
+		t.Run(d.Name, func(t *testing.T) {
+			if len(d.Spec.Template.Spec.Containers) != 1 {
+				t.Fatalf("the pod has %d containers, want 1", len(d.Spec.Template.Spec.Containers))
+			}
+			test(t, d)
+		})
+	}
+}
+
+func container(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
+
+// process is the folder that a Deployment's program is in.
+func process(d *appsv1.Deployment) string { return strings.TrimPrefix(d.Name, "modelbox-") }
+
+func TestPodsAreRestricted(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		pod := &d.Spec.Template
+		result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))
+		if !result.Allowed {
+			t.Errorf("not allowed by Pod Security %s: %s", level, result.ForbiddenDetail())
+		}
+	})
+}
+
+func TestTheNamespaceEnforcesRestricted(t *testing.T) {
+	got := find[*corev1.Namespace](t, install(t), system).Labels
+	for _, mode := range []string{podsecurity.EnforceLevelLabel, podsecurity.AuditLevelLabel, podsecurity.WarnLevelLabel} {
+		if got[mode] != string(podsecurity.LevelRestricted) {
+			t.Errorf("label %s is %q, want %q", mode, got[mode], podsecurity.LevelRestricted)
+		}
+	}
+}
+
+// A pod writes nothing, mounts no more than the webhook's certificate, and has its
+// account's token, for both processes talk to the API server.
+func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
+	want := map[string]map[string]string{
+		webhookName:    {"/etc/modelbox-webhook/tls": "modelbox-webhook-tls"},
+		controllerName: {},
+	}
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		if sc := container(d).SecurityContext; sc == nil || sc.ReadOnlyRootFilesystem == nil || !*sc.ReadOnlyRootFilesystem {
+			t.Error("the root file system can be written to")
+		}
+		if diff := cmp.Diff(want[d.Name], mountedSecrets(t, d)); diff != "" {
+			t.Errorf("mounted Secrets, by path (-want +got):\n%s", diff)
+		}
+		account := find[*corev1.ServiceAccount](t, install(t), d.Spec.Template.Spec.ServiceAccountName)
+		for from, automount := range map[string]*bool{
+			"the pod": d.Spec.Template.Spec.AutomountServiceAccountToken, "its service account": account.AutomountServiceAccountToken,
+		} {
+			if automount != nil && !*automount {
+				t.Errorf("%s keeps the token away that the process needs", from)
+			}
+		}
+	})
+}
+
+// mountedSecrets are the Secrets that are mounted, by path. Any other volume is an
+// error, and so is one that can be written to.
+func mountedSecrets(t *testing.T, d *appsv1.Deployment) map[string]string {
+	t.Helper()
+	out, secrets := map[string]string{}, map[string]string{}
+	for _, volume := range d.Spec.Template.Spec.Volumes {
+		if volume.Secret == nil {
+			t.Errorf("volume %s is no Secret", volume.Name)
+			continue
+		}
+		secrets[volume.Name] = volume.Secret.SecretName
+	}
+	for _, mount := range container(d).VolumeMounts {
+		if !mount.ReadOnly {
+			t.Errorf("volume %s can be written to", mount.Name)
+		}
+		out[mount.MountPath] = secrets[mount.Name]
+	}
+	return out
+}
+
+func TestPodsHaveRequestsAndLimits(t *testing.T) {
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		c := container(d)
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			if request.IsZero() || limit.Cmp(request) < 0 {
+				t.Errorf("%s has request %s and limit %s, want both, and the limit no lower", name, &request, &limit)
+			}
+		}
+		at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+		if at < 0 {
+			t.Fatal("GOMEMLIMIT is not set")
+		}
+		// Go writes MiB where Kubernetes writes Mi.
+		soft, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[at].Value, "B"))
+		if err != nil {
+			t.Fatalf("GOMEMLIMIT %q: %v", c.Env[at].Value, err)
+		}
+		if hard := c.Resources.Limits.Memory(); soft.Sign() <= 0 || soft.Cmp(*hard) >= 0 {
+			t.Errorf("GOMEMLIMIT is %s, want less than the memory limit, %s", &soft, hard)
+		}
+	})
+}
+
+// declares says whether a container has a port of this name.
+func declares(c *corev1.Container, port intstr.IntOrString) bool {
+	return port.Type == intstr.String && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
+}
+
+func TestPodsAreProbed(t *testing.T) {
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		c := container(d)
+		for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
+			switch {
+			case probe == nil || probe.HTTPGet == nil:
+				t.Errorf("there is no %s probe by HTTP", name)
+			case !declares(c, probe.HTTPGet.Port):
+				t.Errorf("the %s probe asks port %q, which the container does not declare", name, probe.HTTPGet.Port.String())
+			}
+		}
+	})
+}
+
+func TestImagesAreOfThisVersion(t *testing.T) {
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		if got, want := container(d).Image, d.Name+":"+version.Version; got != want {
+			t.Errorf("the image is %q, want %q", got, want)
+		}
+	})
+}
+
+// Every flag in a Deployment exists, and where none is given the default is what
+// the Deployment counts on.
+func TestFlagsExist(t *testing.T) {
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		known := flagsOf(t, process(d))
+		for _, arg := range slices.Concat(container(d).Command, container(d).Args) {
+			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
+				t.Errorf("%q is no flag of the %s", arg, process(d))
+			}
+		}
+	})
+	webhook := find[*appsv1.Deployment](t, install(t), webhookName)
+	if dir := flagsOf(t, "webhook")["cert-dir"]; mountedSecrets(t, webhook)[dir] == "" {
+		t.Errorf("no Secret is mounted at %q, where the webhook looks for its certificate", dir)
+	}
+}
+
+// The declared ports are where the processes listen unless told otherwise.
+func TestPortsAreTheProcesses(t *testing.T) {
+	addresses := map[string]string{"metrics": "metrics-bind-address", "health": "health-probe-bind-address"}
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		known := flagsOf(t, process(d))
+		for _, port := range container(d).Ports {
+			want := known[addresses[port.Name]]
+			if port.Name == "webhook" {
+				want = admit.DefaultOptions().Addr
+			}
+			if got := ":" + strconv.Itoa(int(port.ContainerPort)); got != want {
+				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, want)
+			}
+		}
+	})
+}
+
+// flagsOf are the flags of a process, with their defaults where these are texts:
+// what bind in its main.go calls, and those of controller-runtime.
+func flagsOf(t *testing.T, process string) map[string]string {
+	t.Helper()
+	theirs := flag.NewFlagSet(process, flag.ContinueOnError)
+	new(zap.Options).BindFlags(theirs)
+	clientconfig.RegisterFlags(theirs)
+	out := map[string]string{}
+	theirs.VisitAll(func(f *flag.Flag) { out[f.Name] = f.DefValue })
+
+	file, err := parser.ParseFile(token.NewFileSet(), "../"+process+"/main.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := len(out)
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) != 4 {
+			return true
+		}
+		if f, ok := call.Fun.(*ast.SelectorExpr); ok && strings.HasSuffix(f.Sel.Name, "Var") {
+			out[text(call.Args[1])] = text(call.Args[2])
+		}
+		return true
+	})
+	if len(out) == ours {
+		t.Fatalf("no flag was found in %s/main.go", process)
+	}
+	return out
+}
+
+// text is the value of a literal text, "" if the expression is something else.
+func text(e ast.Expr) string {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	value, _ := strconv.Unquote(literal.Value) // The compiler has read it already.
+	return value
+}
+
+// selects says whether a selector is there and selects the pods of a Deployment.
+func selects(t *testing.T, selector *metav1.LabelSelector, d *appsv1.Deployment) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !s.Empty() && s.Matches(labels.Set(d.Spec.Template.Labels))
+}
+
+func TestEveryProcessSurvivesARolloutAndADrain(t *testing.T) {
+	objects := install(t)
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
+			t.Error("there are fewer than 2 replicas")
+		}
+		if !selects(t, d.Spec.Selector, d) {
+			t.Error("the Deployment does not select its own pods")
+		}
+		if update := d.Spec.Strategy.RollingUpdate; update == nil || update.MaxUnavailable == nil || *update.MaxUnavailable != intstr.FromInt32(0) {
+			t.Error("maxUnavailable is not 0: a rollout takes a pod away before another serves")
+		}
+		budget := find[*policyv1.PodDisruptionBudget](t, objects, d.Name).Spec
+		if !selects(t, budget.Selector, d) {
+			t.Error("the disruption budget does not select the pods")
+		}
+		if budget.MaxUnavailable == nil || *budget.MaxUnavailable != intstr.FromInt32(1) {
+			t.Errorf("the disruption budget has maxUnavailable %v, want 1", budget.MaxUnavailable)
+		}
+		if !slices.ContainsFunc(d.Spec.Template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+			return c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 && selects(t, c.LabelSelector, d)
+		}) {
+			t.Error("the pods are not spread over nodes")
+		}
+	})
+}
+
+func TestTheWebhookHasTimeToDrain(t *testing.T) {
+	o := admit.DefaultOptions()
+	needed := o.Drain + o.Linger + o.Grace
+	pod := find[*appsv1.Deployment](t, install(t), webhookName).Spec.Template.Spec
+	if got := ptr.Deref(pod.TerminationGracePeriodSeconds, 30); time.Duration(got)*time.Second <= needed {
+		t.Errorf("terminationGracePeriodSeconds is %d, want more than the flags' sum, %s", got, needed)
+	}
+}
+
+// serviceOf finds the one Deployment whose pods a Service selects.
+func serviceOf(t *testing.T, objects []object, service *corev1.Service) *appsv1.Deployment {
+	t.Helper()
+	var selected []*appsv1.Deployment
+	for _, d := range each[*appsv1.Deployment](objects) {
+		if selects(t, &metav1.LabelSelector{MatchLabels: service.Spec.Selector}, d) {
+			selected = append(selected, d)
+		}
+	}
+	if len(selected) != 1 {
+		t.Fatalf("it selects the pods of %d Deployments, want 1", len(selected))
+	}
+	return selected[0]
+}
+
+func TestServicesReachPods(t *testing.T) {
+	objects := install(t)
+	for _, service := range each[*corev1.Service](slices.Concat(objects, monitoring(t))) {
+		t.Run(service.Name, func(t *testing.T) {
+			d := serviceOf(t, objects, service)
+			if !strings.HasPrefix(service.Name, d.Name) {
+				t.Errorf("it selects the pods of %s", d.Name)
+			}
+			for _, port := range service.Spec.Ports {
+				if !declares(container(d), port.TargetPort) {
+					t.Errorf("its port %s leads to %q, which the container does not declare", port.Name, port.TargetPort.String())
+				}
+			}
+		})
+	}
+}
+
+func TestNetworkPoliciesLetInWhatIsServed(t *testing.T) {
+	objects := install(t)
+	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
+		rules := find[*networkingv1.NetworkPolicy](t, objects, d.Name).Spec
+		if !selects(t, &rules.PodSelector, d) {
+			t.Error("the network policy does not select the pods")
+		}
+		open := map[string]bool{}
+		for _, rule := range rules.Ingress {
+			for _, port := range rule.Ports {
+				if port.Port == nil || !declares(container(d), *port.Port) {
+					t.Errorf("the network policy opens port %v, which the container does not declare", port.Port)
+					continue
+				}
+				open[port.Port.StrVal] = true
+			}
+		}
+		for _, port := range container(d).Ports {
+			// Probes come from the node.
+			if port.Name != "health" && !open[port.Name] {
+				t.Errorf("the network policy keeps everybody from port %s", port.Name)
+			}
+		}
+	})
+}

@@ -1,0 +1,181 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// rulesOf are the rules of all roles, by the role's kind and name.
+func rulesOf(objects []object) map[string][]rbacv1.PolicyRule {
+	out := map[string][]rbacv1.PolicyRule{}
+	for _, role := range each[*rbacv1.Role](objects) {
+		out["Role "+role.Name] = role.Rules
+	}
+	for _, role := range each[*rbacv1.ClusterRole](objects) {
+		out["ClusterRole "+role.Name] = role.Rules
+	}
+	return out
+}
+
+func TestNoRuleHasAWildcardOrNamesSecrets(t *testing.T) {
+	for role, rules := range rulesOf(install(t)) {
+		for _, rule := range rules {
+			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames, rule.NonResourceURLs) {
+				if strings.Contains(word, "*") {
+					t.Errorf("%s has the wildcard %q in %v", role, word, rule)
+				}
+			}
+			for _, resource := range rule.Resources {
+				if parent, _, _ := strings.Cut(resource, "/"); parent == "secrets" {
+					t.Errorf("%s names Secrets: %v", role, rule)
+				}
+			}
+		}
+	}
+}
+
+func TestLeasesAreAskedForInOneNamespaceAlone(t *testing.T) {
+	for _, role := range each[*rbacv1.ClusterRole](install(t)) {
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "leases") {
+				t.Errorf("ClusterRole %s names leases, in all namespaces: %v", role.Name, rule)
+			}
+		}
+	}
+}
+
+// Each process has an account of its own, and what is bound to the account is what
+// was made for that process.
+func TestEveryAccountHasItsOwnRolesAlone(t *testing.T) {
+	objects := install(t)
+	got := map[string][]string{}
+	add := func(subjects []rbacv1.Subject, to rbacv1.RoleRef, by string) {
+		for _, s := range subjects {
+			account := s.Kind + " " + s.Namespace + "/" + s.Name
+			got[account] = append(got[account], by+" to "+to.Kind+" "+to.Name)
+		}
+		if _, ok := rulesOf(objects)[to.Kind+" "+to.Name]; !ok {
+			t.Errorf("a %s binds %s %q, which is not in the install", by, to.Kind, to.Name)
+		}
+	}
+	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
+		add(b.Subjects, b.RoleRef, "ClusterRoleBinding")
+	}
+	for _, b := range each[*rbacv1.RoleBinding](objects) {
+		add(b.Subjects, b.RoleRef, "RoleBinding")
+	}
+	want := map[string][]string{
+		"ServiceAccount " + system + "/" + controllerName: {
+			"ClusterRoleBinding to ClusterRole " + controllerName, "RoleBinding to Role " + controllerName,
+		},
+		"ServiceAccount " + system + "/" + webhookName: {"ClusterRoleBinding to ClusterRole " + webhookName},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the accounts are bound to (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{webhookName, controllerName} {
+		find[*corev1.ServiceAccount](t, objects, name)
+		if got := find[*appsv1.Deployment](t, objects, name).Spec.Template.Spec.ServiceAccountName; got != name {
+			t.Errorf("Deployment %s runs as %q, want an account of its own, %q", name, got, name)
+		}
+	}
+}
+
+// may says whether one of the rules gives all verbs on a resource.
+func may(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) bool {
+	return !slices.ContainsFunc(verbs, func(verb string) bool {
+		return !slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb)
+		})
+	})
+}
+
+func TestPeopleMayUseEveryKind(t *testing.T) {
+	objects := install(t)
+	view := find[*rbacv1.ClusterRole](t, objects, "modelbox-view").Rules
+	edit := find[*rbacv1.ClusterRole](t, objects, "modelbox-edit").Rules
+	expect := func(role string, rules []rbacv1.PolicyRule, gvk schema.GroupVersionKind, resource string, verbs ...string) {
+		if !may(rules, gvk.Group, resource, verbs...) {
+			t.Errorf("ClusterRole %s does not give all of %v on %s of %s", role, verbs, resource, gvk.Group)
+		}
+	}
+	for _, gvk := range kinds(t) {
+		crd := crdOf(t, objects, gvk)
+		plural := crd.Spec.Names.Plural
+		expect("modelbox-view", view, gvk, plural, "get", "list", "watch")
+		expect("modelbox-view", view, gvk, plural+"/status", "get")
+		expect("modelbox-edit", edit, gvk, plural, "create", "update", "patch", "delete", "deletecollection")
+		if subresources := crd.Spec.Versions[0].Subresources; subresources != nil && subresources.Scale != nil {
+			expect("modelbox-view", view, gvk, plural+"/scale", "get")
+			expect("modelbox-edit", edit, gvk, plural+"/scale", "update", "patch")
+		}
+	}
+}
+
+// What only the operator writes, and what is not the operator's, is not for people's
+// roles to give; and nobody is given more by the way.
+func TestPeopleMayUseNothingElse(t *testing.T) {
+	objects := install(t)
+	reads := []string{"get", "list", "watch"}
+	known := resources(t, objects)
+	for _, name := range []string{"modelbox-view", "modelbox-edit"} {
+		for _, rule := range find[*rbacv1.ClusterRole](t, objects, name).Rules {
+			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reads, verb) })
+			if writes && name == "modelbox-view" {
+				t.Errorf("ClusterRole %s gives more than reading: %v", name, rule)
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					_, sub, _ := strings.Cut(resource, "/")
+					if writes && sub != "" && sub != "scale" {
+						t.Errorf("ClusterRole %s lets people write %s: %v", name, resource, rule)
+					}
+					if !known[schema.GroupResource{Group: group, Resource: resource}] {
+						t.Errorf("ClusterRole %s names %s of %q, which no CRD has", name, resource, group)
+					}
+				}
+			}
+		}
+	}
+}
+
+// resources are the resources and subresources that the CRDs have.
+func resources(t *testing.T, objects []object) map[schema.GroupResource]bool {
+	t.Helper()
+	out := map[schema.GroupResource]bool{}
+	for _, gvk := range kinds(t) {
+		crd := crdOf(t, objects, gvk)
+		plural := crd.Spec.Names.Plural
+		out[schema.GroupResource{Group: gvk.Group, Resource: plural}] = true
+		out[schema.GroupResource{Group: gvk.Group, Resource: plural + "/status"}] = true
+		out[schema.GroupResource{Group: gvk.Group, Resource: plural + "/scale"}] = crd.Spec.Versions[0].Subresources.Scale != nil
+	}
+	return out
+}
+
+func TestPeopleHaveTheRolesByAggregation(t *testing.T) {
+	objects := install(t)
+	const prefix = "rbac.authorization.k8s.io/aggregate-to-"
+	for name, want := range map[string][]string{"modelbox-view": {"admin", "edit", "view"}, "modelbox-edit": {"admin", "edit"}} {
+		var got []string
+		for label, value := range find[*rbacv1.ClusterRole](t, objects, name).Labels {
+			if to, ok := strings.CutPrefix(label, prefix); ok && value == "true" {
+				got = append(got, to)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("ClusterRole %s is aggregated to %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Right is one verb on one resource.
+type Right struct {
+	// Namespace is where the right holds; it holds in all of them if that is empty.
+	Namespace string
+	Group     string
+	// Resource is as RBAC names it, with its subresource: "modelboxes/status".
+	Resource string
+	Verb     string
+}
+
+// String is the right in a word: "patch modelboxes/status of model.github.com".
+func (r Right) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		text += " of " + r.Group
+	}
+	if r.Namespace != "" {
+		text += " in " + r.Namespace
+	}
+	return text
+}
+
+// Allows tells whether it is the right that a request needs.
+func (r Right) Allows(q Request) bool {
+	return r.Verb == q.Verb && r.Group == q.Group && r.Resource == q.path() && (r.Namespace == "" || r.Namespace == q.Namespace)
+}
+
+// Rights reads, one by one, the rights of those roles in a manifest of the
+// repository that are asked for. It does not read what it cannot tell apart:
+// wildcards, names of objects, and URLs.
+func Rights(path string, asked func(*rbacv1.ClusterRole) bool) ([]Right, error) {
+	file, err := os.Open(filepath.Join(Root(), path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	var all []Right
+	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		// A Role is written as a ClusterRole is.
+		var role rbacv1.ClusterRole
+		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if !asked(&role) {
+			continue
+		}
+		rights, err := rightsOf(&role)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %q in %s: %w", role.Kind, role.Name, path, err)
+		}
+		all = append(all, rights...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no right in %s", path)
+	}
+	return all, nil
+}
+
+// Every asks for every role.
+func Every(*rbacv1.ClusterRole) bool { return true }
+
+func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
+	var rights []Right
+	for _, rule := range role.Rules {
+		plain := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
+		if len(rule.ResourceNames)+len(rule.NonResourceURLs) > 0 || strings.Contains(strings.Join(plain, ""), "*") {
+			return nil, fmt.Errorf("this rule is not made of single rights: %v", rule)
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					rights = append(rights, Right{role.Namespace, group, resource, verb})
+				}
+			}
+		}
+	}
+	return rights, nil
+}
+
+// Compare holds rights against requests that were made under them: which rights
+// no request needed, and which requests needed another right.
+func Compare(rights []Right, requests []Request) (unused []Right, beyond []Request) {
+	for _, right := range rights {
+		if !slices.ContainsFunc(requests, right.Allows) {
+			unused = append(unused, right)
+		}
+	}
+	for _, request := range requests {
+		allows := func(right Right) bool { return right.Allows(request) }
+		// Discovery, which has no resource, is everybody's.
+		if request.Resource != "" && !slices.ContainsFunc(rights, allows) {
+			beyond = append(beyond, request)
+		}
+	}
+	return unused, beyond
+}
+
+// RefusedError says that a user had no right to a request.
+type RefusedError struct {
+	Request Request
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("refused: %s of group %q in namespace %q", e.Request, e.Request.Group, e.Request.Namespace)
+}
+
+// Refused is a *RefusedError of the first request of a user that was refused, nil
+// if none was.
+func (e *Env) Refused(user string) error {
+	requests, err := e.Requests(user)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(requests, Request.Refused); i >= 0 {
+		return &RefusedError{requests[i]}
+	}
+	return nil
+}
+
+// UntilRefused does something, and ends its context as soon as a request of a user
+// is refused. The error is then a *RefusedError.
+func (e *Env) UntilRefused(ctx context.Context, user string, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var refused error
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		defer cancel()
+		_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+			refused = e.Refused(user)
+			return refused != nil, nil
+		})
+	}()
+	err := do(ctx)
+	cancel()
+	<-watched
+	return cmp.Or(refused, err)
+}
+
+// Grant gives a user rights, beside those it has, and waits until they are in
+// effect. Revoke, which is never nil, takes them away again.
+func (e *Env) Grant(ctx context.Context, user string, rights []Right) (revoke func() error, err error) {
+	var made []client.Object
+	create := func(obj client.Object) error {
+		if err := e.Client.Create(ctx, obj); err != nil {
+			return fmt.Errorf("granting rights to %q: %w", user, err)
+		}
+		made = append(made, obj)
+		return nil
+	}
+	revoke = func() error {
+		var errs []error
+		for _, obj := range made {
+			errs = append(errs, e.Client.Delete(context.Background(), obj))
+		}
+		return errors.Join(errs...)
+	}
+	byNamespace := map[string][]Right{}
+	for _, right := range rights {
+		byNamespace[right.Namespace] = append(byNamespace[right.Namespace], right)
+	}
+	for namespace, rights := range byNamespace {
+		if err := bind(create, user, namespace, rules(rights)); err != nil {
+			return revoke, err
+		}
+		// All rights of a namespace are in one object.
+		if err := e.inEffect(ctx, user, rights[0]); err != nil {
+			return revoke, fmt.Errorf("waiting for the rights of %q: %w", user, err)
+		}
+	}
+	return revoke, nil
+}
+
+// bind creates a role and its binding to a user.
+func bind(create func(client.Object) error, user, namespace string, rules []rbacv1.PolicyRule) error {
+	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: user + "-"}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	if namespace == "" {
+		role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+		if err := create(role); err != nil {
+			return err
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+		return create(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+	}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
+	if err := create(role); err != nil {
+		return err
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	return create(&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+}
+
+func rules(rights []Right) []rbacv1.PolicyRule {
+	out := make([]rbacv1.PolicyRule, 0, len(rights))
+	for _, right := range rights {
+		out = append(out, rbacv1.PolicyRule{
+			APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: []string{right.Verb},
+		})
+	}
+	return out
+}
+
+// inEffect waits until the API server's authorizer has seen a right of a user.
+func (e *Env) inEffect(ctx context.Context, user string, right Right) error {
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
+	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: cmp.Or(right.Namespace, metav1.NamespaceDefault),
+				Group:     right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb,
+			},
+		}}
+		err := e.Client.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+}
