@@ -86,6 +86,8 @@ install.yaml: ## Write the whole install into dist/install.yaml (REGISTRY=regist
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
+	@# The race detector allocates too, so what is counted is counted without it.
+	@$(GO) test -run TestAllocations ./cron ./webhook ./controller/modelbox
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)

@@ -109,7 +109,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
 	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 3*time.Second, "how long another replica waits for a silent leader; whole seconds, and more than the deadline")
 	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 2*time.Second, "how long the leader tries to renew before it gives up and exits")
-	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", 500*time.Millisecond, "how long to wait between two attempts at the lease; those of other replicas take up to 2.2 times as long")
+	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", 400*time.Millisecond, "how long to wait between two attempts at the lease; those of other replicas take up to 2.2 times as long")
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are worked on at once")
 }
 

@@ -19,8 +19,7 @@ var _ = Describe("not one admission is lost", Serial, func() {
 		for range rounds {
 			restart("modelbox-webhook")
 		}
-		load.end("20 rolling restarts")
-		Expect(load.reported()).To(BeEmpty())
+		load.lostNone("20 rolling restarts")
 	})
 
 	It("in renewals of its certificate", func(ctx SpecContext) {
@@ -29,8 +28,7 @@ var _ = Describe("not one admission is lost", Serial, func() {
 			renew(ctx)
 			awaitServed(ctx)
 		}
-		load.end("20 renewals of the leaf")
-		Expect(load.reported()).To(BeEmpty())
+		load.lostNone("20 renewals of the leaf")
 	})
 
 	It("when a node is drained", func(ctx SpecContext) {
@@ -41,8 +39,7 @@ var _ = Describe("not one admission is lost", Serial, func() {
 		})
 		load := admitting(ctx)
 		run(kubectl, "drain", node, "--pod-selector=app.kubernetes.io/name in (modelbox-webhook, modelbox-controller)", "--timeout=200s")
-		load.end("the drain of a node")
-		Expect(load.reported()).To(BeEmpty())
+		load.lostNone("the drain of a node")
 		Expect(nodesOf(podsOf(ctx, "modelbox-webhook"))).NotTo(ContainElement(node))
 	})
 

@@ -107,8 +107,8 @@ func (l *admissions) count(err error) {
 	}
 }
 
-// end stops the load and tells how it went.
-func (l *admissions) end(what string) {
+// end stops the load and tells how it went, and the rate in admissions a second.
+func (l *admissions) end(what string) float64 {
 	GinkgoHelper()
 	l.stop()
 	l.done.Wait()
@@ -116,6 +116,15 @@ func (l *admissions) end(what string) {
 	rate := float64(l.admits.Load()) / took.Seconds()
 	AddReportEntry(what, fmt.Sprintf("%d of %d admissions failed in %s, %.0f a second", l.failed.Load(), l.admits.Load(), took.Round(time.Second), rate),
 		ReportEntryVisibilityAlways)
+	return rate
+}
+
+// lostNone stops the load, which must have been one worth the name, and not one
+// admission of which may have failed.
+func (l *admissions) lostNone(during string) {
+	GinkgoHelper()
+	rate := l.end(during)
+	Expect(l.reported()).To(BeEmpty())
 	Expect(rate).To(BeNumerically(">=", 50), "admissions a second, or the test proves too little")
 }
 

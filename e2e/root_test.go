@@ -60,8 +60,7 @@ var _ = Describe("a new root", Serial, func() {
 		}).Should(HaveEach(root("modelbox-root-2")))
 		restart("modelbox-webhook")
 		Expect(trusted(ctx)).To(HaveEach(root("modelbox-root-2")))
-		load.end("a new root")
-		Expect(load.reported()).To(BeEmpty())
+		load.lostNone("a new root")
 
 		By("and back again, the same way")
 		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")

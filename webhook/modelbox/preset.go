@@ -4,6 +4,8 @@
 package modelbox
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -15,12 +17,19 @@ import (
 type preset struct {
 	name        modelv1.ResourceType
 	cpu, memory resource.Quantity
+	// encoded is the JSON of the resources, which nearly every admission needs.
+	encoded string
 }
 
 var presets = [...]preset{
-	{modelv1.ResourceTypeSmall, resource.MustParse("1"), resource.MustParse("2Gi")},
-	{modelv1.ResourceTypeMedium, resource.MustParse("2"), resource.MustParse("4Gi")},
-	{modelv1.ResourceTypeLarge, resource.MustParse("4"), resource.MustParse("8Gi")},
+	newPreset(modelv1.ResourceTypeSmall, "1", "2Gi"),
+	newPreset(modelv1.ResourceTypeMedium, "2", "4Gi"),
+	newPreset(modelv1.ResourceTypeLarge, "4", "8Gi"),
+}
+
+func newPreset(name modelv1.ResourceType, cpu, memory string) preset {
+	list := fmt.Sprintf(`{"cpu":%q,"memory":%q}`, cpu, memory)
+	return preset{name, resource.MustParse(cpu), resource.MustParse(memory), `{"limits":` + list + `,"requests":` + list + `}`}
 }
 
 // Preset is the resources of a resource type, made anew for each caller, and false

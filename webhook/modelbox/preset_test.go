@@ -4,6 +4,7 @@
 package modelbox
 
 import (
+	"encoding/json"
 	"sync"
 	"testing"
 
@@ -27,4 +28,14 @@ func TestPresetsAreSharedSafely(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func TestPresetsAreEncoded(t *testing.T) {
+	t.Parallel()
+	for _, p := range presets {
+		resources, _ := Preset(p.name)
+		if want, err := json.Marshal(resources); err != nil || string(want) != p.encoded {
+			t.Errorf("%s is encoded as %s, want %s (%v)", p.name, p.encoded, want, err)
+		}
+	}
 }

@@ -55,7 +55,7 @@ func (d *defaults) resources() {
 		d.shed()
 	case d.spec.Resources == nil, !preset.is(d.spec.Resources) && d.leftover():
 		now, _ := Preset(preset.name)
-		patch.Set(d.ops, "/spec/resources", &d.spec.Resources, &now)
+		patch.SetEncoded(d.ops, "/spec/resources", &d.spec.Resources, &now, preset.encoded)
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Ops is a list of operations, in the order in which they were recorded, held as
@@ -64,6 +67,10 @@ func (o *Ops) Cap() int { return cap(o.buf) }
 func (o *Ops) add(path string, field any) {
 	start := o.begin("add", path)
 	o.buf = append(o.buf, `,"value":`...)
+	if buf, ok := appendPlain(o.buf, field); ok {
+		o.buf = append(buf, '}')
+		return
+	}
 	if o.encoder == nil {
 		o.encoder = json.NewEncoder((*sink)(o))
 		o.encoder.SetEscapeHTML(false)
@@ -74,6 +81,32 @@ func (o *Ops) add(path string, field any) {
 	}
 	// The encoder ends each value with a newline.
 	o.buf = append(o.buf[:len(o.buf)-1], '}')
+}
+
+// addEncoded is add for a value that is JSON already.
+func (o *Ops) addEncoded(path, value string) {
+	o.begin("add", path)
+	o.buf = append(o.buf, `,"value":`...)
+	o.buf = append(append(o.buf, value...), '}')
+}
+
+// appendPlain appends the value that field points to, if it is one of the types that
+// most defaults have and that the encoder takes several allocations for.
+func appendPlain(b []byte, field any) ([]byte, bool) {
+	switch f := field.(type) {
+	case **int32:
+		if *f != nil {
+			return strconv.AppendInt(b, int64(**f), 10), true
+		}
+	case **intstr.IntOrString:
+		if *f != nil && (*f).Type == intstr.Int {
+			return strconv.AppendInt(b, int64((*f).IntVal), 10), true
+		}
+		if *f != nil {
+			return appendString(b, (*f).StrVal), true
+		}
+	}
+	return b, false
 }
 
 func (o *Ops) remove(path string) {

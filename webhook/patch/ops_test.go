@@ -276,3 +276,37 @@ func equalJSON(t *testing.T, want string, got []byte) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestPlain: what is written by hand is what the encoder would have written.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []*int32{nil, new(int32(0)), new(int32(-7)), new(int32(math.MaxInt32))} {
+		same(t, func(ops *patch.Ops, s *spec) any { patch.Set(ops, "/v", &s.Replicas, replicas); return s.Replicas })
+	}
+	for _, surge := range []*intstr.IntOrString{
+		nil, new(intstr.FromInt32(0)), new(intstr.FromInt32(-1)), new(intstr.FromString("")), new(intstr.FromString("30%")), new(intstr.FromString("a\"b\\\n<é")),
+	} {
+		same(t, func(ops *patch.Ops, s *spec) any { patch.Set(ops, "/v", &s.Surge, surge); return s.Surge })
+	}
+	same(t, func(ops *patch.Ops, s *spec) any {
+		patch.SetEncoded(ops, "/v", &s.Labels, map[string]string{"a": "b"}, `{"a":"b"}`)
+		return s.Labels
+	})
+}
+
+func same(t *testing.T, set func(*patch.Ops, *spec) any) {
+	t.Helper()
+	ops := &patch.Ops{}
+	want, err := json.Marshal(set(ops, &spec{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []struct{ Value json.RawMessage }
+	if err := json.Unmarshal(ops.JSON(), &got); err != nil || len(got) != 1 {
+		t.Fatalf("%s: %v", ops.JSON(), err)
+	}
+	var a, b any
+	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got[0].Value, &b) != nil || !cmp.Equal(a, b) {
+		t.Errorf("recorded %s, want %s", got[0].Value, want)
+	}
+}

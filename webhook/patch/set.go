@@ -17,6 +17,15 @@ func Set[T any](ops *Ops, path string, field *T, value T) {
 	}
 }
 
+// SetEncoded is Set for a value whose JSON is known beforehand. encoded must be what
+// value marshals to.
+func SetEncoded[T any](ops *Ops, path string, field *T, value T, encoded string) {
+	*field = value
+	if ops != nil {
+		ops.addEncoded(path, encoded)
+	}
+}
+
 // Unset writes the zero value into *field and records the removal of path. The
 // field must have been set: RFC 6902 refuses to remove what is not there, and a
 // refused operation refuses the whole patch.

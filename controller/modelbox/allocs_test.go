@@ -1,0 +1,27 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package modelbox
+
+import "testing"
+
+// TestAllocations holds what is done for every event of every object to what it
+// allocates today: most of it is the copies that the cache hands out. Raise a
+// ceiling only with a reason; lower it when the figure falls. (The race detector
+// allocates too, so it is not counted there.)
+func TestAllocations(t *testing.T) {
+	s, once := atRest(t)
+	for name, tc := range map[string]struct {
+		do      func()
+		ceiling float64
+	}{
+		"reconcile of an unchanged object": {once, 1250},
+		"children":                         {func() { build(t, s.box) }, 30},
+	} {
+		if got := testing.AllocsPerRun(200, tc.do); got > tc.ceiling {
+			t.Errorf("%s: %v allocations, want at most %v", name, got, tc.ceiling)
+		}
+	}
+}
