@@ -88,6 +88,7 @@ test: ## Run every test that needs no container engine, against a real kube-apis
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
 	@# The race detector allocates too, so what is counted is counted without it.
 	@$(GO) test -run TestAllocations ./cron ./webhook ./controller/modelbox
+	@cd bench && $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
@@ -107,6 +108,7 @@ verify: ## Regenerate and lint; fails if a file had to change
 .PHONY: lint
 lint: ## Run the linters
 	@$(LINT) golangci-lint run ./...
+	@cd bench && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
 
 .PHONY: rest
 rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
@@ -118,7 +120,14 @@ fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh
 
 .PHONY: bench
-bench: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
+bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)
+	@mkdir -p $(BIN)/bench && cd bench && $(GO) build -o ../$(BIN)/bench/bench .
+	@assets=$$($(LOCAL) binaries) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
+	  $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(OBJECTS),-objects $(OBJECTS)) $(if $(ONLY),-only $(ONLY)) \
+	  $(if $(CONTESTANTS),-contestants $(CONTESTANTS)) $(BENCHFLAGS)
+
+.PHONY: bench-go
+bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 	@$(GO) test -run '^$$' -bench . -benchmem -count $${COUNT:-10} ./cron/... ./webhook/... ./controller/...
 
 ##@ Change it

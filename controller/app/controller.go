@@ -34,7 +34,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	r := &Reconciler{workload.NewReconciler(mgr, clk)}
-	return workload.Watch(mgr, "app", &appv1.App{}, kind.GroupKind()).
+	return r.Watch(mgr, "app", &appv1.App{}, kind.GroupKind()).
 		Complete(status.Recorded(mgr.GetClient(), r.Recorder, r))
 }
 

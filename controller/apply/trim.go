@@ -15,8 +15,8 @@ import (
 
 // Trim drops from an object what the controllers never read, before it enters a
 // cache: field sets, kubectl's copy of the manifest, and of what is not ours the pod
-// template, the ports and all of an autoscaler but its target. It is an informer's
-// TransformFunc and never errs.
+// template, the ports and all of an autoscaler but its target. What is left shares its
+// resource lists with others. It is an informer's TransformFunc and never errs.
 func Trim(in any) (any, error) {
 	obj, ok := in.(client.Object)
 	if !ok {
@@ -29,6 +29,7 @@ func Trim(in any) (any, error) {
 	if obj.GetLabels()[api.LabelManagedBy] != api.ManagedBy {
 		trimForeign(obj)
 	}
+	shareResources(obj)
 	return obj, nil
 }
 

@@ -40,16 +40,22 @@ func SameName() handler.EventHandler {
 
 // Concerns lets through what may matter to an owner of a kind: every change of a
 // child of that kind, and of any other object that it comes, goes or changes
-// hands.
-func Concerns(kind schema.GroupKind) builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{
+// hands. That a child has come which was created here is no news; fresh is the
+// Writer's.
+func Concerns(kind schema.GroupKind, fresh *Fresh) builder.Predicates {
+	return builder.WithPredicates(concerns(kind, fresh))
+}
+
+func concerns(kind schema.GroupKind, fresh *Fresh) predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return !fresh.take(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return false // A resync: nothing happened.
 			}
 			return heldBy(kind, e.ObjectOld) || heldBy(kind, e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 		},
-	})
+	}
 }
 
 func heldBy(kind schema.GroupKind, obj client.Object) bool {

@@ -31,6 +31,8 @@ type Writer struct {
 	// Live reads from the API server. It is asked only before the first change of
 	// a child that has not changed since it was created.
 	Live client.Reader
+	// Fresh is told of what was created; it may be nil.
+	Fresh *Fresh
 	// ReadOnly makes it write nothing: where it would write, it returns ErrPaused.
 	ReadOnly bool
 }
@@ -145,6 +147,7 @@ func (w Writer) create(ctx context.Context, child *Child) error {
 	if err := w.Client.Create(ctx, child.Desired, client.FieldOwner(FieldManager)); err != nil {
 		return err
 	}
+	w.Fresh.add(child.Desired)
 	child.Live = child.Desired
 	return nil
 }

@@ -166,13 +166,18 @@ func word(err error) string {
 	return reason
 }
 
-// announce tells, by an event for each, what came of slots.
+// announce tells, by an event for each, of slots that passed without a restart. A
+// restart is told of in history and by the Deployment's own events: a third request
+// for each would make a thousand Erus of one second half as late again.
 func (r *Reconciler) announce(obj *mtsrev1.Eru, target *appsv1.Deployment, d decision) {
 	var related runtime.Object
 	if target != nil {
 		related = target
 	}
 	for _, entry := range d.entries {
+		if entry.Result == mtsrev1.EruRestarted {
+			continue
+		}
 		note := "slot " + written(entry.Slot.Time)
 		if entry.Reason != "" {
 			note += ": " + entry.Reason

@@ -603,7 +603,7 @@ func TestEventsTellWhatCameOfSlots(t *testing.T) {
 	for event := range w.events.Events {
 		got = append(got, event)
 	}
-	want := []string{"Normal Restarted slot 2026-03-02T12:00:00Z", "Normal Skipped slot 2026-03-02T13:00:00Z: DeploymentPaused"}
+	want := []string{"Normal Skipped slot 2026-03-02T13:00:00Z: DeploymentPaused"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

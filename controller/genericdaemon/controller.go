@@ -40,14 +40,14 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	r := &Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, apply.Asked()).
-		Watches(&appsv1.DaemonSet{}, apply.SameName(), apply.Concerns(kind.GroupKind())).
+		Watches(&appsv1.DaemonSet{}, apply.SameName(), apply.Concerns(kind.GroupKind(), r.Writer.Fresh)).
 		WithOptions(controller.Options{RateLimiter: apply.Backoff()}).
 		Complete(status.Recorded(mgr.GetClient(), r.Recorder, r))
 }

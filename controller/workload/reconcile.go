@@ -34,19 +34,20 @@ type Reconciler struct {
 // NewReconciler is a Reconciler with what a manager has.
 func NewReconciler(mgr manager.Manager, clk clock.PassiveClock) Reconciler {
 	return Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
 }
 
 // Watch watches a kind and what may become of its objects.
-func Watch(mgr manager.Manager, name string, obj client.Object, kind schema.GroupKind) *builder.Builder {
+func (r *Reconciler) Watch(mgr manager.Manager, name string, obj client.Object, kind schema.GroupKind) *builder.Builder {
+	concerns := apply.Concerns(kind, r.Writer.Fresh)
 	return builder.ControllerManagedBy(mgr).
 		Named(name).
 		For(obj, apply.Asked()).
-		Watches(&appsv1.Deployment{}, apply.SameName(), apply.Concerns(kind)).
-		Watches(&corev1.Service{}, apply.SameName(), apply.Concerns(kind)).
+		Watches(&appsv1.Deployment{}, apply.SameName(), concerns).
+		Watches(&corev1.Service{}, apply.SameName(), concerns).
 		WithOptions(controller.Options{RateLimiter: apply.Backoff()})
 }
 

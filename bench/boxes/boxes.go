@@ -1,0 +1,97 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package boxes makes the objects that contestants are given, and the writes that
+// one of them needs.
+package boxes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// Namespace holds everything that is made in a plane.
+const Namespace = "bench"
+
+// Name is the name of the object of a number.
+func Name(i int) string { return fmt.Sprintf("box-%05d", i) }
+
+// ModelBox is a ModelBox as admission leaves it: complete and valid, so that the
+// writes of a controller are all that is left to do.
+func ModelBox(i int) *modelv1.ModelBox {
+	box := Written(i)
+	modelbox.Default(box, nil, nil)
+	return box
+}
+
+// Written is a ModelBox as a person writes it, which as JSON, with what the API
+// server notes of its writer, is 1.6 kB.
+func Written(i int) *modelv1.ModelBox {
+	box := &modelv1.ModelBox{
+		TypeMeta: metav1.TypeMeta{APIVersion: modelv1.SchemeGroupVersion.String(), Kind: "ModelBox"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        Name(i),
+			Labels:      map[string]string{"team": "serving", "stage": "production"},
+			Annotations: map[string]string{"example.com/owner": "someone@example.com"},
+		},
+		Spec: modelv1.ModelBoxSpec{
+			Image:        "registry.example.com/team/server:1.2",
+			ResourceType: modelv1.ResourceTypeMedium,
+			Ports:        []modelv1.Port{{Name: "http", Port: 8080}},
+			LivenessProbe: &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}},
+				PeriodSeconds: 10, FailureThreshold: 3,
+			},
+		},
+	}
+	for _, name := range []string{"MODEL_NAME", "MODEL_PATH", "LOG_LEVEL", "MAX_BATCH", "ENDPOINT", "TOKENIZER", "CACHE_DIR", "SHARDS"} {
+		box.Spec.Envs = append(box.Spec.Envs, corev1.EnvVar{Name: name, Value: strings.Repeat(strings.ToLower(name), 6)})
+	}
+	return box
+}
+
+// Deployment is what a Deployment of a ModelBox looks like, for whoever needs one
+// without a controller.
+func Deployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/server:1.2"}}},
+			},
+		},
+	}
+}
+
+// Service is a Service of one port.
+func Service(name string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 8080}},
+		},
+	}
+}
+
+// mustJSON is for what has no reason to fail.
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

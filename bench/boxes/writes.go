@@ -1,0 +1,72 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package boxes
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// Writes are the three writes that a new ModelBox needs, with the bodies that the
+// operator sends.
+type Writes struct {
+	Deployment *appsv1.Deployment
+	Service    *corev1.Service
+	// Status is a merge patch of the ModelBox.
+	Status []byte
+}
+
+// WritesOf are the writes for a ModelBox that is complete. They are made by the
+// operator's own builders, which are pure.
+func WritesOf(box *modelv1.ModelBox) (Writes, error) {
+	w := workloadOf(box)
+	deployment, err := w.Deployment()
+	if err != nil {
+		return Writes{}, err
+	}
+	service := w.Service()
+	// The operator marks each child with a hash of what was asked. Its value does
+	// not matter here, its length does.
+	mark := map[string]string{apply.AnnotationHash: "0123456789abcdef"}
+	deployment.Annotations, service.Annotations = mark, mark
+	return Writes{Deployment: deployment, Service: service, Status: statusOf(box, w)}, nil
+}
+
+func workloadOf(box *modelv1.ModelBox) *workload.Workload {
+	spec := &box.Spec
+	return &workload.Workload{
+		Owner:           box,
+		OwnerKind:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		AppName:         modelbox.AppName,
+		Container:       spec.Name,
+		Image:           spec.Image,
+		Resources:       spec.Resources,
+		Ports:           spec.Ports,
+		Env:             spec.Envs,
+		ReadinessProbe:  spec.ReadinessProbe,
+		LivenessProbe:   spec.LivenessProbe,
+		StartupProbe:    spec.StartupProbe,
+		Replicas:        spec.Replicas,
+		Rollout:         spec.RollingUpdate,
+		MinReadySeconds: 3,
+		ServiceType:     spec.ServiceType,
+	}
+}
+
+func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {
+	into := modelv1.WorkloadStatus{
+		ObservedGeneration: box.Generation,
+		Selector:           w.Selector().String(),
+		Address:            w.Address(),
+	}
+	verdict := workload.Progress(&appsv1.Deployment{})
+	verdict.Set(&into.Conditions, box.Generation, metav1.Now())
+	return mustJSON(map[string]any{"status": into})
+}

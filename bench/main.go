@@ -1,0 +1,154 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures the operator beside others that do the same job, and holds
+// what it finds against the budgets. See docs/performance.md.
+//
+//	make bench
+//	make bench ROUNDS=1 OBJECTS=100
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+
+	"github.com/modelbox-operator/modelbox-operator/bench/admission"
+	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/bench/rows"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	bench             rows.Bench
+	contestants, only string
+	json              string
+}
+
+func (o *options) bind(flags *flag.FlagSet) {
+	flags.IntVar(&o.bench.Objects, "objects", 1000, "how many objects are created at once")
+	flags.IntVar(&o.bench.Rounds, "rounds", 5, "how often each contestant takes its turn")
+	flags.IntVar(&o.bench.LongRounds, "long-rounds", 3, "the same for memory and Erus, which take minutes a round")
+	flags.IntVar(&o.bench.SlowRounds, "slow-rounds", 1, "the same for contestants whose own limits make a burst take minutes")
+	flags.IntVar(&o.bench.MemoryFrom, "memory-from", 0, "the lower count of objects of the slope of memory; half of -objects if 0")
+	flags.IntVar(&o.bench.MemoryTo, "memory-to", 0, "the upper count of objects of the slope of memory; five times -objects if 0")
+	flags.DurationVar(&o.bench.MemoryRest, "memory-rest", 10*time.Second, "how long a process rests before its memory is read")
+	flags.StringVar(&o.bench.Profiles, "profiles", "", "a directory that gets heap profiles of what memory is read of")
+	flags.IntVar(&o.bench.Failovers, "failovers", 20, "how often the leader is killed")
+	flags.DurationVar(&o.bench.Patience, "patience", 10*time.Minute, "how long a contestant may take for one turn")
+	flags.StringVar(&o.contestants, "contestants", "", "who takes part, by name, with commas; all if empty")
+	flags.StringVar(&o.only, "only", "", "what is measured, by name, with commas; all if empty")
+	flags.StringVar(&o.json, "json", "results.json", "the file that gets everything that was measured")
+}
+
+func run() error {
+	if len(os.Args) == 3 && os.Args[1] == admission.Command {
+		return admission.Main(os.Args[2])
+	}
+	var o options
+	o.bind(flag.CommandLine)
+	flag.Parse()
+	o.bench.MemoryFrom = cmp.Or(o.bench.MemoryFrom, o.bench.Objects/2)
+	o.bench.MemoryTo = cmp.Or(o.bench.MemoryTo, o.bench.Objects*5)
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return errors.New("KUBEBUILDER_ASSETS is not set: use 'make bench', or set it to the output of 'go run ./hack/local binaries'")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+
+	groups, err := o.choose()
+	if err != nil {
+		return err
+	}
+	if err := build(ctx, o.bench.Contestants); err != nil {
+		return err
+	}
+	o.bench.Out = os.Stderr
+	o.bench.Report = &report.Report{Started: time.Now(), Machine: report.ThisMachine(), Options: map[string]string{}}
+	flag.VisitAll(func(f *flag.Flag) { o.bench.Options[f.Name] = f.Value.String() })
+	return o.measure(ctx, groups)
+}
+
+// measure measures group by group. What was measured before a failure or an
+// interruption is printed all the same.
+func (o *options) measure(ctx context.Context, groups []rows.Group) error {
+	b := &o.bench
+	for _, group := range groups {
+		if err := group.Run(b, ctx); err != nil {
+			b.Fail(group.Name, err)
+		}
+	}
+	b.Ended, b.Machine.After = time.Now(), report.Load()
+	b.Print(os.Stdout)
+	if err := b.Write(o.json); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if n := len(b.Failures); n > 0 {
+		return fmt.Errorf("%d measurements could not be made", n)
+	}
+	return nil
+}
+
+// choose finds whom and what the flags name.
+func (o *options) choose() ([]rows.Group, error) {
+	var err error
+	if o.bench.Contestants, err = pick(o.contestants, contestant.All(), func(c *contestant.Contestant) string { return c.Name }); err != nil {
+		return nil, err
+	}
+	return pick(o.only, rows.Groups(), func(g rows.Group) string { return g.Name })
+}
+
+func pick[T any](names string, from []T, name func(T) string) ([]T, error) {
+	if names == "" {
+		return from, nil
+	}
+	var out []T
+	for wanted := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(from, func(t T) bool { return name(t) == wanted })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no %q", wanted)
+		}
+		out = append(out, from[i])
+	}
+	return out, nil
+}
+
+func build(ctx context.Context, contestants []*contestant.Contestant) error {
+	programs := []contestant.Program{contestant.Controller, contestant.Webhook, contestant.RawClient}
+	for _, c := range contestants {
+		if !slices.Contains(programs, c.Program) {
+			programs = append(programs, c.Program)
+		}
+	}
+	for _, program := range programs {
+		if err := program.Build(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

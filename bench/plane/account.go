@@ -1,0 +1,97 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+)
+
+// Namespace holds everything that is made in a plane.
+const Namespace = boxes.Namespace
+
+// Account is a contestant as the API server knows it: a service account of its
+// own, whose requests are counted apart from all others.
+type Account struct {
+	Name string
+	// Kubeconfig is a file that holds its token.
+	Kubeconfig string
+	// Config is the same, read.
+	Config *rest.Config
+
+	plane *Plane
+}
+
+// Account makes an account. It may do everything: what rights cost is the same
+// for all, and which are needed is not what is measured.
+func (p *Plane) Account(ctx context.Context, name string) (*Account, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
+		account,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: name}},
+		},
+	}
+	for _, schema := range flowSchemas(name) {
+		objects = append(objects, schema)
+	}
+	for _, object := range objects {
+		if err := client.IgnoreAlreadyExists(p.Client.Create(ctx, object)); err != nil {
+			return nil, fmt.Errorf("making the account %s: %w", name, err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	if err := p.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("asking for a token for %s: %w", name, err)
+	}
+	a := &Account{Name: name, plane: p, Kubeconfig: filepath.Join(p.Dir, name+".kubeconfig")}
+	return a, a.connect(ctx, request.Status.Token)
+}
+
+// connect writes the kubeconfig and waits until the account's requests are
+// counted.
+func (a *Account) connect(ctx context.Context, token string) error {
+	a.Config = rest.AnonymousClientConfig(a.plane.Config)
+	a.Config.BearerToken = token
+	file := clientcmdapi.NewConfig()
+	file.Clusters["plane"] = &clientcmdapi.Cluster{Server: a.Config.Host, CertificateAuthorityData: a.plane.Config.CAData}
+	file.AuthInfos[a.Name] = &clientcmdapi.AuthInfo{Token: token}
+	file.Contexts["plane"] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: a.Name, Namespace: Namespace}
+	file.CurrentContext = "plane"
+	content, err := clientcmd.Write(*file)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(a.Kubeconfig, content, 0o600); err != nil {
+		return err
+	}
+	probe, err := client.New(a.Config, client.Options{})
+	if err != nil {
+		return err
+	}
+	return Poll(ctx, 200*time.Millisecond, time.Minute, "waiting for the requests of "+a.Name+" to be counted", func() (bool, error) {
+		if err := probe.Get(ctx, client.ObjectKey{Name: Namespace}, &corev1.Namespace{}); err != nil {
+			return false, nil //nolint:nilerr // Its rights may not be known everywhere yet.
+		}
+		counts, err := a.Requests(ctx)
+		return counts.Gets > 0, err
+	})
+}

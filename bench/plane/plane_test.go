@@ -1,0 +1,44 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestRequestsAreReadFromTheMetric(t *testing.T) {
+	var r Requests
+	for _, line := range []string{
+		`gets",priority_level="exempt"} 7`, `lists",priority_level="exempt"} 1`, `writes",priority_level="exempt"} 200`,
+		`status",priority_level="exempt"} 1e+02`, `events",priority_level="exempt"} 3`, `watches",priority_level="exempt"} 12`,
+		`somebody-else",priority_level="exempt"} 9`,
+	} {
+		if err := r.add(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.Reads() != 8 || r.AllWrites() != 300 || r.Total() != 311 || r.Watches != 12 {
+		t.Errorf("read %s", r)
+	}
+}
+
+func TestProcessOfOurOwn(t *testing.T) {
+	us := Processes{os.Getpid()}
+	before, err := us.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); time.Since(start) < 100*time.Millisecond; {
+	}
+	after, err := us.CPU()
+	if err != nil || after <= before || after-before > 10*time.Second {
+		t.Errorf("from %s to %s of CPU time in 100 ms of work (%v)", before, after, err)
+	}
+	now, peak, err := Memory(os.Getpid())
+	if err != nil || now < 1<<20 || peak < now {
+		t.Errorf("%d bytes now, %d at most (%v)", now, peak, err)
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command raw makes the writes that a controller has to make, and nothing else:
+// no watch, no cache, no queue, no comparison. It is the limit that controllers
+// are measured against. It lists what there is once, makes the writes with
+// client-go's typed clients and as many workers as the operator has, and then waits
+// to be ended, so that what it used can still be read.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	operator "github.com/modelbox-operator/modelbox-operator/api/client/clientset/versioned"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "raw:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	// A set of its own: controller-runtime, which the builders bring along, has put
+	// its -kubeconfig into the common one.
+	flags := flag.NewFlagSet("raw", flag.ExitOnError)
+	kubeconfig := flags.String("kubeconfig", "", "the cluster")
+	kind := flags.String("kind", "modelbox", "what to write for: modelbox, or eru for a restart at the instant -slot")
+	slot := flags.String("slot", "", "the time that restarts are for, as it is written to the Deployment")
+	workers := flags.Int("workers", 8, "how many objects are worked on at once")
+	_ = flags.Parse(os.Args[1:]) // It exits where it fails.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	c, err := connect(*kubeconfig)
+	if err != nil {
+		return err
+	}
+	work := c.modelBoxes
+	if *kind == "eru" {
+		work = func(ctx context.Context) ([]job, error) { return c.erus(ctx, *slot) }
+	}
+	jobs, err := work(ctx)
+	if err != nil {
+		return err
+	}
+	if err := each(ctx, *workers, jobs); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+type clients struct {
+	kube kubernetes.Interface
+	ours operator.Interface
+}
+
+func connect(kubeconfig string) (*clients, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	binary := rest.CopyConfig(config)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	c := &clients{}
+	if c.kube, err = kubernetes.NewForConfig(binary); err != nil {
+		return nil, err
+	}
+	c.ours, err = operator.NewForConfig(config)
+	return c, err
+}
+
+// job is the writes for one object.
+type job func(context.Context) error
+
+// each does all jobs, so many at once.
+func each(ctx context.Context, workers int, jobs []job) error {
+	queue, errs := make(chan job, len(jobs)), make(chan error, len(jobs))
+	for _, job := range jobs {
+		queue <- job
+	}
+	close(queue)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for job := range queue {
+				if err := job(ctx); err != nil {
+					errs <- err
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(errs)
+	return <-errs
+}
+
+func (c *clients) modelBoxes(ctx context.Context) ([]job, error) {
+	list, err := c.ours.ModelV1().ModelBoxes(boxes.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	for i := range list.Items {
+		jobs = append(jobs, func(ctx context.Context) error { return c.write(ctx, &list.Items[i]) })
+	}
+	return jobs, nil
+}
+
+func (c *clients) write(ctx context.Context, box *modelv1.ModelBox) error {
+	writes, err := boxes.WritesOf(box)
+	if err != nil {
+		return err
+	}
+	if _, err := c.kube.AppsV1().Deployments(box.Namespace).Create(ctx, writes.Deployment, metav1.CreateOptions{FieldManager: "raw"}); err != nil {
+		return err
+	}
+	if _, err := c.kube.CoreV1().Services(box.Namespace).Create(ctx, writes.Service, metav1.CreateOptions{FieldManager: "raw"}); err != nil {
+		return err
+	}
+	_, err = c.ours.ModelV1().ModelBoxes(box.Namespace).Patch(ctx, box.Name, types.MergePatchType, writes.Status, metav1.PatchOptions{}, "status")
+	return err
+}

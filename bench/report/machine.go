@@ -1,0 +1,61 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Machine is where it was measured. Load is the machine's load average over a
+// minute, before and after: more than about one before the start means that others
+// were at work too, and that times are too long for all.
+type Machine struct {
+	CPUs   int     `json:"cpus"`
+	CPU    string  `json:"cpu"`
+	Memory string  `json:"memory"`
+	Kernel string  `json:"kernel"`
+	Go     string  `json:"go"`
+	Before float64 `json:"loadBefore"`
+	After  float64 `json:"loadAfter"`
+}
+
+// ThisMachine describes this machine.
+func ThisMachine() Machine {
+	return Machine{
+		CPUs:   runtime.NumCPU(),
+		CPU:    field("/proc/cpuinfo", "model name"),
+		Memory: field("/proc/meminfo", "MemTotal"),
+		Kernel: strings.TrimSpace(text("/proc/sys/kernel/osrelease")),
+		Go:     runtime.Version(),
+		Before: Load(),
+	}
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%d CPUs (%s), %s, Linux %s, %s; load %.1f before, %.1f after", m.CPUs, m.CPU, m.Memory, m.Kernel, m.Go, m.Before, m.After)
+}
+
+// Load is the machine's load average over a minute.
+func Load() float64 {
+	var load float64
+	_, _ = fmt.Sscan(text("/proc/loadavg"), &load)
+	return load
+}
+
+func field(path, name string) string {
+	for line := range strings.Lines(text(path)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func text(path string) string {
+	content, _ := os.ReadFile(path)
+	return string(content)
+}

@@ -1,0 +1,237 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rows
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/bench/admission"
+	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/report"
+)
+
+// webhook measures what an admission costs, in a process of its own that calls the
+// handlers, and counts over the life of an object how often the webhooks are
+// called.
+func (b *Bench) webhook(ctx context.Context) error {
+	const group = "webhook"
+	for round := range b.Rounds {
+		b.say("webhook: round %d of %d: the handlers", round+1, b.Rounds)
+		if err := b.admissions(ctx, group, round%2 == 1); err != nil {
+			return err
+		}
+	}
+	b.say("webhook: calls over the life of an object")
+	calls, err := b.calls(ctx)
+	if err != nil {
+		return err
+	}
+	b.Add(report.Row{
+		Group: group, Name: "CPU per admission / typed defaulter + validator", Limit: 0.2,
+		Values: report.Ratios(b.Of(group, "ours", admission.CPU), b.Of(group, "typed", admission.CPU)),
+		Note:   "both handlers, from the request's bytes to the answer's, without TLS and HTTP; with the same defaults and rules behind them",
+	})
+	b.Add(report.Row{
+		Group: group, Name: "allocations, changed 1.6 kB object", Limit: 60, Values: b.Of(group, "ours", admission.Allocations),
+		Note: "of the mutating handler; the moonshot is 40",
+	})
+	b.Add(report.Row{
+		Group: group, Name: "calls per webhook over the life of an object", Limit: 2, Values: calls,
+		Note: "create, 10 status changes, 3 of metadata, 1 of spec, delete",
+	})
+	return nil
+}
+
+func (b *Bench) admissions(ctx context.Context, group string, backwards bool) error {
+	sides := []string{"ours", "typed"}
+	if backwards {
+		sides = []string{"typed", "ours"}
+	}
+	for _, side := range sides {
+		result, err := admission.InProcess(ctx, side)
+		if err != nil {
+			return err
+		}
+		b.Note(group, side, admission.CPU, "µs", result.CPU)
+		b.Note(group, side, admission.Allocations, "", result.Allocations)
+	}
+	return nil
+}
+
+// webhookServer is a webhook process and the plane that asks it.
+type webhookServer struct {
+	plane   *plane.Plane
+	process *contestant.Process
+	metrics string
+	pprof   string
+}
+
+// startWebhook starts a plane with the webhook configurations, and the process that
+// they call.
+func startWebhook(ctx context.Context) (*webhookServer, error) {
+	p, err := plane.Start(ctx, plane.Options{
+		CRDs:     []string{plane.OperatorCRDs()},
+		Webhooks: []string{filepath.Join(plane.Root(), "config", "webhook", "generated")},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &webhookServer{plane: p}
+	if err := s.start(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *webhookServer) start(ctx context.Context) error {
+	account, err := s.plane.Account(ctx, "webhook")
+	if err != nil {
+		return err
+	}
+	addresses, err := contestant.Addresses(3)
+	if err != nil {
+		return err
+	}
+	s.metrics, s.pprof = "http://"+addresses[0]+"/metrics", addresses[2]
+	local := s.plane.Webhooks()
+	s.process, err = contestant.Run(contestant.Webhook, filepath.Join(s.plane.Dir, "webhook.log"), account,
+		"--cert-dir="+local.LocalServingCertDir,
+		"--webhook-bind-address="+net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
+		"--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2], "--drain=0s", "--linger=0s")
+	if err != nil {
+		return err
+	}
+	return plane.Poll(ctx, 100*time.Millisecond, time.Minute, "waiting for the webhook to be ready", func() (bool, error) {
+		return answers("http://" + addresses[1] + "/readyz"), s.process.Alive()
+	})
+}
+
+func (s *webhookServer) stop() {
+	if s.process != nil {
+		s.process.Stop()
+	}
+	_ = s.plane.Stop()
+}
+
+func answers(url string) bool {
+	response, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// calls leads an object through its life and counts how often that of its two
+// webhooks was called which was called more often.
+func (b *Bench) calls(ctx context.Context) ([]float64, error) {
+	server, err := startWebhook(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer server.stop()
+	if err := live(ctx, server.plane.Client); err != nil {
+		return nil, err
+	}
+	counts, err := scrape(ctx, server.metrics, "modelbox_admission_requests_total")
+	if err != nil {
+		return nil, err
+	}
+	byWebhook := map[string]float64{}
+	for series, n := range counts {
+		for _, webhook := range []string{"mutating", "validating"} {
+			if strings.Contains(series, `kind="ModelBox"`) && strings.Contains(series, `webhook="`+webhook+`"`) {
+				byWebhook[webhook] += n
+			}
+		}
+	}
+	return []float64{max(byWebhook["mutating"], byWebhook["validating"])}, nil
+}
+
+// live is the life of an object: create, 10 changes of status, 3 of metadata, 1 of
+// spec, delete.
+func live(ctx context.Context, c client.Client) error {
+	box := boxes.Written(0)
+	box.Namespace = boxes.Namespace
+	if err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: boxes.Namespace}})); err != nil {
+		return err
+	}
+	steps := []func() error{func() error { return c.Create(ctx, box) }}
+	for i := range 10 {
+		steps = append(steps, func() error {
+			box.Status.Replicas = int32(i + 1)
+			return c.Status().Update(ctx, box)
+		})
+	}
+	for i := range 3 {
+		steps = append(steps, func() error {
+			box.Labels["edit"] = strconv.Itoa(i)
+			return c.Update(ctx, box)
+		})
+	}
+	steps = append(steps,
+		func() error { return scale(ctx, c, box) },
+		func() error { return c.Delete(ctx, box) },
+	)
+	for i, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("step %d of an object's life: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func scale(ctx context.Context, c client.Client, box *modelv1.ModelBox) error {
+	box.Spec.Replicas = new(int32(7))
+	return c.Update(ctx, box)
+}
+
+// scrape reads the series of a metric.
+func scrape(ctx context.Context, url, metric string) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking for metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	series := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, value, ok := cutLast(lines.Text(), " ")
+		if !ok || !strings.HasPrefix(name, metric) {
+			continue
+		}
+		if series[name], err = strconv.ParseFloat(value, 64); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return series, lines.Err()
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
