@@ -8,8 +8,8 @@ package e2e
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 )
@@ -22,25 +22,33 @@ var _ = Describe("a UnitedDeployment", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hold"},
 			Spec:       extensionv1.UnitedDeploymentSpec{DeploymentName: "idle", Replicas: new(int32(3))},
 		}
-		pods := func() []corev1.Pod { return running(ctx, ns, target.Spec.Selector.MatchLabels) }
+		settled := func() (int32, error) {
+			d := target.DeepCopy()
+			err := admin.Get(ctx, client.ObjectKeyFromObject(d), d)
+			seen := d.Status
+			if d.Generation != seen.ObservedGeneration || seen.Replicas != *d.Spec.Replicas || seen.AvailableReplicas != *d.Spec.Replicas {
+				return -1, err
+			}
+			return *d.Spec.Replicas, err
+		}
 
 		Expect(admin.Create(ctx, held)).To(Succeed())
 		awaitReady(ns, "uniteddeployment/hold")
-		Eventually(pods).Should(HaveLen(3))
+		Eventually(settled).Should(Equal(int32(3)))
+		Expect(running(ctx, ns, target.Spec.Selector.MatchLabels)).To(HaveLen(3))
 		Expect(get(ctx, held).Status.AvailableReplicas).To(Equal(int32(3)))
 
 		By("somebody else scaling the Deployment")
 		run(kubectl, "-n", ns, "scale", "deployment/idle", "--replicas=1")
-		Eventually(func() string {
-			return run(kubectl, "-n", ns, "get", "deployment", "idle", "-o", "jsonpath={.spec.replicas} {.status.availableReplicas}")
-		}).Should(Equal("3 3"))
+		Eventually(settled).Should(Equal(int32(3)))
 
 		By("kubectl scale on the holder, then deleting the holder")
 		run(kubectl, "-n", ns, "scale", "uniteddeployment/hold", "--replicas=2")
-		Eventually(pods).Should(HaveLen(2))
+		Eventually(settled).Should(Equal(int32(2)))
 		run(kubectl, "-n", ns, "delete", "uniteddeployment/hold")
-		Consistently(pods, "3s").Should(HaveLen(2))
+		Consistently(settled, "3s").Should(Equal(int32(2)))
 		run(kubectl, "-n", ns, "scale", "deployment/idle", "--replicas=1")
-		Eventually(pods).Should(HaveLen(1))
+		Eventually(settled).Should(Equal(int32(1)))
+		Consistently(settled, "3s").Should(Equal(int32(1)), "nobody holds it any more")
 	})
 })
