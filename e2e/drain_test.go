@@ -44,7 +44,11 @@ var _ = Describe("not one admission is lost", Serial, func() {
 	})
 
 	It("which is the drain's doing: without it some are", func(ctx SpecContext) {
-		DeferCleanup(func(ctx SpecContext) { argue(ctx, "modelbox-webhook") })
+		DeferCleanup(func(ctx SpecContext) {
+			argue(ctx, "modelbox-webhook")
+			// The last of them still cut their connections.
+			Eventually(argued).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
+		})
 		argue(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
 		load := admitting(ctx)
 		for range rounds {

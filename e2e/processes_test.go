@@ -148,6 +148,21 @@ func argue(ctx context.Context, process string, flags ...string) {
 	run(kubectl, "-n", system, "rollout", "status", "deployment", process, "--timeout=240s")
 }
 
+// argued are the pods of a process that were given flags, those on their way out
+// among them.
+func argued(ctx context.Context, process string) []string {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(admin.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": process})).To(Succeed())
+	var names []string
+	for _, pod := range pods.Items {
+		if len(pod.Spec.Containers[0].Args) > 0 {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
 // leader is the pod that holds the controller's lease.
 func leader() string {
 	GinkgoHelper()
