@@ -36,7 +36,7 @@ func podsOf(ctx context.Context, process string) []corev1.Pod {
 	return running(ctx, system, map[string]string{"app.kubernetes.io/name": process})
 }
 
-// restart restarts the webhook, rolling, and returns when the new pods are ready.
+// restart restarts a process, rolling, and returns when the new pods are ready.
 func restart(process string) {
 	GinkgoHelper()
 	run(kubectl, "-n", system, "rollout", "restart", "deployment", process)
