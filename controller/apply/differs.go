@@ -5,10 +5,13 @@ package apply
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,133 +36,211 @@ var listKeys = map[string][]string{
 	"ports": {"port", "containerPort", "protocol"},
 }
 
-// differs names the first field, by its path, in which live is not as desired
-// says, or "" if there is none. What desired does not say is not looked at: it
-// belongs to the cluster or to somebody else.
-func differs(desired, live client.Object) (string, error) {
-	want, err := tree(desired)
-	if err != nil {
-		return "", err
-	}
-	have, err := tree(live)
-	if err != nil {
-		return "", err
-	}
-	return difference("", want, have), nil
-}
-
-// tree is an object without its type, which the cache drops, and its status,
-// which is not ours to say.
-func tree(obj client.Object) (map[string]any, error) {
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("converting %s %q: %w", kindOf(obj), obj.GetName(), err)
-	}
-	delete(out, "apiVersion")
-	delete(out, "kind")
-	delete(out, "status")
-	return out, nil
-}
-
-func difference(path string, want, have any) string {
-	switch want := want.(type) {
-	case map[string]any:
-		return mapDifference(path, want, have)
-	case []any:
-		return listDifference(path, want, have)
-	}
-	if want == have {
-		return ""
-	}
-	return path
-}
-
-func mapDifference(path string, want map[string]any, have any) string {
-	haveMap, ok := have.(map[string]any)
-	if !ok && len(want) > 0 {
-		return path
-	}
-	for _, key := range sortedKeys(want) {
-		if want[key] == nil {
-			continue // A pointer that its type cannot leave out: it says nothing.
+// differs names the first field, by its path in JSON, in which live is not as desired
+// says, or "" if there is none; both are of one type. What desired does not say, which
+// is what its JSON would leave out, is not looked at: it belongs to the cluster or to
+// somebody else. Nor are the type, which the cache drops, and status, which is not
+// ours to say.
+func differs(desired, live client.Object) string {
+	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
+	for _, field := range fieldsOf(want.Type()) {
+		if field.name == "" || field.name == "status" {
+			continue
 		}
-		if at := difference(join(path, key), want[key], haveMap[key]); at != "" {
+		if at, same := field.compare(want, have); !same {
 			return at
 		}
 	}
 	return ""
 }
 
-func listDifference(path string, want []any, have any) string {
-	haveList, _ := have.([]any)
-	keys := listKeys[path[strings.LastIndexByte(path, '.')+1:]]
-	if keys == nil && len(want) != len(haveList) {
-		return path
+// compare finds, in a field of two structs, the path of the first difference, from
+// the structs on.
+func (f *field) compare(want, have reflect.Value) (at string, same bool) {
+	want, have = want.Field(f.index), have.Field(f.index)
+	if f.silent(want) {
+		return "", true
 	}
-	for i, item := range want {
-		other, at := counterpart(path, keys, i, item, haveList)
-		if other == nil {
-			return at
-		}
-		if at := difference(at, item, other); at != "" {
-			return at
+	if f.name == "" { // Its own fields stand beside those around it.
+		return structDifference(want, have)
+	}
+	if want.Kind() == reflect.Slice {
+		at, same = listDifference(listKeys[f.name], want, have)
+	} else {
+		at, same = difference(want, have)
+	}
+	if same {
+		return "", true
+	}
+	return join(f.name, at), false
+}
+
+// difference is the path of the first difference, from the values on: "" for the
+// values themselves.
+func difference(want, have reflect.Value) (at string, same bool) {
+	if equal, ok := scalarsOf(want.Type()); ok {
+		return "", equal(want, have)
+	}
+	switch want.Kind() {
+	case reflect.Pointer:
+		return pointerDifference(want, have)
+	case reflect.Struct:
+		return structDifference(want, have)
+	case reflect.Map:
+		return mapDifference(want, have)
+	case reflect.Slice:
+		return listDifference(nil, want, have)
+	default:
+		return "", want.Equal(have)
+	}
+}
+
+// pointerDifference takes nil for nothing said. Where there is no live struct, that
+// is the difference, unless the one that is asked for has nothing in it either.
+func pointerDifference(want, have reflect.Value) (string, bool) {
+	switch {
+	case want.IsNil():
+		return "", true
+	case !have.IsNil():
+		return difference(want.Elem(), have.Elem())
+	}
+	return "", !says(want.Elem())
+}
+
+// says tells whether JSON has anything between the braces of a struct.
+func says(value reflect.Value) bool {
+	if _, scalar := scalarsOf(value.Type()); scalar || value.Kind() != reflect.Struct {
+		return true
+	}
+	return slices.ContainsFunc(fieldsOf(value.Type()), func(f field) bool {
+		inner := value.Field(f.index)
+		return !f.silent(inner) && (f.name != "" || says(inner))
+	})
+}
+
+func structDifference(want, have reflect.Value) (string, bool) {
+	for _, field := range fieldsOf(want.Type()) {
+		if at, same := field.compare(want, have); !same {
+			return at, false
 		}
 	}
-	return ""
+	return "", true
+}
+
+func mapDifference(want, have reflect.Value) (string, bool) {
+	if have.Len() == 0 {
+		return "", want.Len() == 0
+	}
+	first, found := "", false
+	for entry := want.MapRange(); entry.Next(); {
+		key := entry.Key().String()
+		if found && key > first {
+			continue // The first one by name is told of.
+		}
+		if live := have.MapIndex(entry.Key()); live.IsValid() {
+			if _, same := difference(entry.Value(), live); same {
+				continue
+			}
+		}
+		first, found = key, true
+	}
+	return first, !found
+}
+
+func listDifference(keys []string, want, have reflect.Value) (string, bool) {
+	if keys == nil && want.Len() != have.Len() {
+		return "", false
+	}
+	for i := range want.Len() {
+		item := want.Index(i)
+		other, found := counterpart(keys, i, item, have)
+		if !found {
+			return place(keys, i, item), false
+		}
+		if at, same := difference(item, other); !same {
+			return join(place(keys, i, item), at), false
+		}
+	}
+	return "", true
 }
 
 // counterpart finds the item of a list that an item is to be compared with: the
 // one of equal keys, or in an atomic list the one in the same place. A key that
 // the item leaves out, such as a container port's protocol, has a default on the
 // server and matches any.
-func counterpart(path string, keys []string, i int, item any, list []any) (any, string) {
+func counterpart(keys []string, i int, item, list reflect.Value) (reflect.Value, bool) {
 	if keys == nil {
-		return list[i], fmt.Sprintf("%s[%d]", path, i)
+		return list.Index(i), true
 	}
-	want, _ := item.(map[string]any)
-	at := fmt.Sprintf("%s[%s]", path, keyText(keys, want))
-	found := slices.IndexFunc(list, func(other any) bool {
-		have, _ := other.(map[string]any)
-		return !slices.ContainsFunc(keys, func(key string) bool {
-			value, said := want[key]
-			return said && value != have[key]
-		})
-	})
-	if found < 0 {
-		return nil, at
+	// Where nobody has put something in between, it is in the same place.
+	if i < list.Len() && matches(keys, item, list.Index(i)) {
+		return list.Index(i), true
 	}
-	return list[found], at
-}
-
-func keyText(keys []string, item map[string]any) string {
-	var parts []string
-	for _, key := range keys {
-		if value, ok := item[key]; ok {
-			parts = append(parts, fmt.Sprintf("%s=%v", key, value))
+	for i := range list.Len() {
+		if matches(keys, item, list.Index(i)) {
+			return list.Index(i), true
 		}
 	}
-	return strings.Join(parts, ",")
+	return reflect.Value{}, false
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
+func matches(keys []string, item, other reflect.Value) bool {
+	for _, f := range fieldsOf(item.Type()) {
+		if !slices.Contains(keys, f.name) {
+			continue
+		}
+		if _, same := f.compare(item, other); !same {
+			return false
+		}
 	}
-	slices.Sort(keys)
-	return keys
+	return true
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
+// place is how a path names an item of a list: by its keys, or by its number.
+func place(keys []string, i int, item reflect.Value) string {
+	if keys == nil {
+		return fmt.Sprintf("[%d]", i)
 	}
-	return path + "." + key
+	var parts []string
+	for _, key := range keys {
+		for _, f := range fieldsOf(item.Type()) {
+			if value := item.Field(f.index); f.name == key && !f.silent(value) {
+				parts = append(parts, fmt.Sprintf("%s=%v", key, value))
+			}
+		}
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+func join(path, rest string) string {
+	if rest == "" || rest[0] == '[' {
+		return path + rest
+	}
+	return path + "." + rest
+}
+
+// scalarsOf are the structs that JSON writes as one value, and how two of them are
+// compared.
+func scalarsOf(t reflect.Type) (equal func(want, have reflect.Value) bool, ok bool) {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
+		return func(want, have reflect.Value) bool {
+			q := want.Interface().(resource.Quantity)
+			return q.Cmp(have.Interface().(resource.Quantity)) == 0
+		}, true
+	case reflect.TypeFor[intstr.IntOrString]():
+		return reflect.Value.Equal, true
+	case reflect.TypeFor[metav1.Time]():
+		return func(want, have reflect.Value) bool {
+			at := want.Interface().(metav1.Time)
+			return at.IsZero() || at.Time.Equal(have.Interface().(metav1.Time).Time)
+		}, true
+	}
+	return nil, false
 }
 
 // kindOf is the object's kind, from its Go type: objects read from a cache do not
 // carry it.
 func kindOf(obj client.Object) string {
-	name := fmt.Sprintf("%T", obj)
-	return name[strings.LastIndexByte(name, '.')+1:]
+	return reflect.TypeOf(obj).Elem().Name()
 }

@@ -21,25 +21,25 @@ func child(uid, version string) *corev1.Service {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	f := &Fresh{}
-	if f.take(child("a", "1")) {
+	if f.Take(child("a", "1")) {
 		t.Error("what nobody created is no news")
 	}
-	f.add(child("a", "1"))
-	if !f.take(child("a", "1")) {
+	f.Add(child("a", "1"))
+	if !f.Take(child("a", "1")) {
 		t.Error("what was created here is news")
 	}
-	if f.take(child("a", "1")) {
+	if f.Take(child("a", "1")) {
 		t.Error("the same again, as after a restart of the watch, is no news")
 	}
-	f.add(child("b", "1"))
-	if f.take(child("b", "2")) {
+	f.Add(child("b", "1"))
+	if f.Take(child("b", "2")) {
 		t.Error("a child that has changed since it was created is no news")
 	}
 	if len(f.versions) != 0 {
 		t.Errorf("%v is remembered for nobody", f.versions)
 	}
-	(*Fresh)(nil).add(child("c", "1"))
-	if (*Fresh)(nil).take(child("c", "1")) {
+	(*Fresh)(nil).Add(child("c", "1"))
+	if (*Fresh)(nil).Take(child("c", "1")) {
 		t.Error("nil remembers something")
 	}
 }
@@ -48,12 +48,12 @@ func TestFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	f := &Fresh{}
 	for i := range 2*mostFresh + 1 {
-		f.add(child(fmt.Sprint(i), "1"))
+		f.Add(child(fmt.Sprint(i), "1"))
 	}
 	if len(f.versions) > mostFresh {
 		t.Errorf("%d children are remembered", len(f.versions))
 	}
-	if !f.take(child(fmt.Sprint(2*mostFresh), "1")) {
+	if !f.Take(child(fmt.Sprint(2*mostFresh), "1")) {
 		t.Error("the latest is forgotten")
 	}
 }
@@ -61,7 +61,7 @@ func TestFreshIsBounded(t *testing.T) {
 func TestFreshChildrenAreNoNews(t *testing.T) {
 	t.Parallel()
 	f := &Fresh{}
-	f.add(child("a", "1"))
+	f.Add(child("a", "1"))
 	news := concerns(schema.GroupKind{Group: "model.github.com", Kind: "ModelBox"}, f)
 	if news.Create(event.CreateEvent{Object: child("a", "1")}) {
 		t.Error("a child that was created here is told of")

@@ -48,7 +48,7 @@ func Concerns(kind schema.GroupKind, fresh *Fresh) builder.Predicates {
 
 func concerns(kind schema.GroupKind, fresh *Fresh) predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return !fresh.take(e.Object) },
+		CreateFunc: func(e event.CreateEvent) bool { return !fresh.Take(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return false // A resync: nothing happened.

@@ -136,18 +136,18 @@ func (c *Child) due() (due, string, error) {
 	if !c.found {
 		return creation, "", nil
 	}
-	field, err := differs(c.Desired, c.Live)
+	field := differs(c.Desired, c.Live)
 	if field == "" {
-		return nothing, "", err
+		return nothing, "", nil
 	}
-	return change, field, err
+	return change, field, nil
 }
 
 func (w Writer) create(ctx context.Context, child *Child) error {
 	if err := w.Client.Create(ctx, child.Desired, client.FieldOwner(FieldManager)); err != nil {
 		return err
 	}
-	w.Fresh.add(child.Desired)
+	w.Fresh.Add(child.Desired)
 	child.Live = child.Desired
 	return nil
 }

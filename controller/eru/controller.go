@@ -48,6 +48,8 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
+	// Fresh is told of Deployments as they were restarted; it may be nil.
+	Fresh *apply.Fresh
 }
 
 // SetupWithManager adds the controllers for Erus to a manager: the one that acts
@@ -57,7 +59,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
 	}
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	r := &Reconciler{Client: locked{mgr.GetClient()}, Recorder: recorder, Clock: clk}
+	r := &Reconciler{Client: locked{mgr.GetClient()}, Recorder: recorder, Clock: clk, Fresh: &apply.Fresh{}}
 	if err := r.watch(mgr).Complete(measured(r.Client, status.Recorded(r.Client, recorder, r))); err != nil {
 		return err
 	}
@@ -151,6 +153,9 @@ func (r *Reconciler) restart(ctx context.Context, target *appsv1.Deployment, slo
 	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("restarting Deployment %q: %w", target.Name, err) // The cache is behind.
+	}
+	if err == nil {
+		r.Fresh.Add(named)
 	}
 	return apply.Refused("restarting", target, err)
 }
