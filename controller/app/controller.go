@@ -42,7 +42,6 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // status. It runs admission's defaults and rules again, so an object that was
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
-	asked := obj.DeepCopy()
-	app.Default(asked, nil, nil)
-	return reconcile.Result{}, r.Bring(ctx, children(asked), app.Validate(asked), &obj.Status.WorkloadStatus)
+	app.Default(obj, nil, nil)
+	return reconcile.Result{}, r.Bring(ctx, children(obj), app.Validate(obj), &obj.Status.WorkloadStatus)
 }

@@ -56,19 +56,18 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // its status. It runs admission's defaults and rules again, so an object that was
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
-	asked := daemon.DeepCopy()
-	genericdaemon.Default(asked, nil, nil)
-	if errs := genericdaemon.Validate(asked); len(errs) > 0 {
+	genericdaemon.Default(daemon, nil, nil)
+	if errs := genericdaemon.Validate(daemon); len(errs) > 0 {
 		r.conclude(daemon, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()))
 		return reconcile.Result{}, nil
 	}
-	live, err := r.bring(ctx, asked)
+	live, err := r.bring(ctx, daemon)
 	verdict, err := apply.Judge(err)
 	if verdict == nil && err != nil {
 		return reconcile.Result{}, err
 	}
 	if verdict == nil {
-		verdict = progress(live, asked.Spec.Label)
+		verdict = progress(live, daemon.Spec.Label)
 	}
 	observe(live, &daemon.Status)
 	r.conclude(daemon, *verdict)

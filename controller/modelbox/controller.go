@@ -42,7 +42,6 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // status. It runs admission's defaults and rules again, so an object that was
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
-	asked := box.DeepCopy()
-	modelbox.Default(asked, nil, nil)
-	return reconcile.Result{}, r.Bring(ctx, children(asked), modelbox.Validate(asked), &box.Status.WorkloadStatus)
+	modelbox.Default(box, nil, nil)
+	return reconcile.Result{}, r.Bring(ctx, children(box), modelbox.Validate(box), &box.Status.WorkloadStatus)
 }

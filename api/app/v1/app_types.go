@@ -125,6 +125,9 @@ type App struct {
 // GetConditions returns what status says of the object.
 func (o *App) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
+// GetStatus returns status, to be read or encoded.
+func (o *App) GetStatus() any { return &o.Status }
+
 // AppList is a list of Apps.
 //
 // +kubebuilder:object:root=true

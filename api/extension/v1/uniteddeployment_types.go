@@ -104,6 +104,9 @@ type UnitedDeployment struct {
 // GetConditions returns what status says of the object.
 func (o *UnitedDeployment) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
+// GetStatus returns status, to be read or encoded.
+func (o *UnitedDeployment) GetStatus() any { return &o.Status }
+
 // UnitedDeploymentList is a list of UnitedDeployments.
 //
 // +kubebuilder:object:root=true

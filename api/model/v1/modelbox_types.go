@@ -346,6 +346,9 @@ type ModelBox struct {
 // GetConditions returns what status says of the object.
 func (o *ModelBox) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
+// GetStatus returns status, to be read or encoded.
+func (o *ModelBox) GetStatus() any { return &o.Status }
+
 // ModelBoxList is a list of ModelBoxes.
 //
 // +kubebuilder:object:root=true

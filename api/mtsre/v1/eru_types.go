@@ -19,6 +19,11 @@ const (
 	AnnotationEnabled = "mtsre.meitu.com/enabled"
 )
 
+// Annotations are those of a Deployment that bind an Eru to it.
+func Annotations() []string {
+	return []string{AnnotationEru, AnnotationSchedule, AnnotationTimeZone, AnnotationEnabled}
+}
+
 // EruSpec is what an Eru should do.
 type EruSpec struct {
 	// deploymentName is the name of the Deployment, in the same namespace, that
@@ -220,6 +225,9 @@ type Eru struct {
 
 // GetConditions returns what status says of the object.
 func (o *Eru) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// GetStatus returns status, to be read or encoded.
+func (o *Eru) GetStatus() any { return &o.Status }
 
 // EruList is a list of Erus.
 //

@@ -161,6 +161,9 @@ type Genericdaemon struct {
 // GetConditions returns what status says of the object.
 func (o *Genericdaemon) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
+// GetStatus returns status, to be read or encoded.
+func (o *Genericdaemon) GetStatus() any { return &o.Status }
+
 // GenericdaemonList is a list of Genericdaemons.
 //
 // +kubebuilder:object:root=true
