@@ -11,26 +11,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
 // Trim drops from an object what the controllers never read, before it enters a
 // cache: field sets, kubectl's copy of the manifest, and of what is not ours the pod
-// template, the ports and all of an autoscaler but its target. What is left shares its
-// resource lists with others. It is an informer's TransformFunc and never errs.
+// template, the ports and all of an autoscaler but its target. What is left is packed.
+// It is an informer's TransformFunc and never errs.
 func Trim(in any) (any, error) {
 	obj, ok := in.(client.Object)
-	if !ok {
-		return in, nil
+	if _, packed := in.(*pack.Object); packed || !ok {
+		return in, nil // The cache may ask twice.
 	}
 	obj.SetManagedFields(ownEntries(obj.GetManagedFields()))
 	if annotations := obj.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 	}
+	likeness := "ours"
 	if obj.GetLabels()[api.LabelManagedBy] != api.ManagedBy {
+		likeness = "foreign"
 		trimForeign(obj)
 	}
-	shareResources(obj)
-	return obj, nil
+	return pack.Pack(obj, likeness, mtsrev1.Annotations()...), nil
 }
 
 // ownEntries keeps, of our own entries, who and how, which is all that

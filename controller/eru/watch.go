@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,6 +21,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
 // indexTarget is the cache index of Erus by their Deployment.
@@ -28,18 +30,23 @@ const indexTarget = "spec.deploymentName"
 // targetOf is the Deployment of an Eru, which is called as the Eru if spec does not
 // say.
 func targetOf(obj client.Object) []string {
-	return []string{cmp.Or(obj.(*mtsrev1.Eru).Spec.DeploymentName, obj.GetName())}
+	return []string{cmp.Or(pack.Open[*mtsrev1.Eru](obj).Spec.DeploymentName, obj.GetName())}
 }
 
 // watch watches Erus and their Deployments. A Deployment wakes its Erus with every
-// change: that is how the end of a rollout is seen.
+// change but a restart that was written here: that is how the end of a rollout is seen.
 func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("eru").
 		For(&mtsrev1.Eru{}, apply.Asked()).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.erusOf),
-			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: r.news})).
 		WithOptions(controller.Options{RateLimiter: apply.Backoff()})
+}
+
+// news says whether a Deployment has become something that its Erus don't know yet.
+func (r *Reconciler) news(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !r.Fresh.Take(e.ObjectNew)
 }
 
 // erusOf asks for a reconcile of each Eru of a Deployment.

@@ -21,13 +21,14 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
 // indexTarget is the cache index of UnitedDeployments by their Deployment.
 const indexTarget = "spec.deploymentName"
 
 func targetOf(obj client.Object) []string {
-	return []string{obj.(*extensionv1.UnitedDeployment).Spec.DeploymentName}
+	return []string{pack.Open[*extensionv1.UnitedDeployment](obj).Spec.DeploymentName}
 }
 
 // watch watches UnitedDeployments and all that may hold, change or make their
@@ -38,18 +39,18 @@ func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 		Named("uniteddeployment").
 		For(&extensionv1.UnitedDeployment{}, apply.Asked()).
 		Watches(&extensionv1.UnitedDeployment{}, r.holdersOf(func(obj client.Object) string {
-			return obj.(*extensionv1.UnitedDeployment).Spec.DeploymentName
+			return pack.Open[*extensionv1.UnitedDeployment](obj).Spec.DeploymentName
 		}), apply.Asked()).
 		Watches(&appsv1.Deployment{}, r.holdersOf(client.Object.GetName)).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, r.holdersOf(func(obj client.Object) string {
-			return obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef.Name
+			return pack.Open[*autoscalingv2.HorizontalPodAutoscaler](obj).Spec.ScaleTargetRef.Name
 		}), builder.WithPredicates(retargeted)).
 		WithOptions(controller.Options{RateLimiter: apply.Backoff()})
 }
 
 // retargeted lets through an autoscaler that comes, goes or changes its target.
 var retargeted = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld.(*autoscalingv2.HorizontalPodAutoscaler), e.ObjectNew.(*autoscalingv2.HorizontalPodAutoscaler)
+	was, is := pack.Open[*autoscalingv2.HorizontalPodAutoscaler](e.ObjectOld), pack.Open[*autoscalingv2.HorizontalPodAutoscaler](e.ObjectNew)
 	return was.Spec.ScaleTargetRef != is.Spec.ScaleTargetRef
 }}
 
