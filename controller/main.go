@@ -14,13 +14,16 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -32,6 +35,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
@@ -76,11 +80,11 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	// The workers bound how much is asked of the API server at once, and its
-	// priority and fairness shares it out; a second limit here would only hide
-	// which of the two is too low.
-	cfg.QPS = -1
-	mgr, err := ctrl.NewManager(cfg, o.manager())
+	managerOptions, err := o.manager(cfg)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(cfg, managerOptions)
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
@@ -113,15 +117,40 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are worked on at once")
 }
 
+// tune sets how the process talks to the API server.
+func tune(cfg *rest.Config) {
+	// The workers bound how much is asked of the API server at once, and its
+	// priority and fairness shares it out; a second limit here would only hide
+	// which of the two is too low.
+	cfg.QPS = -1
+	// As Kubernetes' own controllers do it: within a cluster the bytes are cheap, and
+	// it is the API server that would pay for making them fewer.
+	cfg.DisableCompression = true
+	cfg.UserAgent = "modelbox-controller/" + version.Version
+}
+
 // manager are the options of the manager: a client that sees its own writes in
-// the cache, and a cache that holds no more than the controllers read.
-func (o *options) manager() ctrl.Options {
+// the cache, and a cache that holds no more than the controllers read. It tunes cfg.
+func (o *options) manager(cfg *rest.Config) (ctrl.Options, error) {
+	tune(cfg)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(api.AddToScheme(scheme))
+	connections, err := rest.HTTPClientFor(cfg) // The manager's own, as of one configuration there is one.
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, connections)
+	if err != nil {
+		return ctrl.Options{}, fmt.Errorf("asking for the kinds of the API server: %w", err)
+	}
 	return ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         cache.Options{DefaultTransform: apply.Trim},
+		Scheme:         scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+		Cache: cache.Options{
+			DefaultTransform: apply.Trim,
+			NewInformer:      decode.Informers(cfg, connections, scheme, mapper),
+		},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
@@ -138,7 +167,7 @@ func (o *options) manager() ctrl.Options {
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            new(true),
 		},
-	}
+	}, nil
 }
 
 // setup adds to a manager what this process does.

@@ -154,7 +154,8 @@ func runAs(user string) (end func() error) {
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
-	managerOptions := o.manager()
+	managerOptions, err := o.manager(cfg)
+	Expect(err).NotTo(HaveOccurred())
 	managerOptions.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(cfg, managerOptions)
 	Expect(err).NotTo(HaveOccurred())

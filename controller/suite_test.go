@@ -72,7 +72,8 @@ type process struct {
 func start() {
 	GinkgoHelper()
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4}
-	managerOptions := o.manager()
+	managerOptions, err := o.manager(asController)
+	Expect(err).NotTo(HaveOccurred())
 	// A restart within one process registers the same metrics again.
 	managerOptions.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(asController, managerOptions)
