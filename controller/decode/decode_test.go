@@ -5,6 +5,7 @@ package decode
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -62,7 +63,7 @@ func decoded(tb testing.TB, codecs runtime.NegotiatedSerializer, stream []byte) 
 	decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, eventDecoder), objectDecoder)
 	for {
 		sort, obj, err := decoder.Decode()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return sorts, objects, nil
 		}
 		if err != nil {

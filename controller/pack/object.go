@@ -63,7 +63,7 @@ func (o *Object) DeepCopyObject() runtime.Object {
 		// It was encoded here, in this process.
 		panic(fmt.Sprintf("opening %T %s/%s: %v", obj, o.Namespace, o.Name, err))
 	}
-	show(obj, o.ObjectMeta.DeepCopy())
+	show(obj, o.DeepCopy()) // Of the metadata.
 	return obj
 }
 

@@ -36,7 +36,7 @@ func filled(seed int64, obj client.Object) client.Object {
 	randfill.NewWithSeed(seed).NilChance(0.6).NumElements(1, 3).MaxDepth(12).Funcs(
 		func(t *metav1.TypeMeta, _ randfill.Continue) { *t = metav1.TypeMeta{} },
 		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<32), 0) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte(`{"f:spec":{}}`) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(`{"f:spec":{}}`) },
 		func(r *runtime.RawExtension, _ randfill.Continue) { r.Raw = []byte(`{"metadata":{"a":1}}`) },
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewQuantity(c.Int63n(9), resource.DecimalSI)
