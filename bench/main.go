@@ -28,6 +28,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/bench/admission"
 	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/plot"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 	"github.com/modelbox-operator/modelbox-operator/bench/rows"
 )
@@ -43,6 +44,8 @@ type options struct {
 	bench             rows.Bench
 	contestants, only string
 	json              string
+	// plots is a directory, replot a file that an earlier run has written.
+	plots, replot string
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -55,10 +58,14 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.bench.MemoryRest, "memory-rest", 10*time.Second, "how long a process rests before its memory is read")
 	flags.StringVar(&o.bench.Profiles, "profiles", "", "a directory that gets heap profiles of what memory is read of")
 	flags.IntVar(&o.bench.Failovers, "failovers", 20, "how often the leader is killed")
-	flags.DurationVar(&o.bench.Patience, "patience", 10*time.Minute, "how long a contestant may take for one turn")
+	flags.Var(&o.bench.Growth, "growth", "at which `counts` of objects the growth of cost is taken, ascending, with commas; from a tenth of -objects to ten times as many if empty")
+	flags.IntVar(&o.bench.GrowthRounds, "growth-rounds", 1, "how often each contestant takes its turn at each of them")
+	flags.DurationVar(&o.bench.Patience, "patience", 10*time.Minute, "how long a contestant may take for one turn; for growth, 200ms for each object if that is more")
 	flags.StringVar(&o.contestants, "contestants", "", "who takes part, by name, with commas; all if empty")
 	flags.StringVar(&o.only, "only", "", "what is measured, by name, with commas; all if empty")
 	flags.StringVar(&o.json, "json", "results.json", "the file that gets everything that was measured")
+	flags.StringVar(&o.plots, "plots", "", "a directory that gets figures of the growth of cost, as SVG; none if empty")
+	flags.StringVar(&o.replot, "replot", "", "a file that an earlier run wrote by -json: only draw its -plots, measure nothing")
 }
 
 func run() error {
@@ -68,8 +75,14 @@ func run() error {
 	var o options
 	o.bind(flag.CommandLine)
 	flag.Parse()
+	if o.replot != "" {
+		return o.redraw()
+	}
 	o.bench.MemoryFrom = cmp.Or(o.bench.MemoryFrom, o.bench.Objects/2)
 	o.bench.MemoryTo = cmp.Or(o.bench.MemoryTo, o.bench.Objects*5)
+	if n := o.bench.Objects; len(o.bench.Growth) == 0 {
+		o.bench.Growth = rows.Counts{max(n/10, 1), max(n*3/10, 2), max(n, 3), 3 * max(n, 3), 10 * max(n, 3)}
+	}
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -108,10 +121,27 @@ func (o *options) measure(ctx context.Context, groups []rows.Group) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if o.plots != "" {
+		if err := plot.Draw(b.Report, o.plots); err != nil {
+			return err
+		}
+	}
 	if n := len(b.Failures); n > 0 {
 		return fmt.Errorf("%d measurements could not be made", n)
 	}
 	return nil
+}
+
+// redraw draws what an earlier run has measured.
+func (o *options) redraw() error {
+	if o.plots == "" {
+		return errors.New("-replot needs -plots, the directory to draw into")
+	}
+	r, err := report.Read(o.replot)
+	if err != nil {
+		return err
+	}
+	return plot.Draw(r, o.plots)
 }
 
 // choose finds whom and what the flags name.
@@ -120,7 +150,21 @@ func (o *options) choose() ([]rows.Group, error) {
 	if o.bench.Contestants, err = pick(o.contestants, contestant.All(), func(c *contestant.Contestant) string { return c.Name }); err != nil {
 		return nil, err
 	}
-	return pick(o.only, rows.Groups(), func(g rows.Group) string { return g.Name })
+	groups, err := pick(o.only, rows.Groups(), func(g rows.Group) string { return g.Name })
+	if err != nil {
+		return nil, err
+	}
+	return groups, o.drawable(groups)
+}
+
+// drawable says, before hours of measuring, that they would not make the figures.
+func (o *options) drawable(groups []rows.Group) error {
+	growth := slices.ContainsFunc(groups, func(g rows.Group) bool { return g.Name == "growth" })
+	ours := slices.ContainsFunc(o.bench.Contestants, func(c *contestant.Contestant) bool { return c.Name == "ours" })
+	if o.plots != "" && (!growth || !ours) {
+		return errors.New("-plots needs growth to be measured, and ours to take part")
+	}
+	return nil
 }
 
 func pick[T any](names string, from []T, name func(T) string) ([]T, error) {

@@ -74,6 +74,19 @@ func (r *Report) Write(path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
+// Read reads a report that an earlier run has written.
+func Read(path string) (*Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("reading the report %s: %w", path, err)
+	}
+	return r, nil
+}
+
 // Print prints the budgets, then what each contestant was measured to need.
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "\n%s\n\n", r.Machine)
@@ -95,16 +108,23 @@ func (r *Report) Print(out io.Writer) {
 }
 
 func (r Row) cells() []string {
-	sign := "<= "
-	if r.AtLeast {
-		sign = ">= "
-	}
 	if len(r.Values) == 0 {
-		return []string{r.Name, sign + number(r.Limit, r.Unit), "", "", r.Verdict}
+		return []string{r.Name, r.limit(), "", "", r.Verdict}
 	}
 	return []string{
-		r.Name, sign + number(r.Limit, r.Unit), number(r.Median, r.Unit),
+		r.Name, r.limit(), number(r.Median, r.Unit),
 		fmt.Sprintf("%s .. %s (%d)", number(r.Min, ""), number(r.Max, ""), len(r.Values)), r.Verdict,
+	}
+}
+
+func (r Row) limit() string {
+	switch {
+	case r.NoBudget:
+		return "none"
+	case r.AtLeast:
+		return ">= " + number(r.Limit, r.Unit)
+	default:
+		return "<= " + number(r.Limit, r.Unit)
 	}
 }
 

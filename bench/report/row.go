@@ -21,6 +21,9 @@ type Row struct {
 	// Limit is the budget: the most that is allowed, or the least if AtLeast is set.
 	Limit   float64 `json:"limit"`
 	AtLeast bool    `json:"atLeast,omitempty"`
+	// NoBudget says that nothing was asked for: Limit means nothing, and there is no
+	// verdict on what was measured.
+	NoBudget bool `json:"noBudget,omitempty"`
 	// Values are what was measured, one for each round.
 	Values []float64 `json:"values"`
 	// Note says what the reader should know of it.
@@ -70,6 +73,9 @@ func (r Row) Judge() Row {
 func (r Row) verdict() string {
 	if len(r.Values) == 0 {
 		return "NOT MEASURED"
+	}
+	if r.NoBudget {
+		return ""
 	}
 	short := r.Median - r.Limit
 	if r.AtLeast {

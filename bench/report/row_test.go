@@ -22,9 +22,29 @@ func TestVerdict(t *testing.T) {
 		{"at least", Row{Limit: 0.85, AtLeast: true, Values: []float64{0.9}}, "PASS"},
 		{"too little", Row{Limit: 0.8, AtLeast: true, Values: []float64{0.4}}, "SHORT by 0.40 (50 %)"},
 		{"not measured", Row{Limit: 1}, "NOT MEASURED"},
+		{"no budget", Row{NoBudget: true, Values: []float64{4}}, ""},
+		{"no budget, not measured", Row{NoBudget: true}, "NOT MEASURED"},
 	} {
 		if got := tc.row.Judge().Verdict; got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestLimitIsPrinted(t *testing.T) {
+	for _, tc := range []struct {
+		row  Row
+		want string
+	}{
+		{Row{Limit: 100, Unit: "ms"}, "<= 100 ms"},
+		{Row{Limit: 0.85, AtLeast: true}, ">= 0.85"},
+		{Row{NoBudget: true}, "none"},
+	} {
+		for _, values := range [][]float64{nil, {1}} {
+			tc.row.Values = values
+			if got := tc.row.cells()[1]; got != tc.want {
+				t.Errorf("%+v: %q, want %q", tc.row, got, tc.want)
+			}
 		}
 	}
 }

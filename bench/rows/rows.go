@@ -36,6 +36,10 @@ type Bench struct {
 	// Profiles is a directory that gets a heap profile for each reading of memory;
 	// none if empty.
 	Profiles string
+	// Growth are the counts of objects at which the growth of cost is taken, and
+	// GrowthRounds is how often at each.
+	Growth       Counts
+	GrowthRounds int
 	// Failovers is how often a leader is killed.
 	Failovers int
 	// Contestants are who takes part.
@@ -61,6 +65,7 @@ func Groups() []Group {
 		{"failover", (*Bench).failover},
 		{"latency", (*Bench).latency},
 		{"eru", (*Bench).erus},
+		{"growth", (*Bench).growth},
 	}
 }
 

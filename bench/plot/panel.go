@@ -1,0 +1,128 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"math"
+
+	gonum "gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/modelbox-operator/modelbox-operator/bench/report"
+)
+
+var (
+	white = color.Gray{Y: 255}
+	faint = color.Gray{Y: 218}
+)
+
+// style is how a contestant's line looks. Two of them differ in more than colour,
+// and in colours that the colour-blind tell apart too (Okabe and Ito, 2008).
+type style struct {
+	legend string
+	color  color.Color
+	dashes []vg.Length
+	glyph  draw.GlyphDrawer
+}
+
+var styles = map[string]style{
+	"ours": {"ours", color.RGBA{R: 0x00, G: 0x72, B: 0xB2, A: 255}, nil, draw.CircleGlyph{}},
+	"raw":  {"raw client", color.RGBA{R: 0xD5, G: 0x5E, B: 0x00, A: 255}, []vg.Length{5, 3}, draw.BoxGlyph{}},
+}
+
+func (p panel) plot(r *report.Report) (*gonum.Plot, error) {
+	plot := gonum.New()
+	plot.Title.Text = p.title
+	plot.X.Label.Text, plot.Y.Label.Text = "number of objects", p.unit
+	plot.Legend.Top, plot.Legend.Left = true, true
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
+	plot.Add(grid)
+	var all plotter.XYs
+	for _, contestant := range p.contestants {
+		points := p.placed(series(r, contestant, p.quantity))
+		if err := addLine(plot, styles[contestant], points); err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", p.quantity, contestant, err)
+		}
+		all = append(all, points...)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("the report holds no %q of %q", p.quantity, p.contestants)
+	}
+	p.scale(plot, all)
+	dress(plot)
+	return plot, nil
+}
+
+// addLine adds a contestant's line, unless it took no part.
+func addLine(plot *gonum.Plot, s style, points plotter.XYs) error {
+	if len(points) == 0 {
+		return nil
+	}
+	line, dots, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	line.LineStyle = draw.LineStyle{Color: s.color, Width: vg.Points(1.75), Dashes: s.dashes}
+	dots.GlyphStyle = draw.GlyphStyle{Color: s.color, Radius: vg.Points(3), Shape: s.glyph}
+	plot.Add(line, dots)
+	plot.Legend.Add(s.legend, line, dots)
+	return nil
+}
+
+// scale sets the axes. Cost is shown from nothing on, so that twice as high is twice
+// as much, with room above for the legend.
+func (p panel) scale(plot *gonum.Plot, all plotter.XYs) {
+	const headroom = 1.25
+	few, many, _, most := plotter.XYRange(all)
+	plot.Y.Min, plot.Y.Max = 0, cmp.Or(headroom*most, 1)
+	plot.Y.Tick.Marker = even{}
+	plot.X.Padding, plot.Y.Padding = 0, 0
+	if p.linear {
+		plot.X.Min, plot.X.Max = 0, 1.03*many
+		plot.X.Tick.Marker = even{}
+		return
+	}
+	plot.X.Label.Text += " (logarithmic)"
+	// A little more than was measured, which is also a range where that is one number.
+	const more = 0.06
+	plot.X.Min, plot.X.Max = few-more, many+more
+	plot.X.Tick.Marker = measured(all)
+}
+
+// placed is where points are drawn: at the number of objects, or at its decimal
+// logarithm. (gonum has a logarithmic scale too, on which the label of the axis is
+// taken to stand at the arithmetic mean, so that room is left for it on the right.)
+func (p panel) placed(points plotter.XYs) plotter.XYs {
+	if !p.linear {
+		for i := range points {
+			points[i].X = math.Log10(points[i].X)
+		}
+	}
+	return points
+}
+
+// dress sets fonts and distances.
+func dress(plot *gonum.Plot) {
+	for _, text := range []struct {
+		font *font.Font
+		size vg.Length
+	}{
+		{&plot.Title.TextStyle.Font, 12},
+		{&plot.X.Label.TextStyle.Font, 10.5}, {&plot.Y.Label.TextStyle.Font, 10.5},
+		{&plot.X.Tick.Label.Font, 10}, {&plot.Y.Tick.Label.Font, 10},
+		{&plot.Legend.TextStyle.Font, 10.5},
+	} {
+		*text.font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: text.size}
+	}
+	plot.Title.Padding, plot.X.Label.Padding, plot.Y.Label.Padding = 8, 4, 4
+	plot.Legend.ThumbnailWidth, plot.Legend.Padding = 28, 2
+	plot.Legend.XOffs, plot.Legend.YOffs = 8, -2
+}
