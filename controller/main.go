@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -72,8 +73,11 @@ func run() error {
 		fmt.Println(version.Version)
 		return nil
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.SetLogger(late(zap.New(zap.UseFlagOptions(&logging))))
 	ctrl.Log.Info("Starting", "version", version.Version)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	metrics.Registry.MustRegister(version.Collector("controller"))
 
 	cfg, err := ctrl.GetConfig()
@@ -93,6 +97,11 @@ func run() error {
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
+
+// garbage is how much may pile up between two collections, as a percentage of what
+// lives (GOGC). What lives is little here, and what each event leaves is much in
+// comparison. The memory limit (GOMEMLIMIT) holds all the same.
+const garbage = 200
 
 // options are the flags of the process.
 type options struct {
