@@ -150,6 +150,10 @@ func (b *Bench) race(ctx context.Context, c *contestant.Contestant, p *plane.Pla
 	if err := load.Await(ctx, b.Objects, b.Patience, process.Alive, tallies...); err != nil {
 		return sample{}, err
 	}
+	// Whoever limits himself goes on for minutes after his last object is there.
+	if err := process.Settle(ctx, b.Patience); err != nil {
+		return sample{}, err
+	}
 	s, err := finish(ctx, start, process, account, before, tallies)
 	if err != nil {
 		return s, err
@@ -158,9 +162,6 @@ func (b *Bench) race(ctx context.Context, c *contestant.Contestant, p *plane.Pla
 }
 
 func finish(ctx context.Context, start *start, process *contestant.Process, account *plane.Account, before plane.Requests, tallies []*load.Tally) (sample, error) {
-	if err := process.Settle(ctx, time.Minute); err != nil {
-		return sample{}, err
-	}
 	server, own, err := start.since()
 	if err != nil {
 		return sample{}, err
