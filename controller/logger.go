@@ -17,13 +17,9 @@ type lateSink struct {
 	values []any
 }
 
-// late is a logger that writes what sink's would.
+// late is a logger that writes what the given one would. It is one call deeper.
 func late(logger logr.Logger) logr.Logger {
-	sink := logger.GetSink()
-	if deeper, ok := sink.(logr.CallDepthLogSink); ok {
-		sink = deeper.WithCallDepth(1) // lateSink's own.
-	}
-	return logger.WithSink(lateSink{LogSink: sink})
+	return logger.WithSink(lateSink{LogSink: logger.GetSink()}.WithCallDepth(1))
 }
 
 // Init has nothing to do: the sink has been initialised by the logger it is from.
