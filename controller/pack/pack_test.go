@@ -16,10 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 
@@ -28,20 +25,14 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/hack/filled"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// filled fills an object with what can come from an API server.
-func filled(seed int64, obj client.Object) client.Object {
-	randfill.NewWithSeed(seed).NilChance(0.6).NumElements(1, 3).MaxDepth(12).Funcs(
+// random is an object as it can come from an API server.
+func random(seed int64, obj client.Object) client.Object {
+	filled.Filler(seed).NilChance(0.6).NumElements(1, 3).Funcs(
 		func(t *metav1.TypeMeta, _ randfill.Continue) { *t = metav1.TypeMeta{} },
-		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1<<32), 0) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(`{"f:spec":{}}`) },
-		func(r *runtime.RawExtension, _ randfill.Continue) { r.Raw = []byte(`{"metadata":{"a":1}}`) },
-		func(q *resource.Quantity, c randfill.Continue) {
-			*q = *resource.NewQuantity(c.Int63n(9), resource.DecimalSI)
-		},
-		func(v *intstr.IntOrString, c randfill.Continue) { *v = intstr.FromInt32(c.Int31n(9)) },
 		func(s *string, c randfill.Continue) { *s = strconv.Itoa(c.Intn(1000)) },
 	).Fill(obj)
 	return obj
@@ -59,7 +50,7 @@ func TestWhatIsPackedComesOutAgain(t *testing.T) {
 		t.Run(fmt.Sprintf("%T", sort), func(t *testing.T) {
 			t.Parallel()
 			for seed := range int64(100) {
-				obj := filled(seed, reflect.New(reflect.TypeOf(sort).Elem()).Interface().(client.Object))
+				obj := random(seed, reflect.New(reflect.TypeOf(sort).Elem()).Interface().(client.Object))
 				want := obj.DeepCopyObject()
 				packed := Pack(obj, t.Name())
 				if _, ok := packed.(*Object); !ok {

@@ -8,18 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/randfill"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/hack/filled"
 )
 
 // TestDecodeAsTheServerDoes: two decoders that read one object differently would be
@@ -34,19 +31,7 @@ func TestDecodeAsTheServerDoes(t *testing.T) {
 }
 
 func same[T any](t *testing.T) {
-	fill := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) {
-			*q = *resource.NewMilliQuantity(c.Int63n(1e6), resource.DecimalSI)
-		},
-		func(r *runtime.RawExtension, _ randfill.Continue) { r.Raw = []byte(`{"spec":{"a":[1,null,"x"]}}`) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { *f = *metav1.NewFieldsV1(`{"f:spec":{}}`) },
-		func(p *intstr.IntOrString, c randfill.Continue) {
-			if *p = intstr.FromInt32(c.Int31()); c.Bool() {
-				*p = intstr.FromString(c.String(4))
-			}
-		},
-		func(m *metav1.Time, c randfill.Continue) { *m = metav1.Unix(c.Int63n(4e9), 0) },
-	)
+	fill := filled.Filler(1).NilChance(0.3).NumElements(0, 3)
 	for range 300 {
 		var given T
 		fill.Fill(&given)
