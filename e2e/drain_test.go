@@ -46,8 +46,10 @@ var _ = Describe("not one admission is lost", Serial, func() {
 	It("which is the drain's doing: without it some are", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) {
 			argue(ctx, "modelbox-webhook")
-			// The last of them still cut their connections.
+			// The last of them still cut their connections, and may be gone before the
+			// nodes stop sending new ones there.
 			Eventually(argued).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
+			Eventually(refusals).WithArguments(ctx).Should(BeEmpty())
 		})
 		argue(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
 		load := admitting(ctx)

@@ -107,6 +107,27 @@ func (l *admissions) count(err error) {
 	}
 }
 
+// refusals are what goes wrong when so many objects are admitted at once that the API
+// server opens connections to every endpoint it is sent to.
+func refusals(ctx context.Context) []string {
+	errs := make([]error, admissionWorkers)
+	var done sync.WaitGroup
+	for i := range errs {
+		done.Go(func() {
+			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "admitted-"}, Spec: modelv1.ModelBoxSpec{Image: nginx}}
+			errs[i] = admin.Create(ctx, box, client.DryRunAll)
+		})
+	}
+	done.Wait()
+	var refused []string
+	for _, err := range errs {
+		if err != nil {
+			refused = append(refused, err.Error())
+		}
+	}
+	return refused
+}
+
 // end stops the load and tells how it went, and the rate in admissions a second.
 func (l *admissions) end(what string) float64 {
 	GinkgoHelper()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
 	"github.com/modelbox-operator/modelbox-operator/version"
@@ -90,6 +91,7 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	return []byte(kubeconfig)
 }, func(kubeconfig []byte) {
 	Expect(os.Setenv("KUBECONFIG", string(kubeconfig))).To(Succeed())
+	log.SetLogger(GinkgoLogr)
 	format.MaxLength = 0
 	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
