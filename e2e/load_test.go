@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// admissionsPerSecond are creates and updates; the deletes, which nobody
-	// admits, come on top.
 	admissionsPerSecond = 75
-	// admissionsOfOne is how often each object is admitted in its life: one create
-	// and the updates.
-	admissionsOfOne = 3
-	// admissionWorkers are so many that a slow answer does not hold up the rate.
-	admissionWorkers = 40
+	// admissionsOfTurn are one create and the updates.
+	admissionsOfTurn = 3
+	// atOnce are so many that a slow answer does not hold up the rate.
+	atOnce = 40
 )
 
 // admissions is a steady load of admissions through the API server: ModelBoxes are
-// created, updated and deleted. They are paused, so that nothing comes of them.
+// created and updated. These are dry runs, which are admitted as all others and leave
+// nothing to do, so that even a busy machine gets as many of them to the webhook as
+// the test is to be about.
 type admissions struct {
-	ns     string
+	// box is one that is there.
+	box    *modelv1.ModelBox
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	admits atomic.Int64
@@ -49,24 +49,34 @@ type admissions struct {
 // admitting starts the load, in a namespace of its own.
 func admitting(ctx context.Context) *admissions {
 	GinkgoHelper()
+	box := loadBox(newNamespace(ctx), "load")
+	Expect(admin.Create(ctx, box)).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)
-	load := &admissions{ns: newNamespace(ctx), stop: cancel, begun: time.Now()}
+	load := &admissions{box: box, stop: cancel, begun: time.Now()}
 	turns := make(chan int)
 	load.done.Go(func() { pace(ctx, turns) })
-	for range admissionWorkers {
+	for range atOnce {
 		load.done.Go(func() {
 			for turn := range turns {
-				load.life(ctx, turn)
+				load.turn(ctx, turn)
 			}
 		})
 	}
 	return load
 }
 
-// pace hands out one turn for each life of an object, at the rate of the load.
+// loadBox is paused, so that nothing comes of it where it is stored.
+func loadBox(ns, name string) *modelv1.ModelBox {
+	return &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec:       modelv1.ModelBoxSpec{Image: nginx, Paused: true, Ports: []modelv1.Port{{Port: 80}}},
+	}
+}
+
+// pace hands out turns at the rate of the load.
 func pace(ctx context.Context, turns chan<- int) {
 	defer close(turns)
-	ticker := time.NewTicker(admissionsOfOne * time.Second / admissionsPerSecond)
+	ticker := time.NewTicker(admissionsOfTurn * time.Second / admissionsPerSecond)
 	defer ticker.Stop()
 	for turn := 0; ; turn++ {
 		select {
@@ -78,20 +88,15 @@ func pace(ctx context.Context, turns chan<- int) {
 	}
 }
 
-// life creates an object, updates it, and deletes it. Each life is finished, also
-// when the load stops meanwhile.
-func (l *admissions) life(ctx context.Context, turn int) {
+// turn creates an object and updates the one that is there. Each turn is finished,
+// also when the load stops meanwhile.
+func (l *admissions) turn(ctx context.Context, turn int) {
 	ctx = context.WithoutCancel(ctx)
-	box := &modelv1.ModelBox{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.ns, Name: fmt.Sprintf("load-%d", turn)},
-		Spec:       modelv1.ModelBoxSpec{Image: nginx, Paused: true, Ports: []modelv1.Port{{Port: 80}}},
-	}
-	l.count(admin.Create(ctx, box))
-	for update := range admissionsOfOne - 1 {
+	l.count(admin.Create(ctx, loadBox(l.box.Namespace, fmt.Sprintf("load-%d", turn)), client.DryRunAll))
+	for update := range admissionsOfTurn - 1 {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, update+2)
-		l.count(admin.Patch(ctx, box, client.RawPatch(types.MergePatchType, patch)))
+		l.count(admin.Patch(ctx, l.box.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.DryRunAll))
 	}
-	_ = admin.Delete(ctx, box) // Nobody admits it; what is left goes with the namespace.
 }
 
 func (l *admissions) count(err error) {
@@ -107,15 +112,15 @@ func (l *admissions) count(err error) {
 	}
 }
 
-// refusals are what goes wrong when so many objects are admitted at once that the API
-// server opens connections to every endpoint it is sent to.
+// refusals are what goes wrong when so many objects are created at once, as dry runs,
+// that the API server takes every connection it has kept, and opens some to every
+// endpoint it is sent to.
 func refusals(ctx context.Context) []string {
-	errs := make([]error, admissionWorkers)
+	errs := make([]error, atOnce)
 	var done sync.WaitGroup
 	for i := range errs {
 		done.Go(func() {
-			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "admitted-"}, Spec: modelv1.ModelBoxSpec{Image: nginx}}
-			errs[i] = admin.Create(ctx, box, client.DryRunAll)
+			errs[i] = admin.Create(ctx, loadBox(metav1.NamespaceDefault, fmt.Sprintf("refused-%d", i)), client.DryRunAll)
 		})
 	}
 	done.Wait()

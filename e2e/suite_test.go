@@ -176,11 +176,15 @@ func deploy(made bool) {
 			run(kubectl, "delete", "--ignore-not-found", "--timeout=4m", "-k", "../config")
 		}
 	})
+	_, missing := attempt("", kubectl, "-n", system, "get", "deployment", "modelbox-webhook", "modelbox-controller")
 	// cert-manager's own webhook may need a moment until it is trusted.
 	Eventually(func() error {
 		_, err := attempt("", kubectl, "apply", "-k", "../config")
 		return err
 	}, 2*time.Minute, time.Second).Should(Succeed())
+	if missing == nil { // What runs from an earlier time has images of the same names.
+		run(kubectl, "-n", system, "rollout", "restart", "deployment", "modelbox-webhook", "modelbox-controller")
+	}
 	awaitOperator()
 }
 
