@@ -33,8 +33,8 @@ func TestAllocations(t *testing.T) {
 	}
 	review := typicalReview(t)
 	for path, ceiling := range map[string]float64{
-		"/mutate-model-github-com-v1-modelbox":   50,
-		"/validate-model-github-com-v1-modelbox": 48,
+		"/mutate-model-github-com-v1-modelbox":   45,
+		"/validate-model-github-com-v1-modelbox": 43,
 	} {
 		r, err := http.NewRequest(http.MethodPost, path, nil)
 		if err != nil {

@@ -17,28 +17,28 @@ func (d *defaults) probes() {
 	if d.old != nil {
 		readiness, liveness = d.old.ReadinessProbe, d.old.LivenessProbe
 	}
-	d.probe("readinessProbe", &d.spec.ReadinessProbe, readiness)
-	d.probe("livenessProbe", &d.spec.LivenessProbe, liveness)
+	d.probe("readinessProbe", "/spec/readinessProbe", &d.spec.ReadinessProbe, readiness)
+	d.probe("livenessProbe", "/spec/livenessProbe", &d.spec.LivenessProbe, liveness)
 }
 
 // probe derives one probe. What is derived is its action alone: a probe that is
 // written without one keeps its timing, and one that gets another action by an
 // apply, which merges, loses the derived one.
-func (d *defaults) probe(name string, probe **corev1.Probe, was *corev1.Probe) {
+func (d *defaults) probe(name, path string, probe **corev1.Probe, was *corev1.Probe) {
 	port, wanted := probePort(d.spec)
 	switch {
 	case *probe == nil:
 		if wanted {
-			patch.Set(d.ops, "/spec/"+name, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcp(port)}})
+			patch.Set(d.ops, path, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcp(port)}})
 		}
 	case (*probe).ProbeHandler == corev1.ProbeHandler{}:
 		if wanted {
-			patch.Set(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+			patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
 		}
 	default:
 		wanted = wanted && !otherAction(*probe)
 		if (!wanted || !isTCP(*probe, port)) && d.staleAction(name, *probe, was) {
-			d.replaceAction(name, probe, port, wanted)
+			d.replaceAction(path, probe, port, wanted)
 		}
 	}
 }
@@ -58,14 +58,14 @@ func (d *defaults) staleAction(name string, probe, was *corev1.Probe) bool {
 
 // replaceAction puts the derived action for port in the place of an earlier one, or
 // takes that away, and the probe with it if nothing else is in it.
-func (d *defaults) replaceAction(name string, probe **corev1.Probe, port intstr.IntOrString, wanted bool) {
+func (d *defaults) replaceAction(path string, probe **corev1.Probe, port intstr.IntOrString, wanted bool) {
 	switch {
 	case wanted:
-		patch.Set(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+		patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
 	case bare(*probe):
-		patch.Unset(d.ops, "/spec/"+name, probe)
+		patch.Unset(d.ops, path, probe)
 	default:
-		patch.Unset(d.ops, "/spec/"+name+"/tcpSocket", &(*probe).TCPSocket)
+		patch.Unset(d.ops, path+"/tcpSocket", &(*probe).TCPSocket)
 	}
 }
 

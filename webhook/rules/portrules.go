@@ -38,41 +38,41 @@ func Ports(path *field.Path, ports []modelv1.Port) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i := range ports {
-		at := path.Index(i)
+		at := func() *field.Path { return path.Index(i) } // Made for errors alone.
 		errs = append(errs, portNumbers(at, &ports[i])...)
 		errs = append(errs, portWords(at, &ports[i])...)
 		errs = append(errs, repeatedPort(at, ports, i)...)
 		if ports[i].Name == "" && len(ports) > 1 {
-			errs = append(errs, field.Required(at.Child("name"), "with several ports, each needs a name"))
+			errs = append(errs, field.Required(at().Child("name"), "with several ports, each needs a name"))
 		}
 	}
 	return errs
 }
 
-func portNumbers(path *field.Path, port *modelv1.Port) field.ErrorList {
+func portNumbers(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	var errs field.ErrorList
 	if !isPort(port.Port) {
-		errs = append(errs, field.Invalid(path.Child("port"), port.Port, portNumber))
+		errs = append(errs, field.Invalid(at().Child("port"), port.Port, portNumber))
 	}
 	if port.TargetPort != nil && !isNumberOrName(*port.TargetPort) {
-		errs = append(errs, notAPort(path.Child("targetPort"), *port.TargetPort))
+		errs = append(errs, notAPort(at().Child("targetPort"), *port.TargetPort))
 	}
 	if port.NodePort != 0 && !isPort(port.NodePort) {
-		errs = append(errs, field.Invalid(path.Child("nodePort"), port.NodePort, portNumber))
+		errs = append(errs, field.Invalid(at().Child("nodePort"), port.NodePort, portNumber))
 	}
 	return errs
 }
 
-func portWords(path *field.Path, port *modelv1.Port) field.ErrorList {
+func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	var errs field.ErrorList
 	if port.Name != "" && !isPortName(port.Name) {
-		errs = append(errs, field.Invalid(path.Child("name"), port.Name, portName))
+		errs = append(errs, field.Invalid(at().Child("name"), port.Name, portName))
 	}
 	if !slices.Contains(protocols, Protocol(port)) {
-		errs = append(errs, field.NotSupported(path.Child("protocol"), port.Protocol, protocols))
+		errs = append(errs, field.NotSupported(at().Child("protocol"), port.Protocol, protocols))
 	}
 	if port.AppProtocol != nil && !isAppProtocol(*port.AppProtocol) {
-		errs = append(errs, field.Invalid(path.Child("appProtocol"), *port.AppProtocol,
+		errs = append(errs, field.Invalid(at().Child("appProtocol"), *port.AppProtocol,
 			"must be an IANA service name or a prefixed name such as kubernetes.io/h2c, 1 to 253 characters"))
 	}
 	return errs
@@ -80,17 +80,17 @@ func portWords(path *field.Path, port *modelv1.Port) field.ErrorList {
 
 // repeatedPort compares ports[i] with those before it. One error is enough for two
 // ports that are the same port: their names repeat because of it.
-func repeatedPort(path *field.Path, ports []modelv1.Port, i int) field.ErrorList {
+func repeatedPort(at func() *field.Path, ports []modelv1.Port, i int) field.ErrorList {
 	port, before := &ports[i], ports[:i]
 	if contains(before, func(p *modelv1.Port) bool { return samePort(p, port) }) {
-		return field.ErrorList{field.Duplicate(path, string(Protocol(port))+" "+fmt.Sprint(port.Port))}
+		return field.ErrorList{field.Duplicate(at(), string(Protocol(port))+" "+fmt.Sprint(port.Port))}
 	}
 	var errs field.ErrorList
 	if port.Name != "" && contains(before, func(p *modelv1.Port) bool { return p.Name == port.Name }) {
-		errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
+		errs = append(errs, field.Duplicate(at().Child("name"), port.Name))
 	}
 	if port.NodePort != 0 && contains(before, func(p *modelv1.Port) bool { return p.NodePort == port.NodePort }) {
-		errs = append(errs, field.Duplicate(path.Child("nodePort"), port.NodePort))
+		errs = append(errs, field.Duplicate(at().Child("nodePort"), port.NodePort))
 	}
 	return errs
 }

@@ -44,8 +44,9 @@ func ServiceType(ports []modelv1.Port) corev1.ServiceType {
 // declare one twice (server-side apply refuses a repeated key). A target port that
 // is a name belongs to the container that declares it.
 func ContainerPorts(ports []modelv1.Port) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for i := range atMost(ports) {
+	ports = atMost(ports)
+	out := make([]corev1.ContainerPort, 0, len(ports))
+	for i := range ports {
 		if target, ok := declares(ports, i); ok {
 			out = append(out, corev1.ContainerPort{Name: ports[i].Name, ContainerPort: target, Protocol: Protocol(&ports[i])})
 		}

@@ -90,18 +90,17 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 
 func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.ContainerPort) field.ErrorList {
 	errs := probePort(path, "httpGet", get.Port, ports)
-	path = path.Child("httpGet")
 	if schemes := []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}; get.Scheme != "" && !slices.Contains(schemes, get.Scheme) {
-		errs = append(errs, field.NotSupported(path.Child("scheme"), get.Scheme, schemes))
+		errs = append(errs, field.NotSupported(path.Child("httpGet", "scheme"), get.Scheme, schemes))
 	}
 	for i := range get.HTTPHeaders {
 		if name := get.HTTPHeaders[i].Name; len(validation.IsHTTPHeaderName(name)) > 0 {
-			errs = append(errs, field.Invalid(path.Child("httpHeaders").Index(i).Child("name"), name,
+			errs = append(errs, field.Invalid(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), name,
 				"must consist of letters, digits and dashes"))
 		}
 	}
 	if get.Protocol != nil {
-		errs = append(errs, httpProtocol(path, get)...)
+		errs = append(errs, httpProtocol(path.Child("httpGet"), get)...)
 	}
 	return errs
 }
