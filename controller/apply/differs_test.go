@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -150,6 +151,20 @@ func TestStampIsStableAndFollowsTheObject(t *testing.T) {
 		}
 		return obj.GetAnnotations()[AnnotationHash]
 	}
+	crowded := func() client.Object { // Maps of many keys, which come in any order.
+		return deployment(func(d *appsv1.Deployment) {
+			d.Labels, main0(d).Resources.Limits = map[string]string{}, corev1.ResourceList{}
+			for i := range 20 {
+				d.Labels[fmt.Sprint("label-", i)] = "x"
+				main0(d).Resources.Limits[corev1.ResourceName(fmt.Sprint("resource-", i))] = resource.MustParse("1")
+			}
+		})
+	}
+	for range 20 {
+		if one, other := hash(crowded()), hash(crowded()); one != other {
+			t.Fatalf("one object has two hashes, %s and %s", one, other)
+		}
+	}
 	first, again := hash(deployment()), hash(deployment())
 	other := hash(deployment(func(d *appsv1.Deployment) { main0(d).LivenessProbe = &corev1.Probe{} }))
 	if first != again {
@@ -157,6 +172,17 @@ func TestStampIsStableAndFollowsTheObject(t *testing.T) {
 	}
 	if first == other {
 		t.Errorf("two objects have one hash, %s", first)
+	}
+}
+
+func BenchmarkStamp(b *testing.B) {
+	desired := deployment()
+	b.ReportAllocs()
+	for b.Loop() {
+		delete(desired.Annotations, AnnotationHash)
+		if err := stamp(desired); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
