@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
 // AnnotationHash holds, on each child, a hash of what was last asked of it. It
@@ -17,17 +19,9 @@ import (
 // such a field looks like somebody else's.
 const AnnotationHash = "model.github.com/desired-hash"
 
-// encoder is what every type of Kubernetes' own is. The protobuf that it makes is the
-// same for the same object: maps are sorted. (It takes a third of the time of JSON.)
-type encoder interface{ Marshal() ([]byte, error) }
-
 // stamp writes the hash of a desired object into its annotations.
 func stamp(desired client.Object) error {
-	encoder, ok := desired.(encoder)
-	if !ok {
-		return fmt.Errorf("%T has no protobuf", desired)
-	}
-	data, err := encoder.Marshal()
+	data, err := pack.Marshal(desired)
 	if err != nil {
 		return err
 	}

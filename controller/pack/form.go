@@ -52,7 +52,7 @@ const (
 
 // encode is the object as text. The first of a form makes its model.
 func (f *form) encode(obj client.Object) (string, error) {
-	data, err := marshal(obj)
+	data, err := Marshal(obj)
 	if err != nil {
 		return "", fmt.Errorf("packing %T: %w", obj, err)
 	}
@@ -102,7 +102,9 @@ var asInGo = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true), json.Deterministic(true),
 )
 
-func marshal(obj client.Object) ([]byte, error) {
+// Marshal is an object in the form that it is kept in: protobuf where its type has
+// that, and JSON otherwise. It is the same for the same object, for maps are sorted.
+func Marshal(obj client.Object) ([]byte, error) {
 	if obj, ok := obj.(binary); ok {
 		return obj.Marshal()
 	}
