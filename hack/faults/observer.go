@@ -5,6 +5,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,9 +15,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -29,6 +32,7 @@ type Observer struct {
 	client client.WithWatch
 
 	mu      sync.Mutex
+	err     error
 	objects map[types.UID]client.Object
 	// born and gone are the resourceVersions at which objects were created and deleted.
 	born, gone map[types.UID]uint64
@@ -44,20 +48,55 @@ func Observe(ctx context.Context, c client.WithWatch, lists ...client.ObjectList
 		tallies: map[string]map[string]int{}, orphans: map[string][]string{},
 	}
 	for _, list := range lists {
-		watcher, err := c.Watch(ctx, list)
+		if err := c.List(ctx, list, client.Limit(1)); err != nil {
+			return nil, fmt.Errorf("observing %T: %w", list, err)
+		}
+		// An API server ends the watches of clients that are slow; this one misses nothing.
+		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), versions{c, list})
 		if err != nil {
 			return nil, fmt.Errorf("observing %T: %w", list, err)
 		}
-		go func() {
-			defer watcher.Stop()
-			for event := range watcher.ResultChan() {
-				if obj, ok := event.Object.(client.Object); ok {
-					o.collect(ctx, o.saw(event.Type, obj))
-				}
-			}
-		}()
+		go o.follow(ctx, watcher)
 	}
 	return o, nil
+}
+
+// versions watches one kind from a version on.
+type versions struct {
+	client client.WithWatch
+	list   client.ObjectList
+}
+
+func (v versions) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return v.client.Watch(ctx, v.list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+}
+
+func (o *Observer) follow(ctx context.Context, watcher watch.Interface) {
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		obj, ok := event.Object.(client.Object)
+		if !ok || event.Type == watch.Error {
+			o.blind(fmt.Errorf("a watch ended with %+v", event.Object))
+			continue
+		}
+		for _, orphan := range o.saw(event.Type, obj) {
+			go o.collect(ctx, orphan)
+		}
+	}
+}
+
+// blind notes that versions may have been missed.
+func (o *Observer) blind(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = errors.Join(o.err, err)
+}
+
+// Err is why the observer may have missed something.
+func (o *Observer) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 // Tally is how often each thing happened in a namespace: "create Deployment box",
@@ -167,12 +206,13 @@ func (o *Observer) count(obj client.Object, what string) {
 	tally[what+" "+kindOf(obj)+" "+obj.GetName()]++
 }
 
-// collect deletes objects whose owner is gone.
-func (o *Observer) collect(ctx context.Context, orphaned []client.Object) {
-	for _, obj := range orphaned {
-		uid := obj.GetUID()
-		// What is gone already, or was replaced, is no error here.
-		_ = o.client.Delete(ctx, obj, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+// collect deletes an object whose owner is gone.
+func (o *Observer) collect(ctx context.Context, orphan client.Object) {
+	uid := orphan.GetUID()
+	err := o.client.Delete(ctx, orphan, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	// One that is gone already, or was replaced, is as it should be.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		o.blind(fmt.Errorf("collecting %s %q: %w", kindOf(orphan), orphan.GetName(), err))
 	}
 }
 

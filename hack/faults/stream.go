@@ -42,14 +42,19 @@ func (g *gate) release() {
 	}
 }
 
-func (g *gate) wait(ctx context.Context) {
+// wait waits until the gate is open. It returns false if the context or the stream
+// ends before.
+func (g *gate) wait(ctx context.Context, ended <-chan struct{}) bool {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
 	select {
 	case <-open:
+		return true
 	case <-ctx.Done():
+	case <-ended:
 	}
+	return false
 }
 
 // oldList makes the next list of a resource an old one.
@@ -80,7 +85,7 @@ func (t *Transport) Cut(resources ...string) {
 	for s := range t.streams {
 		for _, resource := range resources {
 			if s.resource == resource {
-				_ = s.ReadCloser.Close()
+				s.end()
 			}
 		}
 	}
@@ -144,7 +149,7 @@ func (t *Transport) read(next http.RoundTripper, request *http.Request, target t
 	if err != nil || !target.watches || answer.StatusCode != http.StatusOK {
 		return answer, err
 	}
-	s := &stream{ReadCloser: answer.Body, transport: t, resource: target.resource, ctx: request.Context()}
+	s := &stream{ReadCloser: answer.Body, transport: t, resource: target.resource, ctx: request.Context(), ended: make(chan struct{})}
 	t.mu.Lock()
 	t.streams[s] = struct{}{}
 	t.mu.Unlock()
@@ -185,13 +190,23 @@ type stream struct {
 	transport *Transport
 	resource  string
 	ctx       context.Context //nolint:containedctx // It is the request's, which ends the body.
+	once      sync.Once
+	ended     chan struct{}
 }
 
 // Read returns what has come, once the gate is open.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	s.transport.gate(s.resource).wait(s.ctx)
+	if !s.transport.gate(s.resource).wait(s.ctx, s.ended) {
+		return 0, io.ErrUnexpectedEOF
+	}
 	return n, err
+}
+
+// end ends the watch. What is held back is lost.
+func (s *stream) end() {
+	s.once.Do(func() { close(s.ended) })
+	_ = s.ReadCloser.Close()
 }
 
 // Close ends the watch.

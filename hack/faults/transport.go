@@ -75,6 +75,13 @@ func (t *Transport) Writes(namespace string) (writes, hit int) {
 	return r.writes, r.hit
 }
 
+// Dead tells whether the process died for a namespace.
+func (t *Transport) Dead(namespace string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.planned[namespace].dead
+}
+
 func (t *Transport) roundTrip(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	target := targetOf(request)
 	if target.watches || target.lists {
@@ -106,7 +113,7 @@ func (t *Transport) faultOf(target target) (fault RequestFault, dead bool) {
 		return "", false
 	}
 	r.hit++
-	r.dead = fault.kills()
+	r.dead = fault.Kills()
 	return fault, false
 }
 
@@ -165,11 +172,18 @@ var RequestFaults = []RequestFault{
 }
 
 // Kills tells whether the process dies of the fault.
-func (f RequestFault) Kills() bool { return f.kills() }
+func (f RequestFault) Kills() bool { return f == DiesBefore || f == DiesAfter }
 
-func (f RequestFault) kills() bool { return f == DiesBefore || f == DiesAfter }
+// TakesEffect tells whether the request takes effect, though its client is not told.
+func (f RequestFault) TakesEffect() bool {
+	switch f {
+	case AnswerLost, NoAnswer, DiesAfter:
+		return true
+	}
+	return statuses[f].done
+}
 
-// status is the API server's answer for a fault: code, reason, and whether the request
+// statuses are the API server's answers for faults: code, reason, and whether the request
 // takes effect all the same.
 var statuses = map[RequestFault]struct {
 	code   int
@@ -187,7 +201,7 @@ var statuses = map[RequestFault]struct {
 // do does to a request what the fault says.
 func (f RequestFault) do(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	status, answers := statuses[f]
-	if !answers && f != NotSent && f != DiesBefore || status.done {
+	if f.TakesEffect() {
 		answer, err := next.RoundTrip(request)
 		if err != nil {
 			return nil, err
@@ -203,7 +217,7 @@ func (f RequestFault) do(next http.RoundTripper, request *http.Request) (*http.R
 	case f == NoAnswer:
 		<-request.Context().Done()
 		return nil, request.Context().Err()
-	case f.kills():
+	case f.Kills():
 		return nil, errDied
 	}
 	return nil, errLost
