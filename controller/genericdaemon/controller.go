@@ -22,7 +22,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
-// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=list;watch
+// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch
@@ -40,7 +40,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	r := &Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}, Memory: &apply.Memory{Clock: clk}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
@@ -61,30 +61,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Gene
 		r.conclude(daemon, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()))
 		return reconcile.Result{}, nil
 	}
-	live, err := r.bring(ctx, daemon)
+	live, rewritten, err := r.bring(ctx, daemon)
 	verdict, err := apply.Judge(err)
 	if verdict == nil && err != nil {
-		return reconcile.Result{}, err
+		return apply.Result(err)
 	}
 	if verdict == nil {
 		verdict = progress(live, daemon.Spec.Label)
 	}
 	observe(live, &daemon.Status)
+	verdict.Add(rewritten)
 	r.conclude(daemon, *verdict)
-	return reconcile.Result{}, err
+	return apply.Result(err)
 }
 
-func (r *Reconciler) bring(ctx context.Context, asked *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
+// bring returns the DaemonSet, and which values of it admission rewrote.
+func (r *Reconciler) bring(ctx context.Context, asked *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, string, error) {
 	desired, err := daemonSet(asked)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	child := &apply.Child{Name: asked.Name, Live: &appsv1.DaemonSet{}, Desired: desired}
 	writer := r.Writer
 	writer.ReadOnly = asked.Spec.Paused
-	repairs, err := writer.Children(ctx, asked, child)
-	apply.Announce(r.Recorder, asked, repairs)
-	return child.Live.(*appsv1.DaemonSet), err
+	report, err := writer.Children(ctx, asked, child)
+	apply.Announce(r.Recorder, asked, report)
+	return child.Live.(*appsv1.DaemonSet), report.Describe(), err
 }
 
 func (r *Reconciler) conclude(daemon *mydomainv1beta1.Genericdaemon, verdict status.Verdict) {

@@ -26,6 +26,7 @@ const (
 	ReasonNameConflict       = "NameConflict"
 	ReasonInvalidSpec        = "InvalidSpec"
 	ReasonChildRefused       = "ChildRefused"
+	ReasonContested          = "Contested"
 	ReasonReplicaFailure     = "ReplicaFailure"
 	ReasonProgressDeadline   = "ProgressDeadlineExceeded"
 	ReasonTerminating        = "Terminating"
@@ -56,6 +57,13 @@ func Underway(reason, message string) Verdict {
 // Stuck is the verdict on an object that goes on only if somebody acts.
 func Stuck(reason, message string) Verdict {
 	return Verdict{Stalled: true, Reason: reason, Message: message}
+}
+
+// Add adds something to the message, if there is anything to add.
+func (v *Verdict) Add(message string) {
+	if message != "" {
+		v.Message += "; " + message
+	}
 }
 
 // Set writes the verdict to the conditions of an object of this generation.
