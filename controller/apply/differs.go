@@ -145,7 +145,7 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		c.pointers(want, have, whole, f)
+		c.pointers(want, have, whole)
 	case reflect.Struct:
 		c.structs(want, have, whole)
 	case reflect.Map:
@@ -163,27 +163,15 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	}
 }
 
-// pointers takes nil for nothing said. Where there is no live struct, that is the
-// difference, unless the desired one has nothing in it either and means nothing.
-func (c *comparison) pointers(want, have reflect.Value, whole bool, f *field) {
+// pointers takes nil for nothing said.
+func (c *comparison) pointers(want, have reflect.Value, whole bool) {
 	switch {
 	case want.IsNil():
-	case !have.IsNil():
-		c.values(want.Elem(), have.Elem(), whole, nil)
-	case whole || f != nil && f.member || says(want.Elem()):
+	case have.IsNil():
 		c.differ(want, reflect.Value{})
+	default:
+		c.values(want.Elem(), have.Elem(), whole, nil)
 	}
-}
-
-// says tells whether JSON has anything between the braces of a struct.
-func says(value reflect.Value) bool {
-	if _, scalar := scalarsOf(value.Type()); scalar || value.Kind() != reflect.Struct {
-		return true
-	}
-	return slices.ContainsFunc(fieldsOf(value.Type()), func(f field) bool {
-		inner := value.Field(f.index)
-		return !f.silent(inner) && (f.name != "" || says(inner))
-	})
 }
 
 func (c *comparison) maps(want, have reflect.Value, whole bool) {

@@ -41,8 +41,8 @@ func of[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name}
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"initContainers":            {"name"},
-	"ephemeralContainers":       {"name"},
 	"env":                       {"name"},
+	"evictionResponders":        {"name"},
 	"volumes":                   {"name"},
 	"volumeMounts":              {"mountPath"},
 	"volumeDevices":             {"devicePath"},
@@ -59,7 +59,8 @@ var listKeys = map[string][]string{
 
 // setLists are the lists with the marker listType=set.
 var setLists = map[fieldOf]bool{
-	of[metav1.ObjectMeta]("finalizers"): true,
+	of[corev1.VolumeMount]("bindMountOptions"): true,
+	of[metav1.ObjectMeta]("finalizers"):        true,
 }
 
 // atomicMaps are the maps with the marker mapType=atomic.
