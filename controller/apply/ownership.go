@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -39,7 +40,8 @@ type Effective struct {
 // drift is a field that another field manager changed or removed.
 type drift struct {
 	field string
-	// manager is empty if the field was removed, or if managedFields do not tell.
+	// manager owns the field, or if it was removed, is the latest other one that changed
+	// the child. It is empty if managedFields do not tell.
 	manager string
 }
 
@@ -58,7 +60,7 @@ func classify(desired, live client.Object) ([]drift, []Effective) {
 		manager, others := owners.other(owned)
 		// What desired leaves out and admission added has no owner.
 		if others || found[i].want.IsValid() && !owners.ours(owned) {
-			drifts = append(drifts, drift{field: found[i].path.String(), manager: manager})
+			drifts = append(drifts, drift{field: found[i].path.String(), manager: cmp.Or(manager, latest(live))})
 			continue
 		}
 		effective = append(effective, found[i].effective(desired))
@@ -111,6 +113,17 @@ func short(value reflect.Value) string {
 
 func (e *Effective) String() string {
 	return fmt.Sprintf("%s rewritten by admission: %s -> %s", e.Field, cmp.Or(e.Desired, "nothing"), cmp.Or(e.Value, "nothing"))
+}
+
+// latest is the other manager whose fields changed last, status aside.
+func latest(obj client.Object) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager != FieldManager && entry.Subresource != "status" && !entry.Time.Before(last.Time) {
+			last = entry
+		}
+	}
+	return last.Manager
 }
 
 // owners are the field sets of an object's managers.

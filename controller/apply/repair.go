@@ -5,8 +5,7 @@ package apply
 
 import (
 	"context"
-	"fmt"
-	"reflect"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,12 +39,9 @@ func (w Writer) compare(ctx context.Context, owner client.Object, child *Child, 
 // readLive reads a child from the API server, with its managedFields. That it changed
 // hands, or was written by another process meanwhile, is an error that is retried.
 func (w Writer) readLive(ctx context.Context, owner client.Object, child *Child) (client.Object, error) {
-	live := reflect.New(reflect.TypeOf(child.Live).Elem()).Interface().(client.Object)
-	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(child.Live), live); err != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", kindOf(live), child.Name, err)
-	}
-	if live.GetUID() != child.Live.GetUID() {
-		return nil, replaced(live)
+	live, err := w.readAgain(ctx, child.Live)
+	if err != nil {
+		return nil, err
 	}
 	if err := checkOwner(live, child.Desired); err != nil {
 		return nil, err
@@ -54,13 +50,9 @@ func (w Writer) readLive(ctx context.Context, owner client.Object, child *Child)
 		return nil, &StaleError{Kind: kindOf(live), Name: child.Name, Written: generation, Seen: owner.GetGeneration()}
 	}
 	if !child.falseHash && !written(child.Desired, live) {
-		return nil, apierrors.NewConflict(resourceOf(live), child.Name, fmt.Errorf("the cache does not show its last change yet"))
+		return nil, apierrors.NewConflict(resourceOf(live), child.Name, errors.New("the cache does not show its last change yet"))
 	}
 	return live, nil
-}
-
-func replaced(live client.Object) error {
-	return apierrors.NewConflict(resourceOf(live), live.GetName(), fmt.Errorf("it was replaced by another object of that name"))
 }
 
 // repair applies a child that another field manager changed, as often as the limits

@@ -6,7 +6,9 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,17 +41,43 @@ func (w Writer) apply(ctx context.Context, child *Child, live client.Object, rep
 	case apierrors.IsInvalid(err):
 		err = w.overlay(ctx, child, nil, changed, err)
 	case err == nil:
-		if drifts, _ := classify(child.Desired, answer); len(drifts) > 0 {
-			err = w.overlay(ctx, child, answer, false, nil)
-		} else {
-			child.Live = answer
-		}
+		child.Live = answer
+		err = w.overlayDrift(ctx, child)
 	}
 	if err != nil {
 		return err
 	}
 	w.settle(child, report)
 	return nil
+}
+
+// overlayDrift overlays a child where the answer to an apply still has values of other
+// managers. The answer does not say whose they are, so the child is read.
+func (w Writer) overlayDrift(ctx context.Context, child *Child) error {
+	if same(child.Desired, child.Live) {
+		return nil
+	}
+	live, err := w.readAgain(ctx, child.Live)
+	if err != nil {
+		return err
+	}
+	if drifts, _ := classify(child.Desired, live); len(drifts) == 0 {
+		return nil
+	}
+	return w.overlay(ctx, child, live, false, nil)
+}
+
+// readAgain reads a child from the API server. That it was replaced is an error that is
+// retried.
+func (w Writer) readAgain(ctx context.Context, child client.Object) (client.Object, error) {
+	live := reflect.New(reflect.TypeOf(child).Elem()).Interface().(client.Object)
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(child), live); err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", kindOf(child), child.GetName(), err)
+	}
+	if live.GetUID() != child.GetUID() {
+		return nil, apierrors.NewConflict(resourceOf(live), live.GetName(), errors.New("it was replaced by another object of that name"))
+	}
+	return live, nil
 }
 
 // takeOver turns the Update entry that our create, or an overlay, left into an Apply
@@ -63,18 +91,12 @@ func (w Writer) takeOver(ctx context.Context, cached, live client.Object) (clien
 		return live, nil
 	}
 	if live == cached {
-		var ok bool
-		if live, ok = cached.DeepCopyObject().(client.Object); !ok {
-			return nil, fmt.Errorf("%T is not a client.Object", cached)
-		}
-		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(cached), live); err != nil {
+		var err error
+		if live, err = w.readAgain(ctx, cached); err != nil {
 			return nil, err
 		}
-		if live.GetUID() != cached.GetUID() {
-			return nil, replaced(live)
-		}
 		if !sameAnnotation(AnnotationHash, cached, live) || !sameAnnotation(AnnotationGeneration, cached, live) {
-			return nil, apierrors.NewConflict(resourceOf(live), live.GetName(), fmt.Errorf("the cache does not show its last change yet"))
+			return nil, apierrors.NewConflict(resourceOf(live), live.GetName(), errors.New("the cache does not show its last change yet"))
 		}
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
@@ -118,20 +140,17 @@ func (w Writer) answer(configuration runtime.ApplyConfiguration, desired client.
 // if there is nothing to patch. After a change the child is applied once more, because
 // only an apply removes what is no longer desired.
 func (w Writer) overlay(ctx context.Context, child *Child, live client.Object, changed bool, refusal error) error {
+	var err error
 	if live == nil {
-		live = child.Live.DeepCopyObject().(client.Object)
-		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(child.Live), live); err != nil {
+		if live, err = w.readAgain(ctx, child.Live); err != nil {
 			return err
 		}
-		if live.GetUID() != child.Live.GetUID() {
-			return replaced(live)
-		}
 	}
+	child.Live = live
 	patch, err := overlayPatch(child.Desired, live)
 	if err != nil {
 		return err
 	}
-	child.Live = live
 	if patch == nil {
 		return refusal
 	}

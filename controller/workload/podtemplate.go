@@ -29,7 +29,7 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return template, fmt.Errorf("merging spec.podTemplate over the generated pod template: %w", err)
 	}
-	return merged, nil
+	return ownFields(merged), nil
 }
 
 func (w *Workload) mainContainer() corev1.Container {
