@@ -30,6 +30,7 @@ const (
 	ReasonNameConflict       = "NameConflict"
 	ReasonInvalidSpec        = "InvalidSpec"
 	ReasonChildRefused       = "ChildRefused"
+	ReasonContested          = "Contested"
 	ReasonReplicaFailure     = "ReplicaFailure"
 	ReasonProgressDeadline   = "ProgressDeadlineExceeded"
 	ReasonTerminating        = "Terminating"
@@ -65,6 +66,13 @@ func Underway(reason, message string) Verdict {
 // Stuck is the verdict on an object that goes on only if somebody acts.
 func Stuck(reason, message string) Verdict {
 	return Verdict{Stalled: true, Reason: reason, Message: message}
+}
+
+// Add adds something to the message, if there is anything to add.
+func (v *Verdict) Add(message string) {
+	if message != "" {
+		v.Message += "; " + message
+	}
 }
 
 // Describe joins errors for a condition's message: the first 20 of them and the

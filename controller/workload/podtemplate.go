@@ -29,7 +29,7 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return template, &UnbuildableError{fmt.Errorf("spec.podTemplate: cannot be merged over the generated pod template: %w", err)}
 	}
-	return merged, nil
+	return ownFields(merged), nil
 }
 
 func (w *Workload) mainContainer() corev1.Container {

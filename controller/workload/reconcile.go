@@ -34,7 +34,7 @@ type Reconciler struct {
 // NewReconciler is a Reconciler with what a manager has.
 func NewReconciler(mgr manager.Manager, clk clock.PassiveClock) Reconciler {
 	return Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}, Memory: &apply.Memory{Clock: clk}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
@@ -101,6 +101,7 @@ func (r *Reconciler) observeOwn(ctx context.Context, w *Workload, into *modelv1.
 func (r *Reconciler) conclude(w *Workload, verdict status.Verdict, into *modelv1.WorkloadStatus) {
 	generation, now := w.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	into.ObservedGeneration = generation
+	verdict.Add(w.rewritten)
 	verdict.Set(&into.Conditions, generation, now)
 	status.SetPaused(&into.Conditions, w.Paused, generation, now)
 }
@@ -120,7 +121,8 @@ func (r *Reconciler) children(ctx context.Context, w *Workload, errs field.Error
 	}
 	writer := r.Writer
 	writer.ReadOnly = w.Paused
-	repairs, err := writer.Children(ctx, w.Owner, deployment, service)
-	apply.Announce(r.Recorder, w.Owner, repairs)
+	report, err := writer.Children(ctx, w.Owner, deployment, service)
+	apply.Announce(r.Recorder, w.Owner, report)
+	w.rewritten = report.Describe()
 	return deployment.Live.(*appsv1.Deployment), err
 }
