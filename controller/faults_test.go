@@ -24,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
@@ -101,7 +102,7 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 	}
 
 	It("ends as without it: a fault of one write", func(ctx SpecContext) {
-		run(ctx, some(everyRequest(runner.writes), 80))
+		run(ctx, some(everyRequest(runner.writes), 60))
 	})
 	It("ends as without it: a fault of watches", func(ctx SpecContext) {
 		of := []string{strings.Join(ownerResources, ","), strings.Join(childResources, ",")}
@@ -123,7 +124,7 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 		run(ctx, plans)
 	})
 	It("ends as without it: several faults at once", func(ctx SpecContext) {
-		seed, count := uint64(1), 40
+		seed, count := uint64(1), 24
 		if thoroughly {
 			seed, count = uint64(time.Now().UnixNano()), 500
 		}
@@ -160,7 +161,7 @@ func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiv
 	managerOptions, err := o.manager(cfg)
 	Expect(err).NotTo(HaveOccurred())
 	managerOptions.Controller.SkipNameValidation = new(true)
-	managerOptions.Logger = logr.Discard() // Hundreds of errors are as they should be.
+	managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are as they should be.
 	mgr, err := ctrl.NewManager(cfg, managerOptions)
 	Expect(err).NotTo(HaveOccurred())
 	for _, add := range kinds {

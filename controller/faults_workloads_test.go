@@ -40,7 +40,7 @@ type faultWorkload struct {
 
 // scene is one run of a workload, in a namespace of its own.
 type scene struct {
-	ctx       context.Context //nolint:containedctx // It is the spec's.
+	ctx       context.Context // It is the spec's.
 	namespace string
 	// slot is the schedule of one slot a year, which the clock passes before poke.
 	slot string
@@ -116,9 +116,9 @@ func (s *scene) united(replicas int32) *extensionv1.UnitedDeployment {
 
 func (s *scene) makeUnited() {
 	s.target(nil)
-	united := s.united(3)
+	united, web := s.united(3), &appsv1.Deployment{ObjectMeta: s.named("web")}
 	s.create(united)
-	s.reconciled(united, "False Progressing")
+	Eventually(func() int32 { return *get(s.ctx, web).Spec.Replicas }).Should(BeEquivalentTo(3))
 	rollOut(s.ctx, s.named("web"))
 	s.reconciled(united, "True Ready")
 }

@@ -189,7 +189,7 @@ type stream struct {
 	io.ReadCloser
 	transport *Transport
 	resource  string
-	ctx       context.Context //nolint:containedctx // It is the request's, which ends the body.
+	ctx       context.Context // It is the request's, which ends the body.
 	once      sync.Once
 	ended     chan struct{}
 }
