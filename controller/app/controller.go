@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
-// +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=list;watch
+// +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/status,verbs=patch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
@@ -43,5 +44,5 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
-	return reconcile.Result{}, r.Bring(ctx, children(obj), app.Validate(obj), &obj.Status.WorkloadStatus)
+	return apply.Result(r.Bring(ctx, children(obj), app.Validate(obj), &obj.Status.WorkloadStatus))
 }

@@ -4,10 +4,8 @@
 package apply
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,208 +13,299 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listKeys are the keys by which the lists of our children are merged: the
-// listMapKey markers of k8s.io/api for the lists that a Deployment, a DaemonSet
-// and a Service hold. A list that is not named here is atomic.
-var listKeys = map[string][]string{
-	"containers":                {"name"},
-	"initContainers":            {"name"},
-	"env":                       {"name"},
-	"volumes":                   {"name"},
-	"volumeMounts":              {"mountPath"},
-	"volumeDevices":             {"devicePath"},
-	"imagePullSecrets":          {"name"},
-	"resourceClaims":            {"name"},
-	"claims":                    {"name"},
-	"schedulingGates":           {"name"},
-	"hostAliases":               {"ip"},
-	"topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
-	"ownerReferences":           {"uid"},
-	// A Service's ports have the first key, a container's the second.
-	"ports": {"port", "containerPort", "protocol"},
+// A difference is a field of live that does not have its desired value.
+type difference struct {
+	path path
+	// want and have are both values; have is invalid where live has no such field, and
+	// want where desired has none, which is a difference in an atomic field, in a union
+	// and for an item whose keys live has twice.
+	want, have reflect.Value
 }
 
-// differs names the first field, by its path in JSON, in which live is not as desired
-// says, or "" if there is none; both are of one type. What desired does not say, which
-// is what its JSON would leave out, is not looked at: it belongs to the cluster or to
-// somebody else. Nor are the type, which the cache drops, and status, which is not
-// ours to say.
-func differs(desired, live client.Object) string {
+// comparison walks the desired and the live state of an object, field by field.
+//
+// What desired leaves out, which is what its JSON would leave out, is not compared: it
+// belongs to the API server or to another field manager. It is compared in what server-side
+// apply replaces as a whole, and in unions, of which only one member may be set.
+type comparison struct {
+	// all collects every difference; otherwise the first one ends the walk, and nothing
+	// but that there is one is kept.
+	all   bool
+	path  path
+	found []difference
+	count int
+}
+
+// same tells whether every field of desired has its value in live, which is of the same
+// type. It allocates nothing for the walk itself.
+func same(desired, live client.Object) bool {
+	c := comparison{}
+	c.objects(desired, live)
+	return c.count == 0
+}
+
+// differences are the fields of live that do not have their desired value.
+func differences(desired, live client.Object) []difference {
+	c := comparison{all: true}
+	c.objects(desired, live)
+	return c.found
+}
+
+// objects leaves out the type, which the cache drops, and status, which others write.
+func (c *comparison) objects(desired, live client.Object) {
 	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
-	for _, field := range fieldsOf(want.Type()) {
-		if field.name == "" || field.name == "status" {
-			continue
-		}
-		if at, same := field.compare(want, have); !same {
-			return at
+	fields := fieldsOf(want.Type())
+	for i := range fields {
+		if name := fields[i].name; name != "" && name != "status" && !c.done() {
+			c.field(&fields[i], want, have, false)
 		}
 	}
-	return ""
 }
 
-// compare finds, in a field of two structs, the path of the first difference, from
-// the structs on.
-func (f *field) compare(want, have reflect.Value) (at string, same bool) {
-	want, have = want.Field(f.index), have.Field(f.index)
-	if f.silent(want) {
-		return "", true
+func (c *comparison) done() bool { return !c.all && c.count > 0 }
+
+func (c *comparison) differ(want, have reflect.Value) {
+	c.count++
+	if c.all {
+		c.found = append(c.found, difference{path: slices.Clone(c.path), want: want, have: have})
 	}
+}
+
+// enter and leave go one step down the path and back.
+func (c *comparison) enter(s step) {
+	if c.all {
+		c.path = append(c.path, s)
+	}
+}
+
+func (c *comparison) leave() {
+	if c.all {
+		c.path = c.path[:len(c.path)-1]
+	}
+}
+
+// structs compares two structs. Of one that is replaced as a whole live must have no
+// field that desired leaves out.
+func (c *comparison) structs(want, have reflect.Value, whole bool) {
+	fields := fieldsOf(want.Type())
+	for i := range fields {
+		if c.done() {
+			return
+		}
+		c.field(&fields[i], want, have, whole)
+	}
+}
+
+func (c *comparison) field(f *field, parent, live reflect.Value, whole bool) {
+	want, have := parent.Field(f.index), live.Field(f.index)
 	if f.name == "" { // Its own fields stand beside those around it.
-		return structDifference(want, have)
+		c.structs(want, have, whole)
+		return
 	}
-	if want.Kind() == reflect.Slice {
-		at, same = listDifference(listKeys[f.name], want, have)
+	if f.silent(want) {
+		if (whole || f.member) && !f.empty(have) && !f.filledIn(parent, have) {
+			c.enter(step{name: f.name, whole: whole})
+			c.differ(reflect.Value{}, have)
+			c.leave()
+		}
+		return
+	}
+	c.enter(step{name: f.name, whole: whole})
+	if f.merge == keyed && !whole {
+		c.items(f.keys, want, have)
 	} else {
-		at, same = difference(want, have)
+		c.values(want, have, whole || f.merge == atomic, f)
 	}
-	if same {
-		return "", true
-	}
-	return join(f.name, at), false
+	c.leave()
 }
 
-// difference is the path of the first difference, from the values on: "" for the
-// values themselves.
-func difference(want, have reflect.Value) (at string, same bool) {
+// empty is silent for a live value: a list or map without members counts as none.
+func (f *field) empty(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Slice, reflect.Map:
+		return value.Len() == 0
+	case reflect.Struct:
+		return value.IsZero()
+	}
+	return f.silent(value) || value.Kind() != reflect.Pointer && value.IsZero()
+}
+
+func (f *field) filledIn(parent, value reflect.Value) bool {
+	return f.isDefault != nil && f.isDefault(parent, value)
+}
+
+// values compares two values of one type. f is the field that they are of, nil for
+// those of a list or map.
+func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	if equal, ok := scalarsOf(want.Type()); ok {
-		return "", equal(want, have)
+		if !equal(want, have) {
+			c.differ(want, have)
+		}
+		return
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		return pointerDifference(want, have)
+		c.pointers(want, have, whole)
 	case reflect.Struct:
-		return structDifference(want, have)
+		c.structs(want, have, whole)
 	case reflect.Map:
-		return mapDifference(want, have)
+		c.maps(want, have, whole)
 	case reflect.Slice:
-		return listDifference(nil, want, have)
+		if f != nil && f.merge == set {
+			c.sets(want, have)
+		} else {
+			c.lists(want, have)
+		}
 	default:
-		return "", want.Equal(have)
+		if !want.Equal(have) {
+			c.differ(want, have)
+		}
 	}
 }
 
-// pointerDifference takes nil for nothing said. Where there is no live struct, that
-// is the difference, unless the one that is asked for has nothing in it either.
-func pointerDifference(want, have reflect.Value) (string, bool) {
+// pointers takes nil for nothing said.
+func (c *comparison) pointers(want, have reflect.Value, whole bool) {
 	switch {
 	case want.IsNil():
-		return "", true
-	case !have.IsNil():
-		return difference(want.Elem(), have.Elem())
+	case have.IsNil():
+		c.differ(want, reflect.Value{})
+	default:
+		c.values(want.Elem(), have.Elem(), whole, nil)
 	}
-	return "", !says(want.Elem())
 }
 
-// says tells whether JSON has anything between the braces of a struct.
-func says(value reflect.Value) bool {
-	if _, scalar := scalarsOf(value.Type()); scalar || value.Kind() != reflect.Struct {
-		return true
-	}
-	return slices.ContainsFunc(fieldsOf(value.Type()), func(f field) bool {
-		inner := value.Field(f.index)
-		return !f.silent(inner) && (f.name != "" || says(inner))
-	})
-}
-
-func structDifference(want, have reflect.Value) (string, bool) {
-	for _, field := range fieldsOf(want.Type()) {
-		if at, same := field.compare(want, have); !same {
-			return at, false
-		}
-	}
-	return "", true
-}
-
-func mapDifference(want, have reflect.Value) (string, bool) {
-	if have.Len() == 0 {
-		return "", want.Len() == 0
-	}
-	first, found := "", false
-	for entry := want.MapRange(); entry.Next(); {
-		key := entry.Key().String()
-		if found && key > first {
-			continue // The first one by name is told of.
-		}
+func (c *comparison) maps(want, have reflect.Value, whole bool) {
+	before := c.count
+	for entry := want.MapRange(); entry.Next() && !c.done(); {
+		c.enter(step{name: entry.Key().String(), whole: whole})
 		if live := have.MapIndex(entry.Key()); live.IsValid() {
-			if _, same := difference(entry.Value(), live); same {
-				continue
-			}
+			c.values(entry.Value(), live, whole, nil)
+		} else {
+			c.differ(entry.Value(), live)
 		}
-		first, found = key, true
+		c.leave()
 	}
-	return first, !found
-}
-
-func listDifference(keys []string, want, have reflect.Value) (string, bool) {
-	if keys == nil && want.Len() != have.Len() {
-		return "", false
+	if !whole || c.done() || c.count == before && have.Len() == want.Len() {
+		return
 	}
-	for i := range want.Len() {
-		item := want.Index(i)
-		other, found := counterpart(keys, i, item, have)
-		if !found {
-			return place(keys, i, item), false
-		}
-		if at, same := difference(item, other); !same {
-			return join(place(keys, i, item), at), false
-		}
-	}
-	return "", true
-}
-
-// counterpart finds the item of a list that an item is to be compared with: the
-// one of equal keys, or in an atomic list the one in the same place. A key that
-// the item leaves out, such as a container port's protocol, has a default on the
-// server and matches any.
-func counterpart(keys []string, i int, item, list reflect.Value) (reflect.Value, bool) {
-	if keys == nil {
-		return list.Index(i), true
-	}
-	// Where nobody has put something in between, it is in the same place.
-	if i < list.Len() && matches(keys, item, list.Index(i)) {
-		return list.Index(i), true
-	}
-	for i := range list.Len() {
-		if matches(keys, item, list.Index(i)) {
-			return list.Index(i), true
-		}
-	}
-	return reflect.Value{}, false
-}
-
-func matches(keys []string, item, other reflect.Value) bool {
-	for _, f := range fieldsOf(item.Type()) {
-		if !slices.Contains(keys, f.name) {
+	for entry := have.MapRange(); entry.Next() && !c.done(); {
+		if want.MapIndex(entry.Key()).IsValid() {
 			continue
 		}
-		if _, same := f.compare(item, other); !same {
+		c.enter(step{name: entry.Key().String(), whole: true})
+		c.differ(reflect.Value{}, entry.Value())
+		c.leave()
+	}
+}
+
+// lists compares two lists that are replaced as a whole.
+func (c *comparison) lists(want, have reflect.Value) {
+	if want.Len() != have.Len() {
+		c.differ(want, have)
+		return
+	}
+	for i := range want.Len() {
+		if c.done() {
+			return
+		}
+		c.enter(step{index: i, isIndex: true, whole: true})
+		c.values(want.Index(i), have.Index(i), true, nil)
+		c.leave()
+	}
+}
+
+func (c *comparison) sets(want, have reflect.Value) {
+	for i := range want.Len() {
+		if item := want.Index(i); !contains(have, item) {
+			c.enter(step{item: item})
+			c.differ(item, reflect.Value{})
+			c.leave()
+		}
+	}
+}
+
+func contains(list, item reflect.Value) bool {
+	for i := range list.Len() {
+		if list.Index(i).Equal(item) {
+			return true
+		}
+	}
+	return false
+}
+
+// items compares two lists whose items are identified by keys. Items of other field
+// managers are left alone, but not a second one with the keys of ours: of two variables
+// of one name, for example, the last one is in effect.
+func (c *comparison) items(keys []field, want, have reflect.Value) {
+	for i := range want.Len() {
+		if c.done() {
+			return
+		}
+		item := want.Index(i)
+		c.enter(step{keys: keys, item: item})
+		if at := counterpart(keys, i, want, have); at < 0 {
+			c.differ(item, reflect.Value{})
+		} else {
+			c.values(item, have.Index(at), false, nil)
+			if !c.done() && have.Len() > want.Len() && count(keys, item, have) > count(keys, item, want) {
+				c.differ(reflect.Value{}, have)
+			}
+		}
+		c.leave()
+	}
+}
+
+// counterpart is the place in a list of the item that the desired one is to be compared
+// with: the one with the same keys, or -1. If desired has the same keys more than once,
+// which the API server accepts in some lists, they are counted.
+func counterpart(keys []field, i int, want, list reflect.Value) int {
+	item := want.Index(i)
+	if want.Len() == list.Len() && matches(keys, item, list.Index(i)) {
+		return i // As it is in nearly every case.
+	}
+	before := count(keys, item, want.Slice(0, i))
+	for at := range list.Len() {
+		if !matches(keys, item, list.Index(at)) {
+			continue
+		}
+		if before == 0 {
+			return at
+		}
+		before--
+	}
+	return -1
+}
+
+func count(keys []field, item, list reflect.Value) int {
+	n := 0
+	for i := range list.Len() {
+		if matches(keys, item, list.Index(i)) {
+			n++
+		}
+	}
+	return n
+}
+
+// matches tells whether two items have the same keys. A port's protocol is TCP where it
+// is left out.
+func matches(keys []field, item, other reflect.Value) bool {
+	for i := range keys {
+		a, b := item.Field(keys[i].index), other.Field(keys[i].index)
+		if a.Equal(b) {
+			continue
+		}
+		if keys[i].name != "protocol" || protocol(a) != protocol(b) {
 			return false
 		}
 	}
 	return true
 }
 
-// place is how a path names an item of a list: by its keys, or by its number.
-func place(keys []string, i int, item reflect.Value) string {
-	if keys == nil {
-		return fmt.Sprintf("[%d]", i)
+func protocol(value reflect.Value) string {
+	if value.Len() == 0 {
+		return "TCP"
 	}
-	var parts []string
-	for _, key := range keys {
-		for _, f := range fieldsOf(item.Type()) {
-			if value := item.Field(f.index); f.name == key && !f.silent(value) {
-				parts = append(parts, fmt.Sprintf("%s=%v", key, value))
-			}
-		}
-	}
-	return "[" + strings.Join(parts, ",") + "]"
-}
-
-func join(path, rest string) string {
-	if rest == "" || rest[0] == '[' {
-		return path + rest
-	}
-	return path + "." + rest
+	return value.String()
 }
 
 // scalarsOf are the structs that JSON writes as one value, and how two of them are

@@ -4,19 +4,19 @@
 package apply
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/filled"
 )
@@ -34,30 +34,45 @@ func filler(seed int64, empty float64) *randfill.Filler {
 		func(m *[]metav1.ManagedFieldsEntry, _ randfill.Continue) { *m = nil },
 		// No two items of a list have the same keys.
 		func(s *string, c randfill.Continue) { *s = strconv.Itoa(c.Int()) },
+		// Nor has a set the same value twice.
+		func(rule *corev1.ContainerRestartRuleOnExitCodes, _ randfill.Continue) { rule.Values = []int32{1, 2} },
+		func(owners *[]metav1.OwnerReference, c randfill.Continue) {
+			*owners = []metav1.OwnerReference{{Name: "owner", UID: types.UID(strconv.Itoa(c.Int()))}}
+		},
 	)
 }
 
-// TestDiffersIsWhatJSONSays compares differs, which walks Go values, with the plain way
-// to say the same: of the JSON of two objects, the first is in the second.
-func TestDiffersIsWhatJSONSays(t *testing.T) {
-	for _, desired := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}} {
+// TestDifferencesAreWhatAnApplyWouldChange compares the walk over Go values with the
+// library that the API server merges an apply with: a field differs if an apply would
+// change it. What an apply does not see is a second member of a union.
+func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
+	t.Parallel()
+	const rounds = 400
+	for _, desired := range children() {
+		kind := desired.GetObjectKind().GroupVersionKind()
 		alike := 0
-		const rounds = 400
 		for seed := range int64(rounds) {
 			fill(seed, desired, 0.8)
+			desired.GetObjectKind().SetGroupVersionKind(kind)
 			live := desired.DeepCopyObject().(client.Object)
-			if at := differs(desired, live); at != "" {
-				t.Errorf("%T of seed %d differs from itself at %s", desired, seed, at)
+			if !same(desired, live) {
+				t.Errorf("%T of seed %d differs from itself at %s", desired, seed, firstDifference(desired, live))
 			}
 			elsewhere(seed, live)
-			want, err := treeDiffers(desired, live)
-			if err != nil {
-				t.Fatal(err)
+			changed := applied(t, desired, live)
+			for _, d := range differences(desired, live) {
+				if union := !d.want.IsValid() && !d.path[len(d.path)-1].whole; !changed && !union {
+					t.Errorf("%T of seed %d differs at %s, and an apply changes nothing", desired, seed, d.path)
+				}
 			}
-			if got := differs(desired, live); (got == "") != (want == "") {
-				t.Errorf("%T of seed %d differs at %q, by JSON at %q", desired, seed, got, want)
+			if changed && same(desired, live) {
+				t.Errorf("%T of seed %d has no difference, but an apply changes something: %s", desired, seed, compared(t, desired, live))
 			}
-			if want == "" {
+			overlay(desired, live)
+			if !same(desired, live) {
+				t.Errorf("%T of seed %d still differs at %s after an overlay", desired, seed, firstDifference(desired, live))
+			}
+			if !changed {
 				alike++
 			}
 		}
@@ -81,126 +96,52 @@ func elsewhere(seed int64, obj client.Object) {
 	filler(seed+1, 0.4).Fill(of.Field(int(seed) % of.NumField()).Addr().Interface())
 }
 
-// treeDiffers names the first field, by its path, in which live is not as desired
-// says, or "" if there is none. What desired does not say is not looked at: it
-// belongs to the cluster or to somebody else.
-func treeDiffers(desired, live client.Object) (string, error) {
-	want, err := tree(desired)
-	if err != nil {
-		return "", err
-	}
-	have, err := tree(live)
-	if err != nil {
-		return "", err
-	}
-	return treeDifference("", want, have), nil
+// applied tells whether an apply of desired would change live.
+func applied(t *testing.T, desired, live client.Object) bool {
+	t.Helper()
+	return !compared(t, desired, live).IsSame()
 }
 
-// tree is an object without its type, which the cache drops, and its status,
-// which is not ours to say.
-func tree(obj client.Object) (map[string]any, error) {
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+func compared(t *testing.T, desired, live client.Object) *typed.Comparison {
+	t.Helper()
+	before := withoutNulls(t, live)
+	after, err := before.Merge(withoutNulls(t, desired))
 	if err != nil {
-		return nil, fmt.Errorf("converting %s %q: %w", kindOf(obj), obj.GetName(), err)
+		t.Fatal(err)
 	}
-	delete(out, "apiVersion")
-	delete(out, "kind")
-	delete(out, "status")
-	return out, nil
+	comparison, err := before.Compare(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return comparison
 }
 
-func treeDifference(path string, want, have any) string {
-	switch want := want.(type) {
+// withoutNulls is an object as an apply would send it. Quantities are as the API server
+// would store them.
+func withoutNulls(t *testing.T, obj client.Object) *typed.TypedValue {
+	t.Helper()
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(tree, "status")
+	dropNulls(tree)
+	return typedValue(t, &unstructured.Unstructured{Object: tree})
+}
+
+func dropNulls(node any) {
+	switch node := node.(type) {
 	case map[string]any:
-		return treeMapDifference(path, want, have)
+		for key, value := range node {
+			if value == nil {
+				delete(node, key)
+				continue
+			}
+			dropNulls(value)
+		}
 	case []any:
-		return treeListDifference(path, want, have)
-	}
-	if want == have {
-		return ""
-	}
-	return path
-}
-
-func treeMapDifference(path string, want map[string]any, have any) string {
-	haveMap, ok := have.(map[string]any)
-	if !ok && len(want) > 0 {
-		return path
-	}
-	for _, key := range sortedKeys(want) {
-		if want[key] == nil {
-			continue // A pointer that its type cannot leave out: it says nothing.
-		}
-		if at := treeDifference(treeJoin(path, key), want[key], haveMap[key]); at != "" {
-			return at
+		for _, value := range node {
+			dropNulls(value)
 		}
 	}
-	return ""
-}
-
-func treeListDifference(path string, want []any, have any) string {
-	haveList, _ := have.([]any)
-	keys := listKeys[path[strings.LastIndexByte(path, '.')+1:]]
-	if keys == nil && len(want) != len(haveList) {
-		return path
-	}
-	for i, item := range want {
-		other, at := treeCounterpart(path, keys, i, item, haveList)
-		if other == nil {
-			return at
-		}
-		if at := treeDifference(at, item, other); at != "" {
-			return at
-		}
-	}
-	return ""
-}
-
-// counterpart finds the item of a list that an item is to be compared with: the
-// one of equal keys, or in an atomic list the one in the same place. A key that
-// the item leaves out, such as a container port's protocol, has a default on the
-// server and matches any.
-func treeCounterpart(path string, keys []string, i int, item any, list []any) (any, string) {
-	if keys == nil {
-		return list[i], fmt.Sprintf("%s[%d]", path, i)
-	}
-	want, _ := item.(map[string]any)
-	at := fmt.Sprintf("%s[%s]", path, keyText(keys, want))
-	found := slices.IndexFunc(list, func(other any) bool {
-		have, _ := other.(map[string]any)
-		return !slices.ContainsFunc(keys, func(key string) bool {
-			value, said := want[key]
-			return said && value != have[key]
-		})
-	})
-	if found < 0 {
-		return nil, at
-	}
-	return list[found], at
-}
-
-func keyText(keys []string, item map[string]any) string {
-	var parts []string
-	for _, key := range keys {
-		if value, ok := item[key]; ok {
-			parts = append(parts, fmt.Sprintf("%s=%v", key, value))
-		}
-	}
-	return strings.Join(parts, ",")
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func treeJoin(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }

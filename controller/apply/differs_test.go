@@ -46,7 +46,7 @@ func main0(d *appsv1.Deployment) *corev1.Container {
 	panic("no main container")
 }
 
-func TestDiffersNamesTheField(t *testing.T) {
+func TestDifferencesNameTheField(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(live *appsv1.Deployment)
@@ -57,9 +57,9 @@ func TestDiffersNamesTheField(t *testing.T) {
 		{"a label of somebody else", func(d *appsv1.Deployment) { d.Labels["x"] = "y" }, ""},
 		{"an annotation of somebody else", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"x": "y"} }, ""},
 		{"a default of the server", func(d *appsv1.Deployment) { d.Spec.Template.Spec.RestartPolicy = "Always" }, ""},
-		{"a default of the server in an atomic list", func(d *appsv1.Deployment) {
+		{"a member more in an item of an atomic list", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Tolerations[0].TolerationSeconds = new(int64(5))
-		}, ""},
+		}, "spec.template.spec.tolerations[0].tolerationSeconds"},
 		{"an injected sidecar, last", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "side"})
 		}, ""},
@@ -74,7 +74,7 @@ func TestDiffersNamesTheField(t *testing.T) {
 		}, ""},
 		{"replicas", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "spec.replicas"},
 		{"replicas gone", func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, "spec.replicas"},
-		{"our label", func(d *appsv1.Deployment) { delete(d.Labels, "a") }, "metadata.labels"},
+		{"our label", func(d *appsv1.Deployment) { delete(d.Labels, "a") }, "metadata.labels.a"},
 		{"the image", func(d *appsv1.Deployment) { main0(d).Image = "server:2" }, "spec.template.spec.containers[name=main].image"},
 		{"the main container", func(d *appsv1.Deployment) { main0(d).Name = "other" }, "spec.template.spec.containers[name=main]"},
 		{"a variable's value", func(d *appsv1.Deployment) { main0(d).Env[1].Value = "3" }, "spec.template.spec.containers[name=main].env[name=B].value"},
@@ -92,47 +92,61 @@ func TestDiffersNamesTheField(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := differs(deployment(), deployment(test.change)); got != test.want {
-				t.Errorf("differs = %q, want %q", got, test.want)
+			if got := firstDifference(deployment(), deployment(test.change)); got != test.want {
+				t.Errorf("the first difference is %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
 // A nil pointer without omitempty becomes a null, where the server has a default.
-func TestDiffersTakesNullForNothingSaid(t *testing.T) {
+func TestDifferencesTakeNullForNothingSaid(t *testing.T) {
 	probe := func(service *string) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {
 			main0(d).StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: service}}}
 		}
 	}
-	if got := differs(deployment(probe(nil)), deployment(probe(new("")))); got != "" {
-		t.Errorf("differs = %q, want no difference", got)
+	if got := firstDifference(deployment(probe(nil)), deployment(probe(new("")))); got != "" {
+		t.Errorf("the first difference is %q, want no difference", got)
 	}
 }
 
 // A container port that leaves its protocol to the server is the one that the
 // server filled in.
-func TestDiffersMatchesAKeyThatTheServerFillsIn(t *testing.T) {
+func TestDifferencesMatchAKeyThatTheServerFillsIn(t *testing.T) {
 	desired := deployment(func(d *appsv1.Deployment) { main0(d).Ports[0].Protocol = "" })
-	if got := differs(desired, deployment()); got != "" {
-		t.Errorf("differs = %q, want no difference", got)
+	if got := firstDifference(desired, deployment()); got != "" {
+		t.Errorf("the first difference is %q, want no difference", got)
 	}
 }
 
-func TestDiffersLeavesWhatTheClusterChoseForAService(t *testing.T) {
+func TestDifferencesLeaveWhatTheClusterChoseForAService(t *testing.T) {
 	desired := service()
 	live := service()
 	live.Spec.ClusterIP = "10.0.0.1"
 	live.Spec.Ports[0].NodePort = 31000
 	live.Spec.SessionAffinity = corev1.ServiceAffinityNone
-	if got := differs(desired, live); got != "" {
-		t.Errorf("differs = %q, want no difference", got)
+	if got := firstDifference(desired, live); got != "" {
+		t.Errorf("the first difference is %q, want no difference", got)
 	}
 	live.Spec.Ports[0].TargetPort = intstr.FromInt32(81)
-	if got := differs(desired, live); got != "spec.ports[port=80,protocol=TCP].targetPort" {
-		t.Errorf("differs = %q, want the target port", got)
+	if got := firstDifference(desired, live); got != "spec.ports[port=80,protocol=TCP].targetPort" {
+		t.Errorf("the first difference is %q, want the target port", got)
 	}
+}
+
+// firstDifference is the path of the first difference by name, "" if there is none.
+func firstDifference(desired, live client.Object) string {
+	first := ""
+	for _, d := range differences(desired, live) {
+		if at := d.path.String(); first == "" || at < first {
+			first = at
+		}
+	}
+	if same(desired, live) != (first == "") {
+		panic(fmt.Sprintf("same says %t, differences say %q", same(desired, live), first))
+	}
+	return first
 }
 
 func service() *corev1.Service {
@@ -186,12 +200,12 @@ func BenchmarkStamp(b *testing.B) {
 	}
 }
 
-func BenchmarkDiffersOfAnUnchangedDeployment(b *testing.B) {
+func BenchmarkSameOfAnUnchangedDeployment(b *testing.B) {
 	desired, live := deployment(), deployment()
 	b.ReportAllocs()
 	for b.Loop() {
-		if field := differs(desired, live); field != "" {
-			b.Fatal(field)
+		if !same(desired, live) {
+			b.Fatal("the copy differs")
 		}
 	}
 }

@@ -16,6 +16,16 @@ type field struct {
 	name string
 	// omitted says that it is left out where it is empty.
 	omitted bool
+	// merge is how server-side apply merges it, and keys are the fields that identify
+	// an item where it is a keyed list.
+	merge merge
+	keys  []field
+	// member says that it is a member of a union: where desired leaves it out, it must
+	// not be there.
+	member bool
+	// isDefault tells whether the API server filled in a value that desired leaves out;
+	// it may be nil.
+	isDefault func(desired, value reflect.Value) bool
 }
 
 // silent says whether JSON leaves the field out with that value, or has a null there,
@@ -47,8 +57,20 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		fields = append(fields, field{index: i, name: name, omitted: strings.Contains(options, "omitempty")})
+		f := field{index: i, name: name, omitted: strings.Contains(options, "omitempty")}
+		if name != "" {
+			f.describe(t, t.Field(i).Type)
+		}
+		fields = append(fields, f)
 	}
 	known.Store(t, fields)
 	return fields
+}
+
+// describe fills in what the tables in schema.go say of the field.
+func (f *field) describe(parent, t reflect.Type) {
+	at := fieldOf{parent, f.name}
+	f.merge, f.keys = mergeOf(at, t)
+	f.member = unionMembers[at] || wholeUnions[parent]
+	f.isDefault = defaults[at]
 }

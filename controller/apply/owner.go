@@ -38,11 +38,13 @@ func (e *ConflictError) Error() string {
 		e.Kind, e.Name, holder)
 }
 
-func checkOwner(live, owner client.Object) error {
+// checkOwner tells whether live is controlled by the owner of the desired child.
+func checkOwner(live, desired client.Object) error {
+	owner := metav1.GetControllerOfNoCopy(desired)
 	switch holder := metav1.GetControllerOf(live); {
-	case holder != nil && holder.UID == owner.GetUID() && live.GetDeletionTimestamp() == nil:
+	case holder != nil && holder.UID == owner.UID && live.GetDeletionTimestamp() == nil:
 		return nil
-	case holder != nil && holder.UID == owner.GetUID():
+	case holder != nil && holder.UID == owner.UID:
 		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, kindOf(live), live.GetName())
 	case holder == nil:
 		return &ConflictError{Kind: kindOf(live), Name: live.GetName()}
@@ -54,10 +56,18 @@ func checkOwner(live, owner client.Object) error {
 	}
 }
 
-// predecessor tells whether the holder is an object that owner replaced: same
+// predecessor tells whether the holder is an object that owner replaced: same group,
 // kind and name, another uid. The garbage collector removes what it held.
-func predecessor(holder *metav1.OwnerReference, owner client.Object) bool {
-	return holder.Name == owner.GetName() && holder.Kind == kindOf(owner)
+func predecessor(holder, owner *metav1.OwnerReference) bool {
+	return holder.Name == owner.Name && holder.Kind == owner.Kind && group(holder) == group(owner)
+}
+
+func group(reference *metav1.OwnerReference) string {
+	version, err := schema.ParseGroupVersion(reference.APIVersion)
+	if err != nil {
+		return reference.APIVersion
+	}
+	return version.Group
 }
 
 // createdByUs tells whether the child still carries the Update entry of our

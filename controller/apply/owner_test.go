@@ -21,8 +21,11 @@ func box() *modelv1.ModelBox {
 }
 
 func reference(kind, name string, uid types.UID) metav1.OwnerReference {
-	owner := &metav1.ObjectMeta{Name: name, UID: uid}
-	return *metav1.NewControllerRef(owner, schema.GroupVersionKind{Group: "g", Version: "v1", Kind: kind})
+	return referenceTo(schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: kind}, name, uid)
+}
+
+func referenceTo(kind schema.GroupVersionKind, name string, uid types.UID) metav1.OwnerReference {
+	return *metav1.NewControllerRef(&metav1.ObjectMeta{Name: name, UID: uid}, kind)
 }
 
 func TestCheckOwner(t *testing.T) {
@@ -43,15 +46,23 @@ func TestCheckOwner(t *testing.T) {
 			want: `Deployment "box" exists and belongs to App/box: it is left as it is; delete or rename it, or give this object another name`},
 		{name: "our predecessor's", refs: []metav1.OwnerReference{reference("ModelBox", "box", "uid-0")}, waiting: true,
 			want: `waiting for an old object to be gone: Deployment "box" belonged to a deleted ModelBox of this name and is being collected`},
+		{name: "our predecessor's, of another version of the API", waiting: true,
+			refs: []metav1.OwnerReference{referenceTo(schema.GroupVersionKind{Group: "model.github.com", Version: "v2", Kind: "ModelBox"}, "box", "uid-0")},
+			want: `waiting for an old object to be gone: Deployment "box" belonged to a deleted ModelBox of this name and is being collected`},
+		{name: "one of a foreign kind of the same name",
+			refs: []metav1.OwnerReference{referenceTo(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ModelBox"}, "box", "uid-0")},
+			want: `Deployment "box" exists and belongs to ModelBox/box: it is left as it is; delete or rename it, or give this object another name`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			desired := deployment()
+			desired.OwnerReferences = []metav1.OwnerReference{reference("ModelBox", "box", "uid-1")}
 			live := deployment()
 			live.OwnerReferences = test.refs
 			if test.deleting {
 				live.DeletionTimestamp = &now
 			}
-			err := checkOwner(live, box())
+			err := checkOwner(live, desired)
 			if got := text(err); got != test.want {
 				t.Errorf("checkOwner says %q, want %q", got, test.want)
 			}

@@ -4,7 +4,9 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,24 +30,38 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Refused wraps the error of a write. An answer that a retry may change without
-// anybody's doing is no refusal: a conflict, a timeout, an overloaded server, or
-// a child that the cache has not shown yet.
+// anybody's doing is no refusal: a conflict, a timeout, an overloaded server, a child that
+// the cache has not shown yet, or one that was deleted meanwhile.
 func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	if passing(err) {
+	if passing(err) || apierrors.IsNotFound(err) && doing != "creating" {
 		return fmt.Errorf("%s %s %q: %w", doing, kindOf(obj), obj.GetName(), err)
 	}
 	return &RefusedError{Doing: doing, Kind: kindOf(obj), Name: obj.GetName(), Err: err}
 }
 
 func passing(err error) bool {
-	return apierrors.ReasonForError(err) == "" ||
+	return !answered(err) ||
 		apierrors.IsAlreadyExists(err) ||
 		apierrors.IsConflict(err) ||
 		apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) ||
 		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err)
+}
+
+// answered tells a refusal from an error of the network. The API server does not give
+// every answer a reason: the 500 for a list with the same key twice, for example, has
+// none. Without a reason, what a proxy or a load balancer answers for a server that is away
+// is no refusal.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	unavailable := code == http.StatusTooManyRequests || code > http.StatusInternalServerError
+	return status.Status().Reason != "" || code >= http.StatusBadRequest && !unavailable
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/pack"
@@ -36,27 +34,7 @@ func stamp(desired client.Object) error {
 	return nil
 }
 
-// Repair says that a child had been right and was made right again.
-type Repair struct {
-	// Kind and Name are those of the child.
-	Kind, Name string
-	// Field is the path of the first field that differed.
-	Field string
-}
-
-// repaired tells a repair from the change that a changed owner asks for.
-func repaired(child *Child, field string) *Repair {
-	asked := child.Desired.GetAnnotations()[AnnotationHash]
-	if child.Live.GetAnnotations()[AnnotationHash] != asked {
-		return nil
-	}
-	return &Repair{Kind: kindOf(child.Live), Name: child.Name, Field: field}
-}
-
-// Announce tells, by an event on the owner, what was mended.
-func Announce(recorder events.EventRecorder, owner client.Object, repairs []Repair) {
-	for _, repair := range repairs {
-		recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply",
-			"%s %q: %s was changed by somebody else and is as this object asks again", repair.Kind, repair.Name, repair.Field)
-	}
+// written tells whether the desired state is the one that was written to live last.
+func written(desired, live client.Object) bool {
+	return sameAnnotation(AnnotationHash, desired, live)
 }

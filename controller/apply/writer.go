@@ -5,19 +5,12 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,10 +22,13 @@ type Writer struct {
 	// Client reads from the cache and sees its own writes there.
 	Client client.Client
 	// Live reads from the API server. It is asked only before the first change of
-	// a child that has not changed since it was created.
+	// a child that has not changed since it was created, before a repair, before a child
+	// is created again, and if the cache is behind.
 	Live client.Reader
 	// Fresh is told of what was created; it may be nil.
 	Fresh *Fresh
+	// Memory keeps reads and writes from being repeated; it may be nil.
+	Memory *Memory
 	// ReadOnly makes it write nothing: where it would write, it returns ErrPaused.
 	ReadOnly bool
 }
@@ -48,33 +44,44 @@ type Child struct {
 	Name string
 
 	found bool
+	// falseGeneration and falseHash say that another field manager changed the annotation.
+	falseGeneration, falseHash bool
 }
 
 // Children makes the children of owner what they should be, and fills in Live.
 // All are read before any is written, so that one name conflict keeps all of
-// them as they are. It reports the writes that mended a child which had been
-// right before.
+// them as they are. It reports the writes that repaired a child, and the fields whose
+// values admission rewrote.
 //
 // Errors: *ConflictError if a child's name is taken, *RefusedError if the API
-// server refused a write, ErrDeleting while an old child is on its way out,
+// server refused a write, *ContestedError if another field manager undoes each repair,
+// ErrDeleting while an old child is on its way out, ErrOwnerGone if the owner is,
 // ErrPaused where ReadOnly kept it from a write; anything else is worth a retry.
-func (w Writer) Children(ctx context.Context, owner client.Object, children ...*Child) ([]Repair, error) {
+// Result makes of them what a reconcile returns.
+func (w Writer) Children(ctx context.Context, owner client.Object, children ...*Child) (Report, error) {
+	var report Report
 	for _, child := range children {
 		if err := w.read(ctx, owner, child); err != nil {
-			return nil, err
+			return report, err
 		}
 	}
-	var repairs []Repair
 	for _, child := range children {
-		repair, err := w.write(ctx, child)
-		if err != nil {
-			return repairs, err
-		}
-		if repair != nil {
-			repairs = append(repairs, *repair)
+		if err := w.checkGeneration(ctx, owner, child); err != nil {
+			return report, err
 		}
 	}
-	return repairs, nil
+	var contested error
+	for _, child := range children {
+		err := w.write(ctx, owner, child, &report)
+		if _, ok := errors.AsType[*ContestedError](err); ok {
+			contested = errors.Join(contested, err)
+			continue
+		}
+		if err != nil {
+			return report, err
+		}
+	}
+	return report, contested
 }
 
 func (w Writer) read(ctx context.Context, owner client.Object, child *Child) error {
@@ -92,23 +99,30 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 		child.found = metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil
 	}
-	return checkOwner(child.Live, owner)
+	return checkOwner(child.Live, child.Desired)
 }
 
-func (w Writer) write(ctx context.Context, child *Child) (*Repair, error) {
-	write, field, err := child.due()
-	switch {
-	case err != nil || write == nothing:
-		return nil, err
-	case w.ReadOnly:
-		return nil, ErrPaused
-	case write == deletion:
-		return nil, Refused("deleting", child.Live, w.delete(ctx, child.Live))
-	case write == creation:
-		return nil, Refused("creating", child.Desired, w.create(ctx, child))
+func (w Writer) write(ctx context.Context, owner client.Object, child *Child, report *Report) error {
+	due, err := child.due()
+	if due == change && w.Memory.wasWritten(child.Live.GetUID(), child.Desired) {
+		due, child.falseHash = comparing, true
 	}
-	repair := repaired(child, field)
-	return repair, Refused("applying", child.Desired, w.apply(ctx, child))
+	switch {
+	case err != nil:
+		return err
+	case due == nothing:
+		return w.atRest(child)
+	case due == comparing:
+		return w.compare(ctx, owner, child, report)
+	case w.ReadOnly:
+		return ErrPaused
+	case due == deletion:
+		return Refused("deleting", child.Live, w.delete(ctx, child.Live))
+	case due == creation:
+		return w.create(ctx, owner, child, report)
+	}
+	setGeneration(child.Desired, owner)
+	return Refused("applying", child.Desired, w.apply(ctx, child, nil, report))
 }
 
 // A due is the write that a child needs.
@@ -117,38 +131,59 @@ type due int
 const (
 	nothing due = iota
 	creation
-	change
 	deletion
+	// change: another state is desired than the one that was written last.
+	change
+	// comparing: a field does not have the value that was written last.
+	comparing
 )
 
-// due tells which write the child needs, and for a change the first field that
-// differs.
-func (c *Child) due() (due, string, error) {
+// due tells which write the child needs.
+func (c *Child) due() (due, error) {
 	switch {
 	case c.Desired == nil && c.found:
-		return deletion, "", nil
+		return deletion, nil
 	case c.Desired == nil:
-		return nothing, "", nil
+		return nothing, nil
 	}
 	if err := stamp(c.Desired); err != nil {
-		return nothing, "", fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Name, err)
+		return nothing, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Name, err)
 	}
-	if !c.found {
-		return creation, "", nil
+	switch {
+	case !c.found:
+		return creation, nil
+	case !written(c.Desired, c.Live):
+		return change, nil
+	case c.falseGeneration || !same(c.Desired, c.Live):
+		return comparing, nil
 	}
-	field := differs(c.Desired, c.Live)
-	if field == "" {
-		return nothing, "", nil
-	}
-	return change, field, nil
+	return nothing, nil
 }
 
-func (w Writer) create(ctx context.Context, child *Child) error {
-	if err := w.Client.Create(ctx, child.Desired, client.FieldOwner(FieldManager)); err != nil {
-		return err
+// atRest is for a child whose fields all have their desired values.
+func (w Writer) atRest(child *Child) error {
+	if child.Desired == nil {
+		return nil
 	}
-	w.Fresh.Add(child.Desired)
-	child.Live = child.Desired
+	w.Memory.setEffective(child.Live.GetUID(), nil)
+	return w.Memory.stillContested(child.Live.GetUID())
+}
+
+func (w Writer) create(ctx context.Context, owner client.Object, child *Child, report *Report) error {
+	if w.hadChild(owner, child.Desired) {
+		if _, err := w.readOwner(ctx, owner); err != nil {
+			return err
+		}
+	}
+	setGeneration(child.Desired, owner)
+	answer := child.Desired.DeepCopyObject().(client.Object)
+	if err := w.Client.Create(ctx, answer, client.FieldOwner(FieldManager)); err != nil {
+		return Refused("creating", child.Desired, err)
+	}
+	w.Fresh.Add(answer)
+	w.Memory.setCreated(owner.GetUID(), kindOf(answer))
+	child.Live = answer
+	w.settle(child, report)
 	return nil
 }
 
@@ -159,80 +194,12 @@ func (w Writer) delete(ctx context.Context, live client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-func (w Writer) apply(ctx context.Context, child *Child) error {
-	if createdByUs(child.Live) {
-		if err := w.takeOver(ctx, child.Live); err != nil {
-			return err
-		}
-	}
-	child.Desired.SetUID(child.Live.GetUID())
-	configuration, err := applyConfiguration(child.Desired)
-	if err != nil {
-		return err
-	}
-	if err := w.Client.Apply(ctx, configuration, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return err
-	}
-	return w.answer(configuration, child)
-}
-
-// answer fills Live with the API server's answer to an apply.
-func (w Writer) answer(configuration runtime.ApplyConfiguration, child *Child) error {
-	fresh, err := w.Client.Scheme().New(child.Desired.GetObjectKind().GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	child.Live = fresh.(client.Object)
-	return convert(configuration, fresh)
-}
-
-// takeOver turns the Update entry that our create left into an Apply entry. It
-// reads the live object, because the cache holds no field sets.
-func (w Writer) takeOver(ctx context.Context, cached client.Object) error {
-	live, ok := cached.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("%T is not a client.Object", cached)
-	}
-	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(cached), live); err != nil {
-		return err
-	}
-	if live.GetUID() != cached.GetUID() {
-		return apierrors.NewConflict(resourceOf(cached), cached.GetName(), fmt.Errorf("it was replaced by another object of that name"))
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
-	if err != nil || patch == nil {
-		return err
-	}
-	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
-}
-
-// applyConfiguration is the apply configuration of a desired object. What the
-// Go type cannot leave out, its status, goes.
-func applyConfiguration(desired client.Object) (runtime.ApplyConfiguration, error) {
-	switch desired := desired.(type) {
-	case *appsv1.Deployment:
-		configuration := &appsv1ac.DeploymentApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	case *appsv1.DaemonSet:
-		configuration := &appsv1ac.DaemonSetApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	case *corev1.Service:
-		configuration := &corev1ac.ServiceApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	}
-	return nil, fmt.Errorf("no apply configuration is known for %T", desired)
-}
-
-func convert(from, to any) error {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, to)
+// settle takes what still differs in the answer to a write for effective values: another
+// write would bring the same answer.
+func (w Writer) settle(child *Child, report *Report) {
+	effective := effectiveIn(child.Desired, child.Live)
+	w.Memory.setWritten(child.Live.GetUID(), child.Desired)
+	w.Memory.setEffective(child.Live.GetUID(), effective)
+	report.Effective = append(report.Effective, effective...)
+	report.Rewritten = append(report.Rewritten, effective...)
 }

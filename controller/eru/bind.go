@@ -43,7 +43,9 @@ var annotations = field.NewPath("metadata", "annotations")
 // stays as it is, and one that was created here goes with its Deployment, by its
 // owner reference and the garbage collector.
 type Binder struct {
-	Client   client.Client
+	Client client.Client
+	// Live reads from the API server, before an Eru is created.
+	Live     client.Reader
 	Recorder events.EventRecorder
 }
 
@@ -104,7 +106,22 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 		b.complain(deployment, errs)
 		return reconcile.Result{}, nil
 	}
+	if exists, err := b.exists(ctx, deployment); !exists {
+		return reconcile.Result{}, err
+	}
 	return reconcile.Result{}, b.create(ctx, deployment, obj)
+}
+
+// exists asks the API server whether there still is the Deployment of the cache. The
+// garbage collector's deletion of an Eru may be seen before that of its Deployment, and
+// an Eru that was created for a deleted Deployment could restart its successor.
+func (b *Binder) exists(ctx context.Context, cached *appsv1.Deployment) (bool, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err := b.Live.Get(ctx, client.ObjectKeyFromObject(cached), live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return live.UID == cached.UID && live.DeletionTimestamp == nil, nil
 }
 
 func (b *Binder) create(ctx context.Context, deployment *appsv1.Deployment, obj *mtsrev1.Eru) error {

@@ -91,7 +91,7 @@ func TestBound(t *testing.T) {
 func bind(w *world, name string) ([]string, error) {
 	w.t.Helper()
 	w.requests = nil
-	b := &Binder{Client: w.client, Recorder: w.events}
+	b := &Binder{Client: w.client, Live: w.client, Recorder: w.events}
 	_, err := reconcile.AsReconciler(b.Client, b).Reconcile(w.t.Context(),
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
 	var events []string
@@ -259,5 +259,24 @@ func TestWhatWakesTheBinder(t *testing.T) {
 		if test.got != test.want {
 			t.Errorf("%s: it wakes the binder: %t, want %t", test.name, test.got, test.want)
 		}
+	}
+}
+
+// The cache may still have a Deployment whose Eru the garbage collector has deleted.
+func TestADeploymentOfTheCacheThatIsGoneGetsNoEru(t *testing.T) {
+	cached := web(says(mtsrev1.AnnotationEru, "true"))
+	replaced := cached.DeepCopy()
+	replaced.UID = "another"
+	deleting := cached.DeepCopy()
+	deleting.DeletionTimestamp, deleting.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+	for name, live := range map[string][]client.Object{"gone": nil, "replaced": {replaced}, "being deleted": {deleting}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			b := &Binder{Client: w.client, Live: newWorld(t, live...).client, Recorder: w.events}
+			if _, err := b.Reconcile(t.Context(), cached.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			w.wrote()
+		})
 	}
 }

@@ -28,6 +28,7 @@ var zero metav1.Time
 // is wrong with it.
 func conclude(obj, asked *mtsrev1.Eru, errs field.ErrorList, target *appsv1.Deployment, d decision, now time.Time) {
 	st := &obj.Status
+	restartBegan(d.entries, asked.Status.Conditions)
 	remember(st, d, asked.Spec.HistoryLimit)
 	complete(st.History, target, now)
 	verdict := judgement(asked, errs, target, d)
@@ -80,7 +81,7 @@ func phase(enabled bool, verdict status.Verdict) mtsrev1.EruPhase {
 func judgement(asked *mtsrev1.Eru, errs field.ErrorList, target *appsv1.Deployment, d decision) status.Verdict {
 	switch {
 	case len(errs) > 0:
-		return status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error())
+		return status.Stuck(status.ReasonInvalidSpec, status.Describe(errs))
 	case target == nil:
 		return status.Stuck(reasonTargetNotFound, fmt.Sprintf(
 			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", asked.Spec.DeploymentName))

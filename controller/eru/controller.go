@@ -30,7 +30,7 @@ import (
 
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus,verbs=list;watch;create
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // fieldManager owns, in metadata.managedFields, the time of a restart. It must not
@@ -59,11 +59,11 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
 	}
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	r := &Reconciler{Client: locked{mgr.GetClient()}, Recorder: recorder, Clock: clk, Fresh: &apply.Fresh{}}
-	if err := r.watch(mgr).Complete(measured(r.Client, status.Recorded(r.Client, recorder, r))); err != nil {
+	r := &Reconciler{Client: mgr.GetClient(), Recorder: recorder, Clock: clk, Fresh: &apply.Fresh{}}
+	if err := r.watch(mgr).Complete(measured(r.Client, status.RecordedWithLock(r.Client, recorder, r))); err != nil {
 		return err
 	}
-	b := &Binder{Client: mgr.GetClient(), Recorder: recorder}
+	b := &Binder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder}
 	return b.watch(mgr).Complete(reconcile.AsReconciler(b.Client, b))
 }
 
@@ -71,7 +71,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // Deployment if one of them asks for it, and fills in its status. It runs
 // admission's defaults and rules again, so an object that was stored while the
 // webhook was away is handled the same way.
-func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, claim status.Claim) (reconcile.Result, error) {
 	asked := obj.DeepCopy()
 	eru.Default(asked, nil, nil)
 	errs := eru.Validate(asked)
@@ -88,7 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile
 	case !asked.Spec.Enabled:
 		d = recall(obj).halt(reasonDisabled, target, now)
 	default:
-		if d, wake, err = r.act(ctx, asked, target, now); err != nil {
+		claimed := func(ctx context.Context, slot time.Time) error {
+			announceRestart(obj, slot, now)
+			return claim(ctx)
+		}
+		if d, wake, err = r.act(ctx, asked, target, now, claimed); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -112,8 +116,11 @@ func (r *Reconciler) target(ctx context.Context, asked *mtsrev1.Eru) (*appsv1.De
 }
 
 // act decides on the slots of an enabled Eru and restarts its Deployment if that
-// is due. A refusal makes the slot wait; any other error leaves all as it is.
-func (r *Reconciler) act(ctx context.Context, asked *mtsrev1.Eru, target *appsv1.Deployment, now time.Time) (decision, time.Time, error) {
+// is due, once status says so: see status.Claim. A refusal makes the slot wait; any
+// other error leaves all as it is.
+func (r *Reconciler) act(
+	ctx context.Context, asked *mtsrev1.Eru, target *appsv1.Deployment, now time.Time, claim func(context.Context, time.Time) error,
+) (decision, time.Time, error) {
 	p, err := planOf(asked)
 	if err != nil {
 		return decision{}, time.Time{}, err
@@ -122,10 +129,13 @@ func (r *Reconciler) act(ctx context.Context, asked *mtsrev1.Eru, target *appsv1
 	if !d.restart {
 		return d, p.wake(d, now), nil
 	}
+	if err := claim(ctx, d.next); err != nil {
+		return d, time.Time{}, err
+	}
 	err = r.restart(ctx, target, d.next)
-	var refusal *apply.RefusedError
+	refusal, refused := errors.AsType[*apply.RefusedError](err)
 	switch {
-	case errors.As(err, &refusal):
+	case refused:
 		wait := status.Underway(word(refusal.Err), fmt.Sprintf("the restart of %s: %s", written(d.next), refusal))
 		d.wait, d.refused = &wait, true
 	case err != nil:

@@ -120,8 +120,8 @@ func (w *world) try(clock string) (reconcile.Result, error) {
 		w.clock.SetTime(at(clock))
 	}
 	w.requests = nil
-	r := &Reconciler{Client: locked{w.client}, Recorder: w.events, Clock: w.clock}
-	inner := measured(r.Client, status.Recorded(r.Client, w.events, r))
+	r := &Reconciler{Client: w.client, Recorder: w.events, Clock: w.clock}
+	inner := measured(r.Client, status.RecordedWithLock(r.Client, w.events, r))
 	return inner.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
 }
 
@@ -221,7 +221,7 @@ func (w *world) condition(name string) bool {
 	return meta.IsStatusConditionTrue(w.eru().Status.Conditions, name)
 }
 
-func TestASlotIsOneWriteOnTheDeploymentAndOneOnStatus(t *testing.T) {
+func TestASlotIsOneWriteOnTheDeploymentBetweenTwoOnStatus(t *testing.T) {
 	w := newWorld(t, asked(), web())
 	if sleep := w.reconcile("11:59:30"); sleep != 30*time.Second {
 		t.Errorf("it sleeps %v, want half a minute", sleep)
@@ -232,7 +232,7 @@ func TestASlotIsOneWriteOnTheDeploymentAndOneOnStatus(t *testing.T) {
 	w.wrote()
 
 	w.reconcile("12:00:00")
-	w.wrote(writeDeployment, writeStatus)
+	w.wrote(writeStatus, writeDeployment, writeStatus)
 	w.restarted("2026-03-02T12:00:00Z")
 	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00", "11:00:00 Skipped MissedDeadline")
 	if got := w.eru().Status.LastScheduleTime.Time; !got.Equal(at("12:00:00")) {
@@ -297,7 +297,7 @@ func TestARolloutUnderWayIsWaitedFor(t *testing.T) {
 	w.wrote()
 	w.change(true, rolledOut)
 	w.reconcile("12:04:00")
-	w.wrote(writeDeployment, writeStatus)
+	w.wrote(writeStatus, writeDeployment, writeStatus)
 	w.restarted("2026-03-02T12:00:00Z")
 	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
 	if w.condition(status.Reconciling) {
@@ -329,7 +329,7 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	if sleep := w.reconcile("12:00:00"); sleep != time.Second {
 		t.Errorf("it sleeps %v, want a second", sleep)
 	}
-	w.wrote(writeDeployment, writeStatus)
+	w.wrote(writeStatus, writeDeployment, writeStatus)
 	w.says("Running False Forbidden next 12:00:00")
 	if message := meta.FindStatusCondition(w.eru().Status.Conditions, status.Ready).Message; !strings.Contains(message, "policy says no") {
 		t.Errorf("the server's own words are missing: %s", message)
@@ -337,7 +337,7 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	if sleep := w.reconcile("12:01:00"); sleep != time.Minute {
 		t.Errorf("it sleeps %v, want a minute", sleep)
 	}
-	w.wrote(writeDeployment)
+	w.wrote(writeStatus, writeDeployment, writeStatus)
 
 	w.reconcile("12:10:01")
 	w.wrote(writeStatus)
@@ -399,27 +399,39 @@ func TestAFailureIsForgottenWithTheSpec(t *testing.T) {
 func TestAWriteThatGoesWrong(t *testing.T) {
 	cut := errors.New("connection reset by peer")
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("it was changed"))
+	restart := []string{writeStatus, writeDeployment, writeStatus}
+	const first, second = "12:00:00 Restarted started 12:00:00", "12:00:00 Restarted started 12:00:09"
 	for _, test := range []struct {
-		name   string
+		name string
+		// write is the write that goes wrong, nth which of that name.
 		write  string
+		nth    int
 		before error
 		after  error
 		again  []string
 		want   string
 	}{
-		{"the Deployment's does not arrive", writeDeployment, cut, nil, []string{writeDeployment, writeStatus}, "12:00:00 Restarted started 12:00:09"},
-		{"the Deployment's answer is lost", writeDeployment, nil, cut, []string{writeStatus}, "12:00:00 Restarted"},
-		{"the Deployment was changed", writeDeployment, conflict, nil, []string{writeDeployment, writeStatus}, "12:00:00 Restarted started 12:00:09"},
-		{"status does not arrive", writeStatus, cut, nil, []string{writeStatus}, "12:00:00 Restarted"},
-		{"status' answer is lost", writeStatus, nil, cut, nil, "12:00:00 Restarted started 12:00:00"},
+		{"the claim does not arrive", writeStatus, 1, cut, nil, restart, second},
+		{"the claim's answer is lost", writeStatus, 1, nil, cut, restart, second},
+		{"the Eru was changed", writeStatus, 1, conflict, nil, restart, second},
+		{"the Deployment's does not arrive", writeDeployment, 1, cut, nil, restart, second},
+		{"the Deployment's answer is lost", writeDeployment, 1, nil, cut, []string{writeStatus}, first},
+		{"the Deployment was changed", writeDeployment, 1, conflict, nil, restart, second},
+		{"status does not arrive", writeStatus, 2, cut, nil, []string{writeStatus}, first},
+		{"status is refused once", writeStatus, 2, conflict, nil, []string{writeStatus}, first},
+		{"status' answer is lost", writeStatus, 2, nil, cut, nil, first},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, asked(recent), web())
 			w.reconcile("")
 			fail := func(err error) func(string) error {
+				seen := 0
 				return func(write string) error {
-					if write == test.write {
+					if write != test.write {
+						return nil
+					}
+					if seen++; seen == test.nth {
 						return err
 					}
 					return nil
@@ -453,7 +465,7 @@ func TestADeploymentThatIsGoneAtTheWrite(t *testing.T) {
 	if _, err := w.try("12:00:00"); !apierrors.IsNotFound(err) {
 		t.Fatalf("the error is %v, want one that is tried again", err)
 	}
-	w.wrote(writeDeployment)
+	w.wrote(writeStatus, writeDeployment)
 }
 
 // A restart is written only on the Deployment that was judged.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -265,8 +266,8 @@ func (r *run) survive(v *view) (result reconcile.Result, err error) {
 // reconciler is what SetupWithManager makes.
 func reconciler(c client.Client, clk *clocktesting.FakePassiveClock) reconcile.Reconciler {
 	recorder := &events.FakeRecorder{}
-	r := &Reconciler{Client: locked{c}, Recorder: recorder, Clock: clk}
-	return status.Recorded(r.Client, recorder, r)
+	r := &Reconciler{Client: c, Recorder: recorder, Clock: clk}
+	return status.RecordedWithLock(r.Client, recorder, r)
 }
 
 // person does something to the Deployment.
@@ -320,15 +321,19 @@ func (r *run) someEdit() {
 	r.plans = append(r.plans, planFor(r.t, r.server.eru))
 }
 
-// onRestart checks each restart: it moves forward, it is of a slot that some spec
-// has named, and no Deployment has been restarted for that slot before.
+// onRestart checks each restart: it moves forward, it is of a slot that the stored spec
+// names, whatever a stale cache shows, and no Deployment has been restarted for that
+// slot before.
 func (r *run) onRestart(before, after *appsv1.Deployment) {
 	was, is := restartedAt(before), restartedAt(after)
 	if !is.After(was) {
 		r.t.Errorf("restartedAt moves from %v to %v", was, is)
 	}
-	if !slices.ContainsFunc(r.plans, func(p plan) bool { return p.names(is) }) {
+	if !r.plans[len(r.plans)-1].names(is) {
 		r.t.Errorf("%v is no slot", is)
+	}
+	if !r.server.eru.Spec.Enabled {
+		r.t.Errorf("a restart for %v, of an Eru that is disabled", is)
 	}
 	this := restarted{before.UID, is.UTC()}
 	if slices.Contains(r.restarted, this) {
@@ -455,5 +460,32 @@ func TestTwoControllersAtOnce(t *testing.T) {
 		if want := at("00:01:00").Add(time.Duration(i) * time.Minute); !restart.slot.Equal(want) {
 			t.Fatal(fmt.Errorf("restart %d is for %v, want %v", i, restart.slot, want))
 		}
+	}
+}
+
+// A cache that lags shows an Eru that was disabled, or whose schedule was changed, as it
+// was before.
+func TestAnEruOfTheCacheThatWasChangedSinceRestartsNothing(t *testing.T) {
+	for name, edit := range map[string]func(*mtsrev1.EruSpec){
+		"disabled":         func(s *mtsrev1.EruSpec) { s.Enabled = false },
+		"another schedule": func(s *mtsrev1.EruSpec) { s.Schedule = "0 0 1 1 *" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t, trouble{leaders: 1}, 1)
+			r.server.eru = asked(func(o *mtsrev1.Eru) { o.ResourceVersion = "0"; o.Spec.Schedule = "* * * * *" })
+			v := r.views[0]
+			v.write = func(do func() error) error { return do() }
+			v.syncEru()
+			v.syncDeployment()
+			r.plans = []plan{planFor(t, r.server.eru)}
+			r.server.edit(edit)
+			r.clock.SetTime(at("00:01:00"))
+			if _, err := r.survive(v); !apierrors.IsConflict(err) {
+				t.Errorf("the error is %v, want a conflict", err)
+			}
+			if len(r.restarted) > 0 {
+				t.Errorf("restarted for %v", r.restarted)
+			}
+		})
 	}
 }

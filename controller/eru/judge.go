@@ -90,7 +90,8 @@ func recall(obj *mtsrev1.Eru) memory {
 	if st.ObservedGeneration == 0 && obj.Generation <= 1 {
 		m.created = obj.CreationTimestamp.Time
 	}
-	if waiting := meta.FindStatusCondition(st.Conditions, status.Reconciling); waiting != nil && !m.announced.IsZero() {
+	waiting := meta.FindStatusCondition(st.Conditions, status.Reconciling)
+	if waiting != nil && waiting.Reason != reasonRestarting && !m.announced.IsZero() {
 		m.waiting = waiting.Reason
 	}
 	return m

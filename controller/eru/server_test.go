@@ -197,5 +197,11 @@ func (s statusOf) Patch(_ context.Context, obj client.Object, patch client.Patch
 	if err != nil {
 		return err
 	}
-	return s.view.write(func() error { return s.view.server.patchStatus(data) })
+	return s.view.write(func() error {
+		if err := s.view.server.patchStatus(data); err != nil {
+			return err
+		}
+		obj.SetResourceVersion(s.view.server.eru.ResourceVersion)
+		return nil
+	})
 }

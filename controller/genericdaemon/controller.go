@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -19,10 +20,11 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
-// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=list;watch
+// +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=get;list;watch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch
@@ -40,7 +42,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	r := &Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}, Memory: &apply.Memory{Clock: clk}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
@@ -57,34 +59,42 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
 	genericdaemon.Default(daemon, nil, nil)
-	if errs := genericdaemon.Validate(daemon); len(errs) > 0 {
-		r.conclude(daemon, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()))
-		return reconcile.Result{}, nil
-	}
-	live, err := r.bring(ctx, daemon)
-	verdict, err := apply.Judge(err)
+	errs := genericdaemon.Validate(daemon)
+	live, rewritten, err := r.bring(ctx, daemon, errs)
+	verdict, err := workload.Judge(err)
 	if verdict == nil && err != nil {
-		return reconcile.Result{}, err
+		return apply.Result(err)
 	}
 	if verdict == nil {
 		verdict = progress(live, daemon.Spec.Label)
+	} else {
+		live = &appsv1.DaemonSet{}
+		if _, err := workload.ReadOwn(ctx, r.Writer.Client, daemon, live); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	observe(live, &daemon.Status)
-	r.conclude(daemon, *verdict)
-	return reconcile.Result{}, err
+	described := verdict.WithErrors(errs)
+	described.Add(rewritten)
+	r.conclude(daemon, described)
+	return apply.Result(err)
 }
 
-func (r *Reconciler) bring(ctx context.Context, asked *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
+// bring returns the DaemonSet, and which values of it admission rewrote.
+func (r *Reconciler) bring(ctx context.Context, asked *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*appsv1.DaemonSet, string, error) {
+	if err := workload.Buildable(errs); err != nil {
+		return nil, "", err
+	}
 	desired, err := daemonSet(asked)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	child := &apply.Child{Name: asked.Name, Live: &appsv1.DaemonSet{}, Desired: desired}
 	writer := r.Writer
 	writer.ReadOnly = asked.Spec.Paused
-	repairs, err := writer.Children(ctx, asked, child)
-	apply.Announce(r.Recorder, asked, repairs)
-	return child.Live.(*appsv1.DaemonSet), err
+	report, err := writer.Children(ctx, asked, child)
+	apply.Announce(r.Recorder, asked, report)
+	return child.Live.(*appsv1.DaemonSet), report.Describe(), err
 }
 
 func (r *Reconciler) conclude(daemon *mydomainv1beta1.Genericdaemon, verdict status.Verdict) {

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=list;watch
+// +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/status,verbs=patch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
@@ -43,5 +44,5 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 // stored while the webhook was away is handled the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.Default(box, nil, nil)
-	return reconcile.Result{}, r.Bring(ctx, children(box), modelbox.Validate(box), &box.Status.WorkloadStatus)
+	return apply.Result(r.Bring(ctx, children(box), modelbox.Validate(box), &box.Status.WorkloadStatus))
 }

@@ -27,6 +27,20 @@ type Object interface {
 	GetStatus() any
 }
 
+// ClaimingReconciler reconciles objects that act on an object which is not their
+// child, and which therefore carries no mark of theirs.
+type ClaimingReconciler[T Object] interface {
+	// Reconcile is a reconcile.ObjectReconciler's. It calls claim before it writes to
+	// the other object, and returns claim's error.
+	Reconcile(ctx context.Context, obj T, claim Claim) (reconcile.Result, error)
+}
+
+// Claim writes the status as it is in the object now, with the object's
+// resourceVersion as precondition, whether it differs or not. So an object that has
+// changed since it entered the cache (another spec, another leader's status) acts on
+// nothing: Claim's error is a conflict then.
+type Claim func(context.Context) error
+
 // Recorded wraps what a kind does with what is the same for all kinds: an object
 // is loaded; one that is gone or being deleted needs nothing, for its children
 // are collected; status is written once, last, and only if it differs; and an object
@@ -34,13 +48,32 @@ type Object interface {
 // event. What else a kind changes in the object it is handed, such as its defaults, is
 // never written.
 func Recorded[T Object](c client.Client, recorder events.EventRecorder, kind reconcile.ObjectReconciler[T]) reconcile.Reconciler {
+	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: unclaiming[T]{kind}})
+}
+
+// RecordedWithClaims is Recorded for a kind that claims.
+func RecordedWithClaims[T Object](c client.Client, recorder events.EventRecorder, kind ClaimingReconciler[T]) reconcile.Reconciler {
 	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: kind})
+}
+
+// RecordedWithLock is RecordedWithClaims for a kind whose status replaces a list as a
+// whole: every write of its status has the object's resourceVersion as precondition, or
+// a stale controller would put an old list in the place of a newer one.
+func RecordedWithLock[T Object](c client.Client, recorder events.EventRecorder, kind ClaimingReconciler[T]) reconcile.Reconciler {
+	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: kind, locked: true})
+}
+
+type unclaiming[T Object] struct{ reconcile.ObjectReconciler[T] }
+
+func (u unclaiming[T]) Reconcile(ctx context.Context, obj T, _ Claim) (reconcile.Result, error) {
+	return u.ObjectReconciler.Reconcile(ctx, obj)
 }
 
 type recorded[T Object] struct {
 	client   client.Client
 	recorder events.EventRecorder
-	kind     reconcile.ObjectReconciler[T]
+	kind     ClaimingReconciler[T]
+	locked   bool
 }
 
 func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
@@ -52,7 +85,11 @@ func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		return reconcile.Result{}, fmt.Errorf("encoding status: %w", err)
 	}
 	reason := readyReason(obj)
-	result, err := r.kind.Reconcile(ctx, obj)
+	claim := func(ctx context.Context) (err error) {
+		said, err = r.claim(ctx, obj, said)
+		return err
+	}
+	result, err := r.kind.Reconcile(ctx, obj, claim)
 	says, failure := json.Marshal(obj.GetStatus())
 	if failure != nil || bytes.Equal(said, says) {
 		return result, errors.Join(err, failure)
@@ -64,19 +101,45 @@ func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, e
 	return result, nil
 }
 
+// claim writes the status as it is now on the version of the object that obj is, and
+// returns what has been written.
+func (r *recorded[T]) claim(ctx context.Context, obj T, said []byte) ([]byte, error) {
+	says, err := json.Marshal(obj.GetStatus())
+	if err != nil {
+		return said, fmt.Errorf("encoding status: %w", err)
+	}
+	// The answer replaces what it is decoded into, and obj has defaults that are not stored.
+	answer := obj.DeepCopyObject().(T)
+	if err := r.patch(ctx, answer, said, says, true); err != nil {
+		return said, fmt.Errorf("recording in status what is about to be done: %w", err)
+	}
+	obj.SetResourceVersion(answer.GetResourceVersion())
+	return says, nil
+}
+
 // record writes what has changed in status. The object itself need not be encoded for
 // that.
 func (r *recorded[T]) record(ctx context.Context, obj T, said, says []byte) error {
-	changes, err := jsonpatch.CreateMergePatch(said, says)
-	if err != nil {
-		return fmt.Errorf("comparing status: %w", err)
-	}
-	body := fmt.Appendf(nil, `{"status":%s}`, changes)
-	err = r.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
+	err := r.patch(ctx, obj, said, says, r.locked)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("recording status: %w", err)
 	}
 	return nil
+}
+
+// patch is a merge patch of the status from said to says. It carries the object's uid,
+// or an object that was deleted and created again would get its predecessor's status.
+func (r *recorded[T]) patch(ctx context.Context, obj T, said, says []byte, locked bool) error {
+	changes, err := jsonpatch.CreateMergePatch(said, says)
+	if err != nil {
+		return fmt.Errorf("comparing status: %w", err)
+	}
+	preconditions := fmt.Appendf(nil, `{"uid":%q}`, obj.GetUID())
+	if locked {
+		preconditions = fmt.Appendf(nil, `{"uid":%q,"resourceVersion":%q}`, obj.GetUID(), obj.GetResourceVersion())
+	}
+	body := fmt.Appendf(nil, `{"metadata":%s,"status":%s}`, preconditions, changes)
+	return r.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
 }
 
 // announce tells of what became wrong. A status that goes on saying the same is
@@ -110,10 +173,4 @@ func wrong(obj Object) *metav1.Condition {
 }
 
 // note shortens a message to what an event holds, 1 kB.
-func note(message string) string {
-	const limit = 1000
-	if len(message) <= limit {
-		return message
-	}
-	return message[:limit] + "..."
-}
+func note(message string) string { return cut(message, 1000) }

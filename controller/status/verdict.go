@@ -4,8 +4,12 @@
 package status
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // The condition types. Ready is there from the first reconcile on; the others
@@ -26,11 +30,17 @@ const (
 	ReasonNameConflict       = "NameConflict"
 	ReasonInvalidSpec        = "InvalidSpec"
 	ReasonChildRefused       = "ChildRefused"
+	ReasonContested          = "Contested"
 	ReasonReplicaFailure     = "ReplicaFailure"
 	ReasonProgressDeadline   = "ProgressDeadlineExceeded"
 	ReasonTerminating        = "Terminating"
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 )
+
+// maxMessage is the most characters of a condition's message: metav1.Condition has
+// the bound, and with it the schema of each kind. A longer message would keep the
+// whole status from being written, so it is cut where it is set.
+const maxMessage = 32768
 
 // Verdict is what there is to say of an object: the Ready condition, and whether
 // something is on its way (Reconciling) or cannot go on by itself (Stalled).
@@ -58,6 +68,37 @@ func Stuck(reason, message string) Verdict {
 	return Verdict{Stalled: true, Reason: reason, Message: message}
 }
 
+// Add adds something to the message, if there is anything to add.
+func (v *Verdict) Add(message string) {
+	if message != "" {
+		v.Message += "; " + message
+	}
+}
+
+// Describe joins errors for a condition's message: the first 20 of them and the
+// number of the others.
+func Describe(errs field.ErrorList) string {
+	const most = 20
+	parts := make([]string, 0, min(len(errs), most)+1)
+	for _, err := range errs[:min(len(errs), most)] {
+		parts = append(parts, err.Error())
+	}
+	if more := len(errs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// WithErrors adds to the message the errors of a spec that was built all the same: it
+// was stored while the webhook was away, or before a rule existed. InvalidSpec has
+// them already.
+func (v Verdict) WithErrors(errs field.ErrorList) Verdict {
+	if len(errs) > 0 && v.Reason != ReasonInvalidSpec {
+		v.Message += "; admission would refuse this spec today: " + Describe(errs)
+	}
+	return v
+}
+
 // Set writes the verdict to the conditions of an object of this generation.
 func (v Verdict) Set(conditions *[]metav1.Condition, generation int64, now metav1.Time) {
 	set := func(conditionType string, value bool) {
@@ -67,7 +108,7 @@ func (v Verdict) Set(conditions *[]metav1.Condition, generation int64, now metav
 			ObservedGeneration: generation,
 			LastTransitionTime: now,
 			Reason:             v.Reason,
-			Message:            v.Message,
+			Message:            cut(v.Message, maxMessage),
 		}
 		if value {
 			condition.Status = metav1.ConditionTrue

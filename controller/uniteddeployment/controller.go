@@ -45,34 +45,36 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	return r.watch(mgr).Complete(status.Recorded(r.Client, recorder, r))
+	return r.watch(mgr).Complete(status.RecordedWithClaims(r.Client, recorder, r))
 }
 
 // Reconcile holds the Deployment's replica count, unless the Deployment is
 // missing or somebody else holds it, and fills in the status.
-func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment) (reconcile.Result, error) {
-	if errs := uniteddeployment.Validate(ud); len(errs) > 0 {
-		r.conclude(ud, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()))
-		return reconcile.Result{}, nil
-	}
+func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment, claim status.Claim) (reconcile.Result, error) {
 	target, holder, err := r.look(ctx, ud)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	observe(target, &ud.Status)
+	if errs := uniteddeployment.Validate(ud); len(errs) > 0 {
+		r.conclude(ud, status.Stuck(status.ReasonInvalidSpec, status.Describe(errs)))
+		return reconcile.Result{}, nil
+	}
 	verdict := decide(ud, target, holder)
 	if verdict == nil {
-		verdict, err = r.scale(ctx, ud, target)
+		verdict, err = r.scale(ctx, ud, target, claim)
 	}
-	if verdict == nil {
-		return reconcile.Result{}, err
+	if verdict != nil {
+		r.conclude(ud, *verdict)
 	}
-	r.conclude(ud, *verdict)
 	return reconcile.Result{}, err
 }
 
 // look reads, from the cache, the target (nil if missing) and who else holds it.
 func (r *Reconciler) look(ctx context.Context, ud *extensionv1.UnitedDeployment) (*appsv1.Deployment, string, error) {
+	if ud.Spec.DeploymentName == "" {
+		return nil, "", nil // Refused by Validate.
+	}
 	target := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
 	if apierrors.IsNotFound(err) {
@@ -92,20 +94,22 @@ func (r *Reconciler) look(ctx context.Context, ud *extensionv1.UnitedDeployment)
 	return target, uniteddeployment.Holder(ud, target, scalers.Items, rivals.Items), nil
 }
 
-// scale is the one write: the count, through /scale, on the very Deployment that
-// was looked at. The resourceVersion makes a decision on stale reading fail.
-func (r *Reconciler) scale(ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment) (*status.Verdict, error) {
+// scale is the one write on the Deployment: the count, through /scale, on the very
+// version that was looked at. The resourceVersion makes a decision on a stale
+// Deployment fail, and the claim one of a stale UnitedDeployment: a Scale takes no
+// annotation that could tell whose count it is.
+func (r *Reconciler) scale(ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, claim status.Claim) (*status.Verdict, error) {
+	r.conclude(ud, status.Underway(status.ReasonProgressing,
+		fmt.Sprintf("Deployment %q is being scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)))
+	if err := claim(ctx); err != nil {
+		return nil, err
+	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
 		target.UID, target.ResourceVersion, *ud.Spec.Replicas)
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.Client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
-	if err = apply.Refused("scaling", target, err); err != nil {
-		return apply.Judge(err)
-	}
-	verdict := status.Underway(status.ReasonProgressing,
-		fmt.Sprintf("Deployment %q is being scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas))
-	return &verdict, nil
+	return apply.Judge(apply.Refused("scaling", target, err))
 }
 
 func (r *Reconciler) conclude(ud *extensionv1.UnitedDeployment, verdict status.Verdict) {

@@ -4,19 +4,19 @@
 package workload
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Template is the pod template: the main container, with PodTemplate merged over
-// it. It errs only on a PodTemplate that admission would have refused.
+// it. Its error is an *UnbuildableError: admission would have refused the PodTemplate.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: w.labels()},
@@ -27,9 +27,9 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	}
 	merged, err := merge(template, w.PodTemplate)
 	if err != nil {
-		return template, fmt.Errorf("merging spec.podTemplate over the generated pod template: %w", err)
+		return template, &UnbuildableError{fmt.Errorf("spec.podTemplate: cannot be merged over the generated pod template: %w", err)}
 	}
-	return merged, nil
+	return ownFields(merged), nil
 }
 
 func (w *Workload) mainContainer() corev1.Container {
@@ -49,16 +49,24 @@ func (w *Workload) mainContainer() corev1.Container {
 	return container
 }
 
+// merge is a strategic merge patch of the generated template. It works on decoded
+// JSON in which integers are integers: by way of float64, 9007199254740993 would become
+// 9007199254740992, and the largest int64 a number that no int64 can hold.
 func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.PodTemplateSpec, error) {
-	original, err := json.Marshal(template)
+	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
 	if err != nil {
 		return template, err
 	}
-	patch, err := withoutNulls(over.Raw)
+	var patch map[string]any
+	if err := json.Unmarshal(over.Raw, &patch); err != nil {
+		return template, err
+	}
+	dropNulls(patch)
+	tree, err := strategicpatch.StrategicMergeMapPatch(original, patch, corev1.PodTemplateSpec{})
 	if err != nil {
 		return template, err
 	}
-	data, err := strategicpatch.StrategicMergePatch(original, patch, corev1.PodTemplateSpec{})
+	data, err := json.Marshal(tree)
 	if err != nil {
 		return template, err
 	}
@@ -66,17 +74,8 @@ func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.
 	return merged, json.Unmarshal(data, &merged)
 }
 
-// withoutNulls drops nulls, which in a strategic merge would delete what the
-// operator generated: in a pod template they only say "not set".
-func withoutNulls(raw []byte) ([]byte, error) {
-	var tree map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return nil, err
-	}
-	dropNulls(tree)
-	return json.Marshal(tree)
-}
-
+// dropNulls drops nulls, which in a strategic merge would delete what the operator
+// generated: in a pod template they only say "not set".
 func dropNulls(node any) {
 	switch node := node.(type) {
 	case map[string]any:

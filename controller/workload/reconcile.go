@@ -34,7 +34,7 @@ type Reconciler struct {
 // NewReconciler is a Reconciler with what a manager has.
 func NewReconciler(mgr manager.Manager, clk clock.PassiveClock) Reconciler {
 	return Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}},
+		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}, Memory: &apply.Memory{Clock: clk}},
 		Recorder: mgr.GetEventRecorder(apply.FieldManager),
 		Clock:    clk,
 	}
@@ -52,38 +52,64 @@ func (r *Reconciler) Watch(mgr manager.Manager, name string, obj client.Object, 
 }
 
 // Bring brings the children of a workload to what it asks for, mends what was
-// changed, and fills in its status. Where the spec has errors it writes nothing:
-// such an object was stored while the webhook was away, or before a rule existed,
-// and what runs is left alone. An error is worth another attempt.
+// changed, and fills in its status. errs are the errors of the spec. Nothing is written
+// only where they leave open what the children should be; with any other error the
+// children are built, the API server has the last word on them, and the message of
+// Ready quotes the errors: a rule that is newer than a stored object must not stop the
+// scaling and the repair of what runs. An error is worth another attempt.
 func (r *Reconciler) Bring(ctx context.Context, w *Workload, errs field.ErrorList, into *modelv1.WorkloadStatus) error {
-	if len(errs) > 0 {
-		r.conclude(w, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()), into)
-		return nil
-	}
-	deployment, err := r.children(ctx, w)
-	verdict, err := apply.Judge(err)
+	deployment, err := r.children(ctx, w, errs)
+	verdict, err := Judge(err)
 	if verdict == nil && err != nil {
 		return err
 	}
-	if verdict == nil {
+	if verdict != nil {
+		if err := r.observeOwn(ctx, w, into); err != nil {
+			return err
+		}
+	} else {
 		progress := Progress(deployment)
 		verdict = &progress
+		observe(deployment, into)
+		into.Address = w.Address()
+	}
+	into.Selector = w.Selector().String()
+	r.conclude(w, verdict.WithErrors(errs), into)
+	return err
+}
+
+// observeOwn fills in the counters and the address where the children were not brought
+// to what the workload asks for. An object of the child's name that belongs to another
+// owner counts nothing: its pods are not this object's, whatever /scale is asked for.
+func (r *Reconciler) observeOwn(ctx context.Context, w *Workload, into *modelv1.WorkloadStatus) error {
+	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
+	if _, err := ReadOwn(ctx, r.Writer.Client, w.Owner, deployment); err != nil {
+		return err
+	}
+	served, err := ReadOwn(ctx, r.Writer.Client, w.Owner, service)
+	if err != nil {
+		return err
 	}
 	observe(deployment, into)
-	into.Selector = w.Selector().String()
-	into.Address = w.Address()
-	r.conclude(w, *verdict, into)
-	return err
+	into.Address = ""
+	if served {
+		into.Address = w.Address()
+	}
+	return nil
 }
 
 func (r *Reconciler) conclude(w *Workload, verdict status.Verdict, into *modelv1.WorkloadStatus) {
 	generation, now := w.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	into.ObservedGeneration = generation
+	verdict.Add(w.rewritten)
 	verdict.Set(&into.Conditions, generation, now)
 	status.SetPaused(&into.Conditions, w.Paused, generation, now)
 }
 
-func (r *Reconciler) children(ctx context.Context, w *Workload) (*appsv1.Deployment, error) {
+func (r *Reconciler) children(ctx context.Context, w *Workload, errs field.ErrorList) (*appsv1.Deployment, error) {
+	if err := Buildable(errs); err != nil {
+		return nil, err
+	}
 	desired, err := w.Deployment()
 	if err != nil {
 		return nil, err
@@ -95,7 +121,8 @@ func (r *Reconciler) children(ctx context.Context, w *Workload) (*appsv1.Deploym
 	}
 	writer := r.Writer
 	writer.ReadOnly = w.Paused
-	repairs, err := writer.Children(ctx, w.Owner, deployment, service)
-	apply.Announce(r.Recorder, w.Owner, repairs)
+	report, err := writer.Children(ctx, w.Owner, deployment, service)
+	apply.Announce(r.Recorder, w.Owner, report)
+	w.rewritten = report.Describe()
 	return deployment.Live.(*appsv1.Deployment), err
 }

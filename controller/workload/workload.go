@@ -49,6 +49,9 @@ type Workload struct {
 
 	// Paused keeps the operator from writing anything for the owner.
 	Paused bool
+
+	// rewritten says which values of the children admission rewrote.
+	rewritten string
 }
 
 // Selector selects the workload's pods. It is made of name and instance alone,

@@ -59,7 +59,7 @@ func Validate(app *appv1.App) field.ErrorList {
 // each. It is of use for an object that Validate accepts.
 func Warn(app *appv1.App) []string {
 	template, _ := rules.PodTemplate(app.Spec.PodTemplate)
-	out := rules.ImageWarnings(template)
+	out := rules.TemplateWarnings(template)
 	if warning := rules.ImageWarning(imagePath, app.Spec.Image); warning != "" {
 		out = append([]string{warning}, out...)
 	}

@@ -76,7 +76,7 @@ func label(label string) field.ErrorList {
 // sentence each. It is of use for an object that Validate accepts.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 	template, _ := rules.PodTemplate(daemon.Spec.PodTemplate)
-	out := rules.ImageWarnings(template)
+	out := rules.TemplateWarnings(template)
 	if warning := rules.ImageWarning(imagePath, daemon.Spec.Image); warning != "" {
 		out = append([]string{warning}, out...)
 	}

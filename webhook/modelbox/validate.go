@@ -97,8 +97,8 @@ func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
 	switch {
 	case preset != nil && !preset.is(spec.Resources):
-		return field.ErrorList{field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources")}
+		return field.ErrorList{rules.Ambiguous(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
+			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))}
 	case preset != nil:
 		return nil
 	}

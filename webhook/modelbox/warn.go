@@ -23,5 +23,5 @@ func Warn(box *modelv1.ModelBox) []string {
 	}
 	out = append(out, rules.NodePortWarnings(portsPath, box.Spec.Ports)...)
 	template, _ := rules.PodTemplate(box.Spec.PodTemplate)
-	return append(out, rules.ImageWarnings(template)...)
+	return append(out, rules.TemplateWarnings(template)...)
 }

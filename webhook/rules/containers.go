@@ -64,7 +64,7 @@ func (p *pod) mainContainer(path *field.Path, c *corev1.Container) field.ErrorLi
 	var errs field.ErrorList
 	for _, reserved := range p.main.Reserved {
 		if take(&rest, reserved.Field) {
-			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "of the main container is written in "+reserved.Instead))
+			errs = append(errs, Ambiguous(field.Forbidden(path.Child(reserved.Field), "of the main container is written in "+reserved.Instead)))
 		}
 	}
 	errs = append(errs, p.anyContainer(path, &rest)...)

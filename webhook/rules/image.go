@@ -22,17 +22,17 @@ const MaxImage = 1024
 // the library that the kubelet reads it with.
 func Image(path *field.Path, image string) field.ErrorList {
 	if image == "" {
-		return field.ErrorList{field.Required(path, "write an image reference such as registry.example.com/team/server:1.2")}
+		return unbuildable(field.Required(path, "write an image reference such as registry.example.com/team/server:1.2"))
 	}
 	if utf8.RuneCountInString(image) > MaxImage {
-		return field.ErrorList{field.TooLongCharacters(path, image, MaxImage)}
+		return unbuildable(field.TooLongCharacters(path, image, MaxImage))
 	}
 	if plain(image) {
 		return nil
 	}
 	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return field.ErrorList{field.Invalid(path, image,
-			"must be an image reference such as registry.example.com/team/server:1.2: "+err.Error())}
+		return unbuildable(field.Invalid(path, image,
+			"must be an image reference such as registry.example.com/team/server:1.2: "+err.Error()))
 	}
 	return nil
 }
@@ -106,11 +106,8 @@ func ImageWarning(path *field.Path, image string) string {
 	return ""
 }
 
-// ImageWarnings is ImageWarning for the containers of a template, which may be nil.
-func ImageWarnings(template *corev1.PodTemplateSpec) []string {
-	if template == nil {
-		return nil
-	}
+// imageWarnings is ImageWarning for each container of a template.
+func imageWarnings(template *corev1.PodTemplateSpec) []string {
 	var out []string
 	warn := func(list string, containers []corev1.Container) {
 		for i := range containers {

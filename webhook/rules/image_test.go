@@ -73,10 +73,10 @@ spec:
 		"spec.podTemplate.spec.containers[1].image: has no tag, so what runs can change: name a version or a digest",
 		"spec.podTemplate.spec.initContainers[1].image: what runs under latest can change: name a version or a digest",
 	}
-	if diff := cmp.Diff(want, rules.ImageWarnings(template)); diff != "" {
+	if diff := cmp.Diff(want, rules.TemplateWarnings(template)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := rules.ImageWarnings(nil); got != nil {
+	if got := rules.TemplateWarnings(nil); got != nil {
 		t.Errorf("no template: %q", got)
 	}
 	for _, warning := range want {

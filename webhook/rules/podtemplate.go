@@ -32,9 +32,9 @@ func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.Erro
 	template := &corev1.PodTemplateSpec{}
 	unknown, err := kjson.UnmarshalStrict(raw.Raw, template)
 	if err != nil {
-		return nil, undecodable(raw.Raw, err)
+		return nil, unbuildable(undecodable(raw.Raw, err)...)
 	}
-	return template, misspelt(unknown)
+	return template, unbuildable(misspelt(unknown)...)
 }
 
 // misspelt makes errors of what the decoder calls strict errors.

@@ -34,7 +34,7 @@ var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1
 // named target port exists is for TargetPorts to say.
 func Ports(path *field.Path, ports []modelv1.Port) field.ErrorList {
 	if len(ports) > MaxPorts {
-		return field.ErrorList{field.TooMany(path, len(ports), MaxPorts)}
+		return unbuildable(field.TooMany(path, len(ports), MaxPorts)) // ContainerPorts leaves the rest out.
 	}
 	var errs field.ErrorList
 	for i := range ports {

@@ -89,7 +89,8 @@ func labels(path *field.Path, written map[string]string, main Main) field.ErrorL
 		want, own := ours[key]
 		switch {
 		case own && value != want:
-			errs = append(errs, field.Invalid(path.Key(key), value, "the operator sets this label, and selectors depend on it: remove it"))
+			errs = append(errs, Ambiguous(field.Invalid(path.Key(key), value,
+				"the operator sets this label, and selectors depend on it: remove it")))
 		case len(validation.IsQualifiedName(key)) > 0:
 			errs = append(errs, field.Invalid(path.Key(key), key, strings.Join(validation.IsQualifiedName(key), "; ")))
 		case len(validation.IsValidLabelValue(value)) > 0:
@@ -116,7 +117,9 @@ func annotations(path *field.Path, written map[string]string) field.ErrorList {
 	return errs
 }
 
-// podSpec refuses what a Deployment's pods cannot have.
+// podSpec refuses what a Deployment's pods cannot have, and lists in which a key is
+// there twice: the API server creates a child with such a list, and answers every later
+// server-side apply of it with an error.
 func podSpec(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
@@ -129,5 +132,8 @@ func podSpec(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	if len(spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "only a running pod takes them: use kubectl debug"))
 	}
-	return append(errs, unique(path.Child("resourceClaims"), "name", spec.ResourceClaims, claimName)...)
+	errs = append(errs, unique(path.Child("resourceClaims"), "name", spec.ResourceClaims, claimName)...)
+	errs = append(errs, unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })...)
+	return append(errs, unique(path.Child("imagePullSecrets"), "name", spec.ImagePullSecrets,
+		func(s *corev1.LocalObjectReference) string { return s.Name })...)
 }

@@ -1,0 +1,183 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The API server computes metadata.managedFields before it calls mutating admission, and
+// before it drops what it does not serve. So a field that the controller alone owns and
+// that does not have its desired value got its value from admission or from the API
+// server, in the answer to a write of the controller's own: writing again would bring
+// the same answer. A value that another field manager wrote is owned by that manager, and
+// what another manager removed is owned by none. See
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+
+// Effective is a field whose value in the cluster is not the desired one because
+// admission or the API server rewrote it when it was written.
+type Effective struct {
+	// Kind and Name are those of the child.
+	Kind, Name string
+	// Field is the path of the field.
+	Field string
+	// Desired and Value are what was written and what became of it, shortened. Either is
+	// empty if it is not there.
+	Desired, Value string
+
+	sum uint64
+}
+
+// drift is a field that another field manager changed or removed.
+type drift struct {
+	field string
+	// manager owns the field, or if it was removed, is the latest other one that changed
+	// the child. It is empty if managedFields do not tell.
+	manager string
+}
+
+// classify tells the differences of a child that another field manager made from those
+// that a write of our own ended with. live carries its managedFields.
+func classify(desired, live client.Object) ([]drift, []Effective) {
+	found := differences(desired, live)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	owners := ownersOf(live)
+	var drifts []drift
+	var effective []Effective
+	for i := range found {
+		owned := found[i].path.owned()
+		manager, others := owners.other(owned)
+		// What desired leaves out and admission added has no owner.
+		if others || found[i].want.IsValid() && !owners.ours(owned) {
+			drifts = append(drifts, drift{field: found[i].path.String(), manager: cmp.Or(manager, latest(live))})
+			continue
+		}
+		effective = append(effective, found[i].effective(desired))
+	}
+	return drifts, effective
+}
+
+// effectiveIn are the differences of a child, as they are if no other manager made them.
+func effectiveIn(desired, live client.Object) []Effective {
+	var effective []Effective
+	for _, d := range differences(desired, live) {
+		effective = append(effective, d.effective(desired))
+	}
+	return effective
+}
+
+func (d *difference) effective(child client.Object) Effective {
+	e := Effective{
+		Kind: kindOf(child), Name: child.GetName(), Field: d.path.String(), Desired: short(d.want), Value: short(d.have),
+	}
+	sum := fnv.New64a()
+	_, _ = fmt.Fprintf(sum, "%s=%s", e.Field, encoded(d.have)) // A hash never errs.
+	e.sum = sum.Sum64()
+	return e
+}
+
+func encoded(value reflect.Value) string {
+	if !value.IsValid() {
+		return ""
+	}
+	data, err := json.Marshal(value.Interface())
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// short is a value in a few words.
+func short(value reflect.Value) string {
+	const most = 80
+	text := []rune(encoded(value))
+	if value.IsValid() && value.Kind() == reflect.String {
+		text = []rune(value.String())
+	}
+	if len(text) > most {
+		return string(text[:most]) + "..."
+	}
+	return string(text)
+}
+
+func (e *Effective) String() string {
+	return fmt.Sprintf("%s rewritten by admission: %s -> %s", e.Field, cmp.Or(e.Desired, "nothing"), cmp.Or(e.Value, "nothing"))
+}
+
+// latest is the other manager whose fields changed last, status aside.
+func latest(obj client.Object) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager != FieldManager && entry.Subresource != "status" && !entry.Time.Before(last.Time) {
+			last = entry
+		}
+	}
+	return last.Manager
+}
+
+// owners are the field sets of an object's managers.
+type owners []owner
+
+type owner struct {
+	manager string
+	ours    bool
+	set     fieldpath.Set
+}
+
+func ownersOf(obj client.Object) owners {
+	var all owners
+	for _, entry := range obj.GetManagedFields() {
+		o := owner{manager: entry.Manager, ours: entry.Manager == FieldManager && entry.Subresource == ""}
+		if entry.FieldsV1 == nil || o.set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
+			continue // It owns nothing that can be told.
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// other is the first other manager that owns the field or something in it.
+func (all owners) other(field fieldpath.Path) (manager string, found bool) {
+	for i := range all {
+		if !all[i].ours && covers(&all[i].set, field) {
+			return all[i].manager, true
+		}
+	}
+	return "", false
+}
+
+func (all owners) ours(field fieldpath.Path) bool {
+	for i := range all {
+		if all[i].ours && covers(&all[i].set, field) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers says whether a set has the path, something below it, or something above it as
+// a whole. Above it, a member with children is not owned as a whole: for an item of a
+// list it only says that the item is there.
+func covers(set *fieldpath.Set, path fieldpath.Path) bool {
+	for _, element := range path[:len(path)-1] {
+		children, ok := set.Children.Get(element)
+		if !ok {
+			return set.Members.Has(element)
+		}
+		set = children
+	}
+	last := path[len(path)-1]
+	_, below := set.Children.Get(last)
+	return below || set.Members.Has(last)
+}

@@ -1,0 +1,161 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The Go types of k8s.io/api do not carry at run time how their fields are merged, so
+// the tables of this file repeat it for what a Deployment, a DaemonSet and a Service
+// hold. A test compares them with the schema that client-go is generated from.
+
+// merge is how server-side apply merges a field.
+type merge int
+
+const (
+	// granular: each member has an owner of its own.
+	granular merge = iota
+	// atomic: the field is replaced as a whole, so a member more is a difference.
+	atomic
+	// keyed: a list whose items are identified by some of their fields.
+	keyed
+	// set: a list of distinct values, each with an owner of its own.
+	set
+)
+
+type fieldOf struct {
+	parent reflect.Type
+	name   string
+}
+
+func of[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name} }
+
+// listKeys are the listMapKey markers of k8s.io/api, by the name of the list. A list of
+// another name is atomic.
+var listKeys = map[string][]string{
+	"containers":                {"name"},
+	"initContainers":            {"name"},
+	"env":                       {"name"},
+	"evictionResponders":        {"name"},
+	"volumes":                   {"name"},
+	"volumeMounts":              {"mountPath"},
+	"volumeDevices":             {"devicePath"},
+	"imagePullSecrets":          {"name"},
+	"resourceClaims":            {"name"},
+	"claims":                    {"name"},
+	"schedulingGates":           {"name"},
+	"hostAliases":               {"ip"},
+	"topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
+	"ownerReferences":           {"uid"},
+	// A Service's ports have the first key, a container's the second.
+	"ports": {"port", "containerPort", "protocol"},
+}
+
+// setLists are the lists with the marker listType=set.
+var setLists = map[fieldOf]bool{
+	of[corev1.VolumeMount]("bindMountOptions"): true,
+	of[metav1.ObjectMeta]("finalizers"):        true,
+}
+
+// atomicMaps are the maps with the marker mapType=atomic.
+var atomicMaps = map[fieldOf]bool{
+	of[corev1.PodSpec]("nodeSelector"): true,
+	of[corev1.ServiceSpec]("selector"): true,
+}
+
+// atomicTypes are the structs with the marker structType=atomic.
+var atomicTypes = map[reflect.Type]bool{
+	reflect.TypeFor[corev1.ConfigMapKeySelector]():      true,
+	reflect.TypeFor[corev1.FileKeySelector]():           true,
+	reflect.TypeFor[corev1.LocalObjectReference]():      true,
+	reflect.TypeFor[corev1.NodeSelector]():              true,
+	reflect.TypeFor[corev1.NodeSelectorTerm]():          true,
+	reflect.TypeFor[corev1.ObjectFieldSelector]():       true,
+	reflect.TypeFor[corev1.ResourceFieldSelector]():     true,
+	reflect.TypeFor[corev1.SecretKeySelector]():         true,
+	reflect.TypeFor[corev1.SecretReference]():           true,
+	reflect.TypeFor[corev1.TypedLocalObjectReference](): true,
+	reflect.TypeFor[metav1.LabelSelector]():             true,
+	reflect.TypeFor[metav1.OwnerReference]():            true,
+}
+
+// wholeUnions are the structs of which one field at most may be set. The API server
+// refuses a second one instead of removing the first.
+var wholeUnions = map[reflect.Type]bool{
+	reflect.TypeFor[corev1.EnvVarSource]():     true,
+	reflect.TypeFor[corev1.LifecycleHandler](): true,
+	reflect.TypeFor[corev1.ProbeHandler]():     true,
+	reflect.TypeFor[corev1.VolumeSource]():     true,
+}
+
+// unionMembers are the members of unions that stand beside other fields.
+var unionMembers = map[fieldOf]bool{
+	of[appsv1.DeploymentStrategy]("rollingUpdate"):           true,
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"):      true,
+	of[corev1.AppArmorProfile]("localhostProfile"):           true,
+	of[corev1.EnvVar]("value"):                               true,
+	of[corev1.EnvVar]("valueFrom"):                           true,
+	of[corev1.PodResourceClaim]("resourceClaimName"):         true,
+	of[corev1.PodResourceClaim]("resourceClaimTemplateName"): true,
+	of[corev1.SeccompProfile]("localhostProfile"):            true,
+}
+
+// defaults are the values that the API server fills in where a field is left out, for
+// the fields of which nothing else may be filled in: those of unions and of what is
+// atomic. (SetDefaults_* in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and the
+// +default markers of k8s.io/api.)
+var defaults = map[fieldOf]func(desired, value reflect.Value) bool{
+	of[corev1.FileKeySelector]("optional"):                        isPointerTo(false),
+	of[corev1.ObjectFieldSelector]("apiVersion"):                  func(_, value reflect.Value) bool { return value.String() == "v1" },
+	of[corev1.ServiceAccountTokenProjection]("expirationSeconds"): isPointerTo(int64(3600)),
+	of[corev1.VolumeSource]("emptyDir"): func(desired, value reflect.Value) bool {
+		return desired.IsZero() && value.Elem().IsZero()
+	},
+	of[appsv1.DeploymentStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
+		kind := desired.Interface().(appsv1.DeploymentStrategy).Type
+		return kind == "" || kind == appsv1.RollingUpdateDeploymentStrategyType
+	},
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
+		kind := desired.Interface().(appsv1.DaemonSetUpdateStrategy).Type
+		return kind == "" || kind == appsv1.RollingUpdateDaemonSetStrategyType
+	},
+}
+
+func isPointerTo[T comparable](want T) func(desired, value reflect.Value) bool {
+	return func(_, value reflect.Value) bool { return value.Elem().Interface() == any(want) }
+}
+
+// mergeOf says how a field of type t is merged, and by which keys.
+func mergeOf(at fieldOf, t reflect.Type) (merge, []field) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case setLists[at]:
+		return set, nil
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && listKeys[at.name] != nil:
+		return keyed, keysOf(listKeys[at.name], t.Elem())
+	case t.Kind() == reflect.Slice, atomicTypes[t], atomicMaps[at]:
+		return atomic, nil
+	}
+	return granular, nil
+}
+
+// keysOf are the fields of an item that identify it.
+func keysOf(names []string, item reflect.Type) []field {
+	var keys []field
+	for _, name := range names {
+		for _, f := range fieldsOf(item) {
+			if f.name == name {
+				keys = append(keys, f)
+			}
+		}
+	}
+	return keys
+}

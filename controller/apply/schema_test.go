@@ -1,0 +1,159 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoapply "k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+var converter = clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
+
+// children are one of each type of child, with their types.
+func children() []client.Object {
+	deployment, daemonSet, service := &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}
+	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	daemonSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
+	return []client.Object{deployment, daemonSet, service}
+}
+
+func typedValue(t *testing.T, obj runtime.Object) *typed.TypedValue {
+	t.Helper()
+	value, err := converter.ObjectToTyped(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestMergeIsTheAPIServers walks the Go types of our children beside the schema that
+// server-side apply merges them by: each list, map and struct must be merged as the tables
+// say.
+func TestMergeIsTheAPIServers(t *testing.T) {
+	t.Parallel()
+	for _, obj := range children() {
+		value := typedValue(t, obj)
+		w := schemaWalk{t: t, schema: value.Schema()}
+		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), kindOf(obj), false)
+		if w.fields < 50 {
+			t.Errorf("only %d fields of a %s were compared", w.fields, kindOf(obj))
+		}
+	}
+}
+
+type schemaWalk struct {
+	t      *testing.T
+	schema *schema.Schema
+	fields int
+}
+
+func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, whole bool) {
+	w.t.Helper()
+	atom, ok := w.schema.Resolve(ref)
+	if !ok || atom.Map == nil {
+		w.t.Errorf("%s: the schema has no struct", at)
+		return
+	}
+	for _, f := range fieldsOf(typ) {
+		goType := typ.Field(f.index).Type
+		if f.name == "" {
+			w.structs(goType, ref, at, whole)
+			continue
+		}
+		// A pod template has no ephemeral containers.
+		if f.name == "status" || f.name == "managedFields" || f.name == "ephemeralContainers" {
+			continue
+		}
+		described, ok := atom.Map.FindField(f.name)
+		if !ok {
+			w.t.Errorf("%s.%s: the schema has no such field", at, f.name)
+			continue
+		}
+		w.field(&f, goType, described.Type, at+"."+f.name, whole)
+	}
+}
+
+func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at string, whole bool) {
+	w.t.Helper()
+	w.fields++
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	atom, _ := w.schema.Resolve(ref)
+	want, keys := granular, []string(nil)
+	switch {
+	case atom.List != nil && atom.List.ElementRelationship == schema.Associative && len(atom.List.Keys) > 0:
+		want, keys = keyed, slices.Sorted(slices.Values(atom.List.Keys))
+	case atom.List != nil && atom.List.ElementRelationship == schema.Associative:
+		want = set
+	case atom.List != nil, atom.Map != nil && atom.Map.ElementRelationship == schema.Atomic && atom.Scalar == nil:
+		want = atomic
+	}
+	var have []string
+	for _, key := range f.keys {
+		have = append(have, key.name)
+	}
+	slices.Sort(have)
+	if !whole && (f.merge != want || !slices.Equal(have, keys)) {
+		w.t.Errorf("%s is merged as %d by %v, the API server does as %d by %v", at, f.merge, have, want, keys)
+	}
+	w.inside(typ, atom, at, whole || want == atomic)
+}
+
+func (w *schemaWalk) inside(typ reflect.Type, atom schema.Atom, at string, whole bool) {
+	w.t.Helper()
+	if _, scalar := scalarsOf(typ); scalar {
+		return
+	}
+	switch {
+	case typ.Kind() == reflect.Struct:
+		inner := schemaWalk{t: w.t, schema: w.schema}
+		inner.atom(typ, atom, at, whole)
+		w.fields += inner.fields
+	case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct && atom.List != nil:
+		w.structs(typ.Elem(), atom.List.ElementType, at+"[]", whole)
+	case typ.Kind() == reflect.Map && typ.Elem().Kind() != reflect.String && typ != reflect.TypeFor[corev1.ResourceList]():
+		w.t.Errorf("%s is a map of %s: overlay does not merge the values of maps", at, typ.Elem())
+	}
+}
+
+// atom is structs for a type that was resolved already.
+func (w *schemaWalk) atom(typ reflect.Type, atom schema.Atom, at string, whole bool) {
+	w.t.Helper()
+	w.structs(typ, schema.TypeRef{Inlined: atom}, at, whole)
+}
+
+// Every field that is in a table is a field of its type.
+func TestTablesNameFieldsThatExist(t *testing.T) {
+	t.Parallel()
+	named := map[fieldOf]bool{}
+	for at := range unionMembers {
+		named[at] = true
+	}
+	for at := range defaults {
+		named[at] = true
+	}
+	for at := range atomicMaps {
+		named[at] = true
+	}
+	for at := range setLists {
+		named[at] = true
+	}
+	for at := range named {
+		if !slices.ContainsFunc(fieldsOf(at.parent), func(f field) bool { return f.name == at.name }) {
+			t.Errorf("%s has no field %s", at.parent, at.name)
+		}
+	}
+}

@@ -1,0 +1,493 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+)
+
+// driven is a controller whose reconciles are called one by one. It reads what the API
+// server has, and counts its requests.
+type driven struct {
+	client   client.Client
+	live     client.Reader
+	recorder *events.FakeRecorder
+	memory   *apply.Memory
+	clock    clock.PassiveClock
+	requests map[string]int
+}
+
+// drive is a controller that has just started.
+func drive(funcs ...interceptor.Funcs) *driven {
+	d := &driven{recorder: events.NewFakeRecorder(1000), clock: clock.RealClock{}, requests: map[string]int{}}
+	var inner client.WithWatch = env.Client
+	for _, f := range funcs {
+		inner = interceptor.NewClient(inner, f)
+	}
+	d.client = interceptor.NewClient(inner, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			d.requests["create"]++
+			return c.Create(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			d.requests["delete"]++
+			return c.Delete(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			d.requests["patch"]++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			d.requests["apply"]++
+			return c.Apply(ctx, obj, opts...)
+		},
+	})
+	d.live = interceptor.NewClient(inner, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			d.requests["get"]++
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	d.memory = &apply.Memory{Clock: d}
+	return d
+}
+
+func (d *driven) Now() time.Time                  { return d.clock.Now() }
+func (d *driven) Since(t time.Time) time.Duration { return d.clock.Since(t) }
+
+// reconcile reconciles an object once, and returns the requests beside the reads of the
+// cache and the status.
+func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
+	GinkgoHelper()
+	clear(d.requests)
+	writer := apply.Writer{Client: d.client, Live: d.live, Memory: d.memory}
+	var r reconcile.Reconciler
+	switch obj.(type) {
+	case *modelv1.ModelBox:
+		kind := &modelbox.Reconciler{Reconciler: workload.Reconciler{Writer: writer, Recorder: d.recorder, Clock: d}}
+		r = status.Recorded[*modelv1.ModelBox](d.client, d.recorder, kind)
+	case *mydomainv1beta1.Genericdaemon:
+		kind := &genericdaemon.Reconciler{Writer: writer, Recorder: d.recorder, Clock: d}
+		r = status.Recorded[*mydomainv1beta1.Genericdaemon](d.client, d.recorder, kind)
+	}
+	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	return d.requests, result, err
+}
+
+// settled reconciles an object, which must go well, and then once more, which must ask
+// the API server for nothing; and once by a controller that has just started.
+func (d *driven) settled(ctx context.Context, obj client.Object) {
+	GinkgoHelper()
+	_, _, err := d.reconcile(ctx, obj)
+	Expect(err).NotTo(HaveOccurred())
+	requests, _, err := d.reconcile(ctx, obj)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(requests).To(BeEmpty(), "requests at rest")
+}
+
+// events are the notes of the events since the last call.
+func (d *driven) events() []string {
+	var notes []string
+	for {
+		select {
+		case note := <-d.recorder.Events:
+			notes = append(notes, note)
+		default:
+			return notes
+		}
+	}
+}
+
+// richBox has a field of each sort that an edit can put in the way of an apply.
+func richBox(namespace string) *modelv1.ModelBox {
+	probe := func(port int32) *corev1.Probe {
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+	}
+	return &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "box"},
+		Spec: modelv1.ModelBoxSpec{
+			Image:          "nginx:1.7.9",
+			Replicas:       new(int32(2)),
+			ServiceType:    corev1.ServiceTypeNodePort,
+			Ports:          []modelv1.Port{{Name: "http", Port: 80}, {Name: "metrics", Port: 9090}},
+			ReadinessProbe: probe(80),
+			Envs: []corev1.EnvVar{
+				{Name: "A", Value: "1"},
+				{Name: "EMPTY"},
+				{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}, Key: "key",
+				}}},
+				{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+				{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+			},
+			PodTemplate: &runtime.RawExtension{Raw: []byte(`{"spec": {
+				"nodeSelector": {"disk": "ssd"},
+				"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+				"tolerations": [{"key": "gpu", "operator": "Exists"}],
+				"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 1,
+					"labelSelector": {"matchLabels": {"app": "box"}}}],
+				"volumes": [
+					{"name": "scratch"},
+					{"name": "settings", "configMap": {"name": "settings", "items": [{"key": "a", "path": "a"}]}},
+					{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}},
+						{"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+							{"path": "cpu", "resourceFieldRef": {"containerName": "box", "resource": "limits.cpu"}}]}}]}},
+					{"name": "host", "hostPath": {"path": "/data"}},
+					{"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"],
+						"resources": {"requests": {"storage": "1Gi"}}}}}}],
+				"containers": [
+					{"name": "box", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+						"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]},
+					{"name": "side", "image": "side:1", "ports": [{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}],
+						"envFrom": [{"secretRef": {"name": "env"}}]}]
+			}}`)},
+		},
+	}
+}
+
+func container(spec *corev1.PodSpec, name string) *corev1.Container {
+	GinkgoHelper()
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == name {
+			return &spec.Containers[i]
+		}
+	}
+	Fail("there is no container " + name)
+	return nil
+}
+
+func variable(spec *corev1.PodSpec, name string) *corev1.EnvVar {
+	GinkgoHelper()
+	env := container(spec, "box").Env
+	for i := range env {
+		if env[i].Name == name {
+			return &env[i]
+		}
+	}
+	Fail("there is no variable " + name)
+	return nil
+}
+
+var _ = Describe("a child that another field manager changed", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func() {
+		stop() // Only the reconciles of these specs are to act.
+		DeferCleanup(start)
+	})
+	ctx := context.Background()
+	update := func(obj client.Object, edit func()) {
+		GinkgoHelper()
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+		edit()
+		Expect(env.Client.Update(ctx, obj, client.FieldOwner("intruder"))).To(Succeed())
+	}
+
+	It("does not differ right after its creation, whatever the API server filled in", func() {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		requests, _, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"create": 2}))
+		for _, controller := range []*driven{d, drive()} {
+			requests, _, err := controller.reconcile(ctx, box)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(requests).To(BeEmpty())
+		}
+		Expect(d.events()).To(BeEmpty())
+		Expect(ready(ctx, box).Message).NotTo(ContainSubstring("admission"))
+	})
+
+	type edit struct {
+		template func(*corev1.PodSpec)
+		service  func(*corev1.ServiceSpec)
+	}
+	DescribeTable("is repaired in one reconcile", func(e edit, field string) {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.settled(ctx, box)
+		deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
+		podSpec, serviceSpec := get(ctx, deployment).Spec.Template.Spec.DeepCopy(), get(ctx, service).Spec.DeepCopy()
+		for _, round := range []string{"the first time", "a second time", "by a controller that has just started"} {
+			By(round)
+			if round == "by a controller that has just started" {
+				d = drive()
+			}
+			if e.template != nil {
+				update(deployment, func() { e.template(&deployment.Spec.Template.Spec) })
+			}
+			if e.service != nil {
+				update(service, func() { e.service(&service.Spec) })
+			}
+			d.settled(ctx, box)
+			Expect(get(ctx, deployment).Spec.Template.Spec).To(Equal(*podSpec))
+			Expect(get(ctx, service).Spec).To(Equal(*serviceSpec))
+			Expect(d.events()).To(ConsistOf(And(ContainSubstring("Repaired"), ContainSubstring(field), ContainSubstring(`"intruder"`))))
+		}
+		By("a change of the image goes the same way")
+		if e.template != nil {
+			update(deployment, func() { e.template(&deployment.Spec.Template.Spec) })
+		}
+		if e.service != nil {
+			update(service, func() { e.service(&service.Spec) })
+		}
+		withoutNode := func(envs []corev1.EnvVar) []corev1.EnvVar {
+			return slices.DeleteFunc(envs, func(v corev1.EnvVar) bool { return v.Name == "NODE" })
+		}
+		update(box, func() { box.Spec.Image, box.Spec.Envs = "nginx:2", withoutNode(box.Spec.Envs) })
+		d.settled(ctx, box)
+		changed := podSpec.DeepCopy()
+		main := container(changed, "box")
+		main.Image, main.Env = "nginx:2", withoutNode(main.Env)
+		Expect(get(ctx, deployment).Spec.Template.Spec).To(Equal(*changed))
+		Expect(get(ctx, service).Spec).To(Equal(*serviceSpec))
+	},
+		Entry("the image", edit{template: func(s *corev1.PodSpec) { container(s, "box").Image = "evil:1" }}, ".image"),
+		Entry("the number of a Service's port", edit{service: func(s *corev1.ServiceSpec) { s.Ports[0].Port = 8080 }}, "spec.ports[port=80"),
+		Entry("the number of a named container port", edit{template: func(s *corev1.PodSpec) { container(s, "box").Ports[0].ContainerPort = 81 }}, "ports[containerPort=80"),
+		Entry("another action of a probe", edit{template: func(s *corev1.PodSpec) {
+			container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+		}}, "readinessProbe."),
+		Entry("another hook", edit{template: func(s *corev1.PodSpec) {
+			container(s, "box").Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+		}}, "lifecycle.preStop."),
+		Entry("a value instead of a reference", edit{template: func(s *corev1.PodSpec) { *variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"} }}, "env[name=KEY]"),
+		Entry("a reference instead of a value", edit{template: func(s *corev1.PodSpec) {
+			*variable(s, "A") = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
+		}}, "env[name=A]"),
+		Entry("a reference to something else", edit{template: func(s *corev1.PodSpec) {
+			variable(s, "KEY").ValueFrom = &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "other"}, Key: "key",
+			}}
+		}}, "env[name=KEY].valueFrom"),
+		Entry("an optional reference", edit{template: func(s *corev1.PodSpec) { variable(s, "KEY").ValueFrom.SecretKeyRef.Optional = new(true) }},
+			"env[name=KEY].valueFrom.secretKeyRef.optional"),
+		Entry("a value that is to be empty", edit{template: func(s *corev1.PodSpec) { variable(s, "EMPTY").Value = "full" }}, "env[name=EMPTY].value"),
+		Entry("a second variable of one name", edit{template: func(s *corev1.PodSpec) {
+			main := container(s, "box")
+			main.Env = append(main.Env, corev1.EnvVar{Name: "A", Value: "2"})
+		}}, "env[name=A]"),
+		Entry("a volume's source", edit{template: func(s *corev1.PodSpec) {
+			s.Volumes[1].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		}}, "volumes[name=settings]"),
+		Entry("the source of a volume without one", edit{template: func(s *corev1.PodSpec) {
+			s.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}}
+		}}, "volumes[name=scratch].hostPath"),
+		Entry("an empty directory in memory", edit{template: func(s *corev1.PodSpec) { s.Volumes[0].EmptyDir.Medium = corev1.StorageMediumMemory }},
+			"volumes[name=scratch].emptyDir"),
+		Entry("a key more in a Service's selector", edit{service: func(s *corev1.ServiceSpec) { s.Selector["x"] = "y" }}, "spec.selector.x"),
+		Entry("a key more in the node selector", edit{template: func(s *corev1.PodSpec) { s.NodeSelector["x"] = "y" }}, "nodeSelector.x"),
+		Entry("a key more in a label selector", edit{template: func(s *corev1.PodSpec) {
+			s.TopologySpreadConstraints[0].LabelSelector.MatchLabels["x"] = "y"
+		}}, "labelSelector.matchLabels.x"),
+		Entry("a toleration's seconds", edit{template: func(s *corev1.PodSpec) {
+			s.Tolerations[0].Effect, s.Tolerations[0].TolerationSeconds = corev1.TaintEffectNoExecute, new(int64(5))
+		}}, "tolerations[0]"),
+		Entry("a seccomp profile", edit{template: func(s *corev1.PodSpec) {
+			s.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("p.json")}
+		}}, "seccompProfile."),
+		Entry("the token's lifetime", edit{template: func(s *corev1.PodSpec) {
+			s.Volumes[2].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(7200))
+		}}, "expirationSeconds"),
+		Entry("all at once", edit{
+			template: func(s *corev1.PodSpec) {
+				container(s, "box").Ports[0].ContainerPort = 81
+				container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+				*variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"}
+				s.Volumes[1].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+				variable(s, "EMPTY").Value = "full"
+			},
+		}, "spec.template.spec"),
+	)
+
+	It("keeps what the other manager added, beside what is repaired", func() {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.settled(ctx, box)
+		deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
+		update(deployment, func() {
+			spec := &deployment.Spec.Template.Spec
+			spec.Containers = append([]corev1.Container{{Name: "mesh", Image: "mesh:1"}}, spec.Containers...)
+			container(spec, "box").ReadinessProbe = &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, PeriodSeconds: 7,
+			}
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "theirs"})
+		})
+		update(service, func() {
+			service.Spec.Ports[0].Port = 8080
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "theirs", Port: 7070})
+		})
+		nodePorts := map[string]int32{}
+		for _, port := range service.Spec.Ports {
+			nodePorts[port.Name] = port.NodePort
+		}
+		d.settled(ctx, box)
+		spec := &get(ctx, deployment).Spec.Template.Spec
+		Expect(container(spec, "mesh").Image).To(Equal("mesh:1"))
+		Expect(container(spec, "box").ReadinessProbe.TCPSocket).NotTo(BeNil())
+		Expect(container(spec, "box").ReadinessProbe.Exec).To(BeNil())
+		Expect(container(spec, "box").ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(7))
+		Expect(spec.Volumes).To(HaveLen(6))
+		for _, port := range get(ctx, service).Spec.Ports {
+			Expect(port.NodePort).To(Equal(nodePorts[port.Name]), port.Name)
+			Expect(port.Port).To(Equal(map[string]int32{"http": 80, "metrics": 9090, "theirs": 7070}[port.Name]))
+		}
+		Expect(service.Spec.Ports).To(HaveLen(3))
+	})
+
+	It("repairs the terms that keep a daemon to its nodes", func() {
+		daemon := &mydomainv1beta1.Genericdaemon{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "logs"},
+			Spec:       mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"},
+		}
+		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
+		d := drive()
+		d.settled(ctx, daemon)
+		set := &appsv1.DaemonSet{ObjectMeta: daemon.ObjectMeta}
+		want := get(ctx, set).Spec.Template.Spec.DeepCopy()
+		update(set, func() {
+			terms := set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+			terms[0].MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}
+		})
+		d.settled(ctx, daemon)
+		Expect(get(ctx, set).Spec.Template.Spec).To(Equal(*want))
+	})
+
+	It("loses a service account that podTemplate names no more", func() {
+		box := richBox(newNamespace())
+		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"serviceAccountName":"robot"}}`)}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.settled(ctx, box)
+		update(box, func() { box.Spec.PodTemplate = nil })
+		d.settled(ctx, box)
+		spec := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta}).Spec.Template.Spec
+		Expect([]string{spec.ServiceAccountName, spec.DeprecatedServiceAccount}).To(Equal([]string{"", ""}))
+	})
+
+	It("keeps a restart by kubectl, whatever podTemplate says of one", func() {
+		box := richBox(newNamespace())
+		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(
+			`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.settled(ctx, box)
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		update(deployment, func() {
+			metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")
+		})
+		d.settled(ctx, box)
+		Expect(get(ctx, deployment).Spec.Template.Annotations).To(Equal(map[string]string{
+			"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z", "a": "b",
+		}))
+	})
+
+	It("is contested once it is changed again and again, and repaired three times a minute from then on", func() {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		now := clocktesting.NewFakePassiveClock(time.Now())
+		d.clock = now
+		d.settled(ctx, box)
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		meddle := func() {
+			GinkgoHelper()
+			update(deployment, func() { container(&deployment.Spec.Template.Spec, "box").Image = "evil:1" })
+		}
+		image := func() string { return container(&get(ctx, deployment).Spec.Template.Spec, "box").Image }
+		repairs := 0
+		var contested []string
+		for range 10 * 60 { // Ten minutes.
+			if image() != "evil:1" {
+				repairs++
+				meddle()
+			}
+			_, result, err := d.reconcile(ctx, box)
+			Expect(err).NotTo(HaveOccurred())
+			if image() == "evil:1" {
+				condition := ready(ctx, box)
+				Expect(condition.Reason).To(Equal(status.ReasonContested))
+				Expect(condition.Message).To(And(ContainSubstring(`"intruder"`), ContainSubstring("[name=box].image")))
+				Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", 20*time.Second)))
+			}
+			for _, note := range d.events() {
+				if len(note) > 17 && note[:17] == "Warning Contested" {
+					contested = append(contested, note)
+				}
+			}
+			now.SetTime(now.Now().Add(time.Second))
+		}
+		Expect(repairs).To(BeNumerically("<=", 5+3*10+1))
+		Expect(repairs).To(BeNumerically(">=", 5+3*10-2))
+		Expect(contested).To(HaveLen(1), "one event for the whole period")
+
+		By("the other manager stops")
+		for range 3 {
+			_, result, err := d.reconcile(ctx, box)
+			Expect(err).NotTo(HaveOccurred())
+			now.SetTime(now.Now().Add(result.RequeueAfter))
+		}
+		requests, result, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(BeEmpty())
+		Expect(result.RequeueAfter).To(BeZero())
+		Expect(image()).To(Equal("nginx:1.7.9"))
+		Expect(ready(ctx, box).Reason).NotTo(Equal(status.ReasonContested))
+	})
+
+	It("limits the repairs of its own annotations as well", func() {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.clock = clocktesting.NewFakePassiveClock(time.Now())
+		d.settled(ctx, box)
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		for _, annotation := range []string{apply.AnnotationHash, apply.AnnotationGeneration} {
+			writes := 0
+			for range 20 {
+				update(deployment, func() { deployment.Annotations[annotation] = "9999" })
+				requests, _, err := d.reconcile(ctx, box)
+				Expect(err).NotTo(HaveOccurred())
+				writes += requests["apply"]
+			}
+			Expect(writes).To(Equal(5), annotation)
+		}
+	})
+})
+
+// ready is an object's Ready condition.
+func ready(ctx context.Context, obj status.Object) *metav1.Condition {
+	GinkgoHelper()
+	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+	condition := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+	Expect(condition).NotTo(BeNil(), fmt.Sprintf("%T %s has no Ready condition", obj, obj.GetName()))
+	return condition
+}
