@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,7 +121,11 @@ func (r *recorder) client() client.Client {
 			return c.Apply(ctx, obj, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			r.record("patch "+sub+" of", obj)
+			body, err := patch.Data(obj)
+			if err != nil {
+				return err
+			}
+			r.record("patch "+sub+" with "+string(body)+" of", obj)
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
 	})
@@ -165,7 +168,7 @@ func (s *stage) bring(ctx context.Context, manifest tree) (*unstructured.Unstruc
 	}
 	r := &recorder{created: map[string]tree{}}
 	failed := s.reconcile(ctx, r, object)
-	wrong, err := readyCondition(ctx, object)
+	wrong, _, err := readyCondition(ctx, object)
 	if err == nil && wrong != "" {
 		err = fmt.Errorf("%w: %s", errRefused, wrong)
 	}
@@ -252,27 +255,26 @@ func stable(object tree) tree {
 	return object
 }
 
-// readyCondition is the owner's Ready condition in a word, "" while nothing is wrong.
-func readyCondition(ctx context.Context, object *unstructured.Unstructured) (string, error) {
+// readyCondition is the owner's Ready condition in words, and the same as wrong if it
+// says that the operator cannot do what it should.
+func readyCondition(ctx context.Context, object *unstructured.Unstructured) (wrong, said string, err error) {
 	is := object.DeepCopy()
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
-		return "", err
+		return "", "", err
 	}
 	found, _, err := unstructured.NestedSlice(is.Object, "status", "conditions")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	var conditions []metav1.Condition
 	for _, condition := range found {
-		var into metav1.Condition
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(condition.(tree), &into); err != nil {
-			return "", err
+		condition := condition.(tree)
+		if condition["type"] != status.Ready {
+			continue
 		}
-		conditions = append(conditions, into)
+		said = fmt.Sprintf("%v %v: %v", condition["status"], condition["reason"], condition["message"])
+		if condition["status"] == "False" && condition["reason"] != status.ReasonProgressing {
+			wrong = said
+		}
 	}
-	ready := meta.FindStatusCondition(conditions, status.Ready)
-	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == status.ReasonProgressing {
-		return "", nil
-	}
-	return ready.Reason + ": " + ready.Message, nil
+	return wrong, said, nil
 }

@@ -22,6 +22,9 @@ type fieldEdit struct {
 	at    path
 	// variants are tried one after the other until the API server accepts one.
 	variants []func(old any) (any, bool)
+	// others are other values of a field that is removed: a server-side apply removes
+	// only what it has set before.
+	others []func(old any) (any, bool)
 }
 
 func (e *fieldEdit) String() string { return e.field + " " + e.what }
@@ -90,17 +93,23 @@ func (e *editor) walk(w where, value any) {
 }
 
 func (e *editor) scalar(w where, value any) {
-	var variants []func(any) (any, bool)
-	for _, other := range e.samples.others(w, value) {
-		variants = append(variants, always(other))
+	e.add(w, "change", e.changes(w, value)...)
+}
+
+// changes gives a field other values, if it has one that is not made of others.
+func (e *editor) changes(w where, value any) []func(any) (any, bool) {
+	switch value.(type) {
+	case tree, []any:
+		return nil
 	}
-	e.add(w, "change", variants...)
+	return e.constants(e.samples.others(w, value))
 }
 
 func (e *editor) object(w where, object tree) {
 	for _, key := range sortedKeys(object) {
 		inner := w.key(e.schemas, key)
 		e.add(inner, "remove", removed)
+		e.found[len(e.found)-1].others = e.changes(inner, object[key])
 		e.walk(inner, object[key])
 	}
 	if w.of.Values != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -151,7 +152,7 @@ func (s samples) others(w where, value any) []any {
 	case bool:
 		others = append(others, !value)
 	}
-	return slices.DeleteFunc(others, func(other any) bool { return other == value || other == "" })
+	return slices.DeleteFunc(others, func(other any) bool { return reflect.DeepEqual(other, value) || other == "" })
 }
 
 // extra are items to be added to a list.

@@ -106,25 +106,31 @@ func (t *trial) changeOwner(ctx context.Context, word string) error {
 
 // write writes the edit, in the first variant that the API server accepts.
 func (t *trial) write(ctx context.Context) (string, error) {
-	removal := t.what == "remove" && t.way == "apply"
-	for i := range t.variants {
-		after := t.to(t.before, i)
-		var err error
-		if removal {
-			err = applyRemoval(ctx, t.schemas, env.Client, t.before, after)
-		} else {
-			err = ways[t.way](ctx, t.schemas, env.Client, t.before, after)
-		}
+	send, variants := ways[t.way], t.variants
+	if t.what == "remove" && t.way == "apply" {
+		send, variants = applyRemoval, t.others
+	}
+	if len(variants) == 0 {
+		return "no such request", nil
+	}
+	for _, variant := range variants {
+		err := send(ctx, t.schemas, env.Client, t.before, altered(t.before, t.at, variant).(tree))
 		switch {
 		case err == nil:
 			return "", nil
 		case errors.Is(err, errNoSuchRequest):
 			return "no such request", nil
-		case !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) && apierrors.ReasonForError(err) != "" && !apierrors.IsForbidden(err):
+		case !refuses(err):
 			return "", fmt.Errorf("writing the edit: %w", err)
 		}
 	}
 	return "refused", nil
+}
+
+// refuses says whether an error says that the API server does not store what it got.
+func refuses(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsInternalError(err) || apierrors.ReasonForError(err) == ""
 }
 
 // judge reconciles and compares.
@@ -190,7 +196,7 @@ func (t *trial) withChange(want tree) tree {
 
 // wrong is a difference, unless the owner's status reports it.
 func (t *trial) wrong(ctx context.Context, detail []string, failed error) (result, error) {
-	reported, err := readyCondition(ctx, t.object)
+	reported, said, err := readyCondition(ctx, t.object)
 	if err != nil {
 		return result{}, err
 	}
@@ -200,7 +206,7 @@ func (t *trial) wrong(ctx context.Context, detail []string, failed error) (resul
 	if reported != "" {
 		return result{"reported", append(detail, reported)}, nil
 	}
-	return result{"wrong", detail}, nil
+	return result{"wrong", append(detail, "status: "+said)}, nil
 }
 
 var _ = Describe("an edit of a child by another field manager", Ordered, func() {

@@ -96,6 +96,7 @@ func sendApply(ctx context.Context, c client.Client, before, applied tree) error
 }
 
 // applyRemoval takes a field over by applying another value, and then applies without it.
+// That is how a field manager removes what it did not set.
 func applyRemoval(ctx context.Context, s schemas, c client.Client, before, changed tree) error {
 	if err := applyEdit(ctx, s, c, before, changed); err != nil {
 		return err
