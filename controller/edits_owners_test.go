@@ -87,6 +87,8 @@ type recorder struct {
 	created map[string]tree
 }
 
+func newRecorder() *recorder { return &recorder{created: map[string]tree{}} }
+
 func (r *recorder) record(verb string, obj any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +168,7 @@ func (s *stage) bring(ctx context.Context, manifest tree) (*unstructured.Unstruc
 	if err := env.Client.Create(ctx, object); err != nil {
 		return nil, nil, err
 	}
-	r := &recorder{created: map[string]tree{}}
+	r := newRecorder()
 	failed := s.reconcile(ctx, r, object)
 	wrong, _, err := readyCondition(ctx, object)
 	if err == nil && wrong != "" {

@@ -58,13 +58,25 @@ func (s *stage) thereAndBack(ctx context.Context, all schemas, t turn, variant i
 	}
 	detail, err := s.turnTo(ctx, all, object, with, fresh)
 	if err != nil || len(detail) > 0 {
-		return result{"wrong", append([]string{"with it"}, detail...)}, err
+		return s.different(ctx, object, append([]string{"with it"}, detail...), err)
 	}
 	detail, err = s.turnTo(ctx, all, object, without, first)
 	if err != nil || len(detail) > 0 {
-		return result{"wrong", append([]string{"without it again"}, detail...)}, err
+		return s.different(ctx, object, append([]string{"without it again"}, detail...), err)
 	}
 	return result{outcome: "right"}, nil
+}
+
+// different says whether the owner's status reports a difference.
+func (s *stage) different(ctx context.Context, object *unstructured.Unstructured, detail []string, err error) (result, error) {
+	if err != nil {
+		return result{}, err
+	}
+	reported, said, err := readyCondition(ctx, object)
+	if reported != "" {
+		return result{"reported", append(detail, reported)}, err
+	}
+	return result{"wrong", append(detail, "status: "+said)}, err
 }
 
 // fresh creates an owner and returns its children.
@@ -89,7 +101,7 @@ func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Un
 	if err := env.Client.Update(ctx, object); err != nil {
 		return []string{err.Error()}, nil
 	}
-	failed := s.reconcile(ctx, &recorder{}, object)
+	failed := s.reconcile(ctx, newRecorder(), object)
 	have, err := s.children(ctx, object, manifest)
 	if err != nil {
 		return nil, err
@@ -101,7 +113,7 @@ func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Un
 	if len(detail) > 0 {
 		return append(detail, fmt.Sprint(failed)), nil
 	}
-	second := &recorder{}
+	second := newRecorder()
 	if err := s.reconcile(ctx, second, object); err != nil || len(second.writes) > 0 {
 		return []string{fmt.Sprintf("a second reconcile wrote %v, error %v", second.writes, err)}, nil
 	}
