@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -101,10 +102,7 @@ func encoded(value reflect.Value) string {
 // short is a value in a few words.
 func short(value reflect.Value) string {
 	const most = 80
-	text := []rune(encoded(value))
-	if value.IsValid() && value.Kind() == reflect.String {
-		text = []rune(value.String())
-	}
+	text := []rune(strings.Trim(encoded(value), `"`))
 	if len(text) > most {
 		return string(text[:most]) + "..."
 	}

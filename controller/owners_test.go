@@ -1,0 +1,184 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+)
+
+var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func() {
+		stop()
+		DeferCleanup(start)
+	})
+	ctx := context.Background()
+	stale := func(err error) bool {
+		_, ok := errors.AsType[*apply.StaleError](err)
+		return ok
+	}
+	var (
+		d          *driven
+		box        *modelv1.ModelBox
+		deployment *appsv1.Deployment
+		service    *corev1.Service
+	)
+	BeforeEach(func() {
+		box = richBox(newNamespace())
+		deployment, service = &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d = drive()
+		d.settled(ctx, box)
+	})
+	deleteChildren := func() {
+		GinkgoHelper()
+		Expect(env.Client.Delete(ctx, deployment)).To(Succeed())
+		Expect(env.Client.Delete(ctx, service)).To(Succeed())
+	}
+	absent := func(obj client.Object) {
+		GinkgoHelper()
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Satisfy(apierrors.IsNotFound))
+	}
+
+	It("creates nothing for an owner that is gone", func() {
+		d.behind(ctx, box)
+		Expect(env.Client.Delete(ctx, box)).To(Succeed())
+		deleteChildren()
+		for _, controller := range []*driven{d, drive()} {
+			controller.cached = d.cached
+			requests, result, err := controller.reconcile(ctx, box)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result).To(Equal(reconcile.Result{}), "there is nothing to retry")
+			Expect(requests).To(Equal(map[string]int{"get": 1}))
+			absent(deployment)
+			absent(service)
+		}
+	})
+
+	It("creates nothing for an owner that is gone before its first status was seen", func() {
+		fresh := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, fresh)).To(Succeed())
+		d.behind(ctx, fresh)
+		requests, _, err := d.reconcile(ctx, fresh)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"create": 2}))
+		Expect(env.Client.Delete(ctx, fresh)).To(Succeed())
+		deployment.Namespace, service.Namespace = fresh.Namespace, fresh.Namespace
+		deleteChildren()
+		requests, _, err = d.reconcile(ctx, fresh)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"get": 1}))
+		absent(deployment)
+	})
+
+	It("creates nothing for an owner that is being deleted, or was replaced", func() {
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Finalizers = []string{"example.com/wait"} })
+		d.behind(ctx, box)
+		Expect(env.Client.Delete(ctx, box)).To(Succeed())
+		deleteChildren()
+		requests, _, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"get": 1}))
+
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Finalizers = nil })
+		other := richBox(box.Namespace)
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		requests, _, err = d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"get": 1}))
+		absent(deployment)
+	})
+
+	It("creates a child again for an owner that is there", func() {
+		deleteChildren()
+		requests, _, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(Equal(map[string]int{"create": 2, "get": 2}))
+		Expect(get(ctx, deployment).Annotations).To(HaveKeyWithValue(apply.AnnotationGeneration, "1"))
+	})
+
+	It("does not take children back to an older generation of their owner", func() {
+		ahead := drive()
+		d.behind(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image, box.Spec.Ports = "nginx:2", box.Spec.Ports[:1] })
+		ahead.settled(ctx, box)
+		versions := func() []string {
+			return []string{get(ctx, deployment).ResourceVersion, get(ctx, service).ResourceVersion}
+		}
+		want := versions()
+		_, _, err := d.reconcile(ctx, box)
+		Expect(stale(err)).To(BeTrue(), "%v is retried", err)
+		Expect(versions()).To(Equal(want))
+
+		By("its cache of the children is behind as well")
+		for round := range 2 {
+			d.cached = map[client.ObjectKey]map[string]client.Object{}
+			d.behind(ctx, box)
+			d.behind(ctx, deployment)
+			d.behind(ctx, service)
+			change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image += ".1" })
+			ahead.settled(ctx, box)
+			want = versions()
+			By("and the owner has changed once more than it shows")
+			for _, obj := range d.cached[client.ObjectKeyFromObject(box)] {
+				if old, ok := obj.(*modelv1.ModelBox); ok {
+					old.Spec.Image += ".old"
+				}
+			}
+			_, _, err = d.reconcile(ctx, box)
+			Expect(err).To(HaveOccurred(), "round %d", round)
+			Expect(versions()).To(Equal(want))
+		}
+
+		By("the cache has caught up")
+		d.cached = nil
+		d.settled(ctx, box)
+		Expect(versions()).To(Equal(want))
+	})
+
+	It("does not delete a Service by an older generation of its owner", func() {
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = nil })
+		d.behind(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = []modelv1.Port{{Name: "http", Port: 81}} })
+		drive().settled(ctx, box)
+		_, _, err := d.reconcile(ctx, box)
+		Expect(stale(err)).To(BeTrue(), "%v", err)
+		Expect(get(ctx, service).Spec.Ports).To(HaveLen(1))
+	})
+
+	It("is not stopped by a generation that another manager wrote to a child", func() {
+		change(ctx, deployment, func(d *appsv1.Deployment) {
+			d.Annotations[apply.AnnotationGeneration], d.Spec.Replicas = "9223372036854775807", new(int32(9))
+		})
+		d.settled(ctx, box)
+		Expect(*get(ctx, deployment).Spec.Replicas).To(BeEquivalentTo(2))
+		Expect(deployment.Annotations).To(HaveKeyWithValue(apply.AnnotationGeneration, "1"))
+	})
+
+	It("writes for a new object of the name, whose generations start again", func() {
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image = "nginx:2" })
+		d.settled(ctx, box)
+		Expect(env.Client.Delete(ctx, box)).To(Succeed())
+		other := richBox(box.Namespace)
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		_, _, err := d.reconcile(ctx, other)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ready(ctx, other).Reason).To(Equal("WaitingForDeletion"))
+		deleteChildren() // As the garbage collector does.
+		d.settled(ctx, other)
+		Expect(metav1.IsControlledBy(get(ctx, deployment), other)).To(BeTrue())
+	})
+})
