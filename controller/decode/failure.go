@@ -76,6 +76,9 @@ func (f *Failure) add(message string) {
 // more than a line of what may be a long value.
 func describe(part string, err error) string {
 	const most = 500
+	if _, ok := errors.AsType[*described](err); ok {
+		return short(err.Error(), most)
+	}
 	path := part
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok && wrong.JSONPointer != "" {
 		path = pathOf(string(wrong.JSONPointer))
@@ -85,6 +88,9 @@ func describe(part string, err error) string {
 	}
 	return short(path, most) + ": " + short(err.Error(), most)
 }
+
+// described is an error that names its fields itself.
+type described struct{ error }
 
 func short(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")

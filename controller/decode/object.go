@@ -91,7 +91,7 @@ func (o objects) part(name string, value jsontext.Value, into client.Object) err
 	}
 	document := fmt.Appendf(nil, `{%q:%s}`, name, value)
 	if errs := quantity.Check(document, o.typ, nil); len(errs) > 0 {
-		return errs.ToAggregate()
+		return &described{errs.ToAggregate()}
 	}
 	if err := json.Unmarshal(document, o.empty(), tolerant); err != nil {
 		return err

@@ -151,7 +151,7 @@ func excess(text string) string {
 		return ""
 	}
 	digits := strings.TrimLeft(strings.TrimLeft(text[at+1:], "+-"), "0")
-	if len(digits) > 2 {
+	if skip([]byte(digits), 0) > 2 && !strings.Contains(digits, ".") {
 		return fmt.Sprintf("has too large an exponent: it must be from -%d to %d", MaxExponent, MaxExponent)
 	}
 	return ""

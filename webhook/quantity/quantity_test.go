@@ -30,6 +30,7 @@ func TestCheckFindsWhatIsExpensive(t *testing.T) {
 		"the smallest":                {limits(`"1e-99"`), nil},
 		"zeros before an exponent":    {limits(`"1e0001"`), nil},
 		"a positive exponent":         {limits(`"1e999999999"`), []string{cpu}},
+		"no exponent at all":          {limits(`"1e100.5"`), nil},
 		"a signed one":                {limits(`"-1E+100"`), []string{cpu}},
 		"a negative one":              {limits(`"1e-999999999"`), []string{cpu}},
 		"one behind a point":          {limits(`".5e123"`), []string{cpu}},
