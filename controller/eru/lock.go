@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,6 +35,9 @@ func (p lockedPatch) Data(obj client.Object) ([]byte, error) {
 	data, err := p.Patch.Data(obj)
 	if err != nil {
 		return nil, err
+	}
+	if p.Type() == types.JSONPatchType {
+		return data, nil // It tests the version itself.
 	}
 	var body map[string]json.RawMessage
 	if err := json.Unmarshal(data, &body); err != nil {

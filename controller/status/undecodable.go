@@ -62,7 +62,9 @@ func (r *recorded[T]) patchUndecodable(ctx context.Context, obj T, patch client.
 	if err != nil {
 		return fmt.Errorf("recording status: %w", err)
 	}
-	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
+	}}
 	named.SetGroupVersionKind(gvk)
 	err = r.client.Status().Patch(ctx, named, patch, client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
