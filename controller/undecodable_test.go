@@ -22,6 +22,7 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,6 +85,72 @@ var _ = Describe("stored objects that cannot be decoded", func() {
 		for _, h := range all {
 			h.account(ctx)
 		}
+	})
+})
+
+// unstorable are values that Go cannot decode, or only at great cost, by the kind and
+// the path of the field. There is no webhook here: the schemas refuse them.
+var unstorable = map[string]map[string][]string{
+	"ModelBox": {
+		`{"image":"a","resources":{"limits":{"cpu":%s}}}`:   quantities,
+		`{"image":"a","resources":{"requests":{"cpu":%s}}}`: quantities,
+		`{"image":"a","envs":[{"name":"A","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu","divisor":%s}}}]}`: quantities,
+		`{"image":"a","readinessProbe":{"tcpSocket":{"port":%s}}}`:                                                    ports,
+		`{"image":"a","livenessProbe":{"httpGet":{"port":%s}}}`:                                                       ports,
+		`{"image":"a","startupProbe":{"grpc":{"port":%s}}}`:                                                           ports,
+		`{"image":"a","ports":[{"port":1,"targetPort":%s}]}`:                                                          ports,
+		`{"image":"a","readinessProbe":{"periodSeconds":%s}}`:                                                         integers,
+		`{"image":"a","livenessProbe":{"terminationGracePeriodSeconds":%s}}`:                                          {`1e19`, `9223372036854775807`, `-1`, `1.5`},
+		`{"image":"a","replicas":%s}`:      integers,
+		`{"image":"a","rollingUpdate":%s}`: {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
+	},
+	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: integers},
+	"Genericdaemon":    {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities},
+	"UnitedDeployment": {`{"deploymentName":"a","replicas":%s}`: integers},
+	"Eru":              {`{"historyLimit":%s}`: integers, `{"jitterSeconds":%s}`: integers, `{"startingDeadlineSeconds":%s}`: integers},
+}
+
+var (
+	quantities = []string{
+		`"1e.5"`, `"1e1.5"`, `"1e99999999999999999999"`, `"1e999999999"`, `"1e-999999999"`, `"1e100"`, `"-1"`, `"x"`, `""`, `-1`, `1e19`, `1.5`, `true`,
+		`"` + strings.Repeat("9", 33) + `"`,
+	}
+	ports    = []string{`3000000000`, `65536`, `0`, `-1`, `1e19`, `1.5`, `"a-name-of-sixteen"`}
+	integers = []string{`3000000000`, `2147483648`, `-1`, `1e19`, `1.5`, `"1"`}
+)
+
+var _ = Describe("a value that cannot be decoded", func() {
+	ctx := context.Background()
+	for kind, specs := range unstorable {
+		It("is refused by the schema: "+kind, func() {
+			namespace, crd := newNamespace(), newCRD(kind)
+			for spec, values := range specs {
+				for _, value := range values {
+					obj := &unstructured.Unstructured{}
+					document := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":%q},"spec":%s}`,
+						crd.kind().GroupVersion(), kind, namespace, fmt.Sprintf(spec, value))
+					Expect(obj.UnmarshalJSON([]byte(document))).To(Succeed())
+					err := env.Client.Create(ctx, obj)
+					Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", document, err)
+				}
+			}
+		})
+	}
+
+	It("is refused in status: a time that is not written in UTC", func() {
+		eru := &unstructured.Unstructured{}
+		eru.SetGroupVersionKind(newCRD("Eru").kind())
+		eru.SetNamespace(newNamespace())
+		eru.SetName("a")
+		Expect(env.Client.Create(ctx, eru)).To(Succeed())
+		set := func(instant string) error {
+			patch := fmt.Appendf(nil, `{"status":{"lastScheduleTime":%q}}`, instant)
+			return env.Client.Status().Patch(ctx, eru, client.RawPatch("application/merge-patch+json", patch))
+		}
+		for _, instant := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00", "2026-02-30T00:00:00Z", "2026-01-02T03:04:05.5Z", "x"} {
+			Expect(apierrors.IsInvalid(set(instant))).To(BeTrue(), instant)
+		}
+		Expect(set("9999-12-31T23:59:59Z")).To(Succeed())
 	})
 })
 

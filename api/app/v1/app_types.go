@@ -67,6 +67,7 @@ type AppSpec struct {
 	// strategic merge. The main container is the one called as the App; its
 	// image, resources, ports and env stay with their own fields, its probes are
 	// written here. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless

@@ -174,6 +174,7 @@ type ModelBoxSpec struct {
 	// service account or a security context go here. The main container is the
 	// one called as spec.name says; its image, resources, ports, env, envFrom
 	// and probes stay with their own fields. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless

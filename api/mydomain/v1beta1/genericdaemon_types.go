@@ -63,6 +63,7 @@ type GenericdaemonSpec struct {
 	// strategic merge. The main container is the one called as the
 	// Genericdaemon; its image, resources and env stay with their own fields.
 	// Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
