@@ -99,15 +99,15 @@ var unstorable = map[string]map[string][]string{
 		`{"image":"a","livenessProbe":{"httpGet":{"port":%s}}}`:                                                       ports,
 		`{"image":"a","startupProbe":{"grpc":{"port":%s}}}`:                                                           ports,
 		`{"image":"a","ports":[{"port":1,"targetPort":%s}]}`:                                                          ports,
-		`{"image":"a","readinessProbe":{"periodSeconds":%s}}`:                                                         integers,
+		`{"image":"a","readinessProbe":{"periodSeconds":%s}}`:                                                         oddIntegers,
 		`{"image":"a","livenessProbe":{"terminationGracePeriodSeconds":%s}}`:                                          {`1e19`, `9223372036854775807`, `-1`, `1.5`},
-		`{"image":"a","replicas":%s}`:                                                                                 integers,
+		`{"image":"a","replicas":%s}`:                                                                                 oddIntegers,
 		`{"image":"a","rollingUpdate":%s}`:                                                                            {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
 	},
-	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: integers},
+	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: oddIntegers},
 	"Genericdaemon":    {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities},
-	"UnitedDeployment": {`{"deploymentName":"a","replicas":%s}`: integers},
-	"Eru":              {`{"historyLimit":%s}`: integers, `{"jitterSeconds":%s}`: integers, `{"startingDeadlineSeconds":%s}`: integers},
+	"UnitedDeployment": {`{"deploymentName":"a","replicas":%s}`: oddIntegers},
+	"Eru":              {`{"historyLimit":%s}`: oddIntegers, `{"jitterSeconds":%s}`: oddIntegers, `{"startingDeadlineSeconds":%s}`: oddIntegers},
 }
 
 var (
@@ -116,7 +116,7 @@ var (
 		`"` + strings.Repeat("9", 33) + `"`,
 	}
 	ports    = []string{`3000000000`, `65536`, `0`, `-1`, `1e19`, `1.5`, `"a-name-of-sixteen"`}
-	integers = []string{`3000000000`, `2147483648`, `-1`, `1e19`, `1.5`, `"1"`}
+	oddIntegers = []string{`3000000000`, `2147483648`, `-1`, `1e19`, `1.5`, `"1"`}
 )
 
 var _ = Describe("a value that cannot be decoded", func() {
