@@ -79,23 +79,23 @@ func readOwner(file string) (owner, error) {
 	return owner{name: name, manifest: object.Object}, nil
 }
 
-// A recorder is a client that counts the writes that a reconciler makes and keeps what it
+// A counter is a client that counts the writes that a reconciler makes and keeps what it
 // creates, which is what it desires.
-type recorder struct {
+type counter struct {
 	mu      sync.Mutex
 	writes  []string
 	created map[string]tree
 }
 
-func newRecorder() *recorder { return &recorder{created: map[string]tree{}} }
+func newCounter() *counter { return &counter{created: map[string]tree{}} }
 
-func (r *recorder) record(verb string, obj any) {
+func (r *counter) record(verb string, obj any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writes = append(r.writes, fmt.Sprintf("%s %T", verb, obj))
 }
 
-func (r *recorder) client() client.Client {
+func (r *counter) client() client.Client {
 	return interceptor.NewClient(env.Client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			r.record("create", obj)
@@ -168,7 +168,7 @@ func (s *stage) bring(ctx context.Context, manifest tree) (*unstructured.Unstruc
 	if err := env.Client.Create(ctx, object); err != nil {
 		return nil, nil, err
 	}
-	r := newRecorder()
+	r := newCounter()
 	failed := s.reconcile(ctx, r, object)
 	wrong, _, err := readyCondition(ctx, object)
 	if err == nil && wrong != "" {
@@ -231,7 +231,7 @@ func (s *stage) remove(ctx context.Context, object *unstructured.Unstructured) e
 	return client.IgnoreNotFound(err)
 }
 
-func (s *stage) reconcile(ctx context.Context, r *recorder, object *unstructured.Unstructured) error {
+func (s *stage) reconcile(ctx context.Context, r *counter, object *unstructured.Unstructured) error {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 	_, err := reconciler(r.client(), object.GetKind()).Reconcile(ctx, request)
 	return err

@@ -83,7 +83,7 @@ func (t *trial) prepare(ctx context.Context) error {
 		if err := t.changeOwner(ctx, "first"); err != nil {
 			return err
 		}
-		if err := t.reconcile(ctx, newRecorder(), t.object); err != nil {
+		if err := t.reconcile(ctx, newCounter(), t.object); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func refuses(err error) bool {
 // judge reconciles and compares.
 func (t *trial) judge(ctx context.Context, edited tree) (result, error) {
 	want := oracle{t.schemas}.want(t.typeOf(t.before), t.desired, t.before, edited).(tree)
-	failed := t.reconcile(ctx, newRecorder(), t.object)
+	failed := t.reconcile(ctx, newCounter(), t.object)
 	detail, err := t.compare(ctx, want)
 	if err != nil {
 		return result{}, err
@@ -144,14 +144,14 @@ func (t *trial) judge(ctx context.Context, edited tree) (result, error) {
 	if len(detail) > 0 {
 		return t.wrong(ctx, detail, failed)
 	}
-	second := newRecorder()
+	second := newCounter()
 	if err := t.reconcile(ctx, second, t.object); err != nil || len(second.writes) > 0 {
 		return result{"wrong", []string{fmt.Sprintf("a second reconcile wrote %v, error %v", second.writes, err)}}, nil
 	}
 	if err := t.changeOwner(ctx, "second"); err != nil {
 		return result{}, err
 	}
-	failed = t.reconcile(ctx, newRecorder(), t.object)
+	failed = t.reconcile(ctx, newCounter(), t.object)
 	detail, err = t.compare(ctx, t.withChange(want))
 	if err != nil || len(detail) == 0 {
 		return result{outcome: "right"}, err

@@ -101,7 +101,7 @@ func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Un
 	if err := env.Client.Update(ctx, object); err != nil {
 		return []string{err.Error()}, nil
 	}
-	failed := s.reconcile(ctx, newRecorder(), object)
+	failed := s.reconcile(ctx, newCounter(), object)
 	have, err := s.children(ctx, object, manifest)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Un
 	if len(detail) > 0 {
 		return append(detail, fmt.Sprint(failed)), nil
 	}
-	second := newRecorder()
+	second := newCounter()
 	if err := s.reconcile(ctx, second, object); err != nil || len(second.writes) > 0 {
 		return []string{fmt.Sprintf("a second reconcile wrote %v, error %v", second.writes, err)}, nil
 	}
