@@ -221,6 +221,7 @@ func (s *story) box(ctx context.Context) error {
 			return seen(ctx, deployment, func() bool { return deployment.Spec.Template.Spec.Containers[0].Image == "nginx:2" })
 		},
 		func() error { return seen(ctx, service, func() bool { return service.Spec.Ports[0].Port == 81 }) },
+		func() error { return comesAgain(ctx, deployment) },
 		func() error { return edit(ctx, box, func() { box.Spec.Image, box.Spec.Ports = "nginx:3", nil }) },
 		func() error {
 			return seen(ctx, deployment, func() bool { return deployment.Spec.Template.Spec.Containers[0].Image == "nginx:3" })
@@ -262,6 +263,7 @@ func (s *story) app(ctx context.Context) error {
 	return inOrder(
 		func() error { return env.Client.Create(ctx, app) },
 		func() error { return becomes(ctx, app, "False Progressing") },
+		func() error { return comesAgain(ctx, &appsv1.Deployment{ObjectMeta: app.ObjectMeta}) },
 	)
 }
 
@@ -275,6 +277,7 @@ func (s *story) daemon(ctx context.Context) error {
 		func() error {
 			return seen(ctx, set, func() bool { return set.Spec.Template.Spec.Containers[0].Image == "syslog:2" })
 		},
+		func() error { return comesAgain(ctx, set) },
 	)
 }
 
@@ -373,6 +376,18 @@ func seen(ctx context.Context, obj client.Object, so func() bool) error {
 		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		return err == nil && so(), client.IgnoreNotFound(err)
 	})
+}
+
+// comesAgain deletes a child and waits until it is created again.
+func comesAgain(ctx context.Context, child client.Object) error {
+	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return err
+	}
+	was := child.GetUID()
+	if err := env.Client.Delete(ctx, child); err != nil {
+		return err
+	}
+	return seen(ctx, child, func() bool { return child.GetUID() != was })
 }
 
 // becomes waits for an object's verdict.

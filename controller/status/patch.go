@@ -26,26 +26,34 @@ type operation struct {
 }
 
 // patch writes what has changed in a status, from said to says, and fills obj with the
-// answer.
-//
-// It tests the uid, or an object that was deleted and created again under the same name
-// would get its predecessor's status: only a JSON patch can do so, since for the status
-// of a custom resource the API server ignores a uid in the body. With locked it has the
-// object's resourceVersion as precondition as well: an older one is a conflict.
+// answer. With locked it has the object's resourceVersion as precondition: an older one
+// is a conflict.
 func patch(ctx context.Context, c client.Client, obj Object, said, says []byte, locked bool) error {
-	operations := []operation{{"test", "/metadata/uid", obj.GetUID()}}
+	body, err := operations(obj, said, says, locked)
+	if err != nil {
+		return err
+	}
+	return explained(c.Status().Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body)))
+}
+
+// operations is the JSON patch that changes a status from said to says. It tests the
+// uid, or an object that was deleted and created again under the same name would get its
+// predecessor's status: only a JSON patch can do so, since for the status of a custom
+// resource the API server ignores a uid in the body.
+func operations(obj Object, said, says []byte, locked bool) ([]byte, error) {
+	list := []operation{{"test", "/metadata/uid", obj.GetUID()}}
 	if locked {
-		operations = append(operations, operation{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()})
+		list = append(list, operation{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()})
 	}
 	changes, err := changed(said, says)
 	if err != nil {
-		return fmt.Errorf("comparing status: %w", err)
+		return nil, fmt.Errorf("comparing status: %w", err)
 	}
-	body, err := json.Marshal(append(operations, changes...))
+	body, err := json.Marshal(append(list, changes...))
 	if err != nil {
-		return fmt.Errorf("encoding a patch of status: %w", err)
+		return nil, fmt.Errorf("encoding a patch of status: %w", err)
 	}
-	return explained(c.Status().Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body)))
+	return body, nil
 }
 
 // explained adds what a refused operation means: the API server's answer to it, 422

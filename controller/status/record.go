@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 // Object is an object of a kind of this project.
@@ -77,6 +79,9 @@ type recorded[T Object] struct {
 func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
 	if obj.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, nil
+	}
+	if failure := decode.FailureOf(obj); failure != nil {
+		return r.undecodable(ctx, obj, failure)
 	}
 	said, err := json.Marshal(obj.GetStatus())
 	if err != nil {
