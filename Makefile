@@ -115,6 +115,11 @@ rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS an
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
 	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
 
+.PHONY: faults
+faults: ## Run every fault between controller and API server, and new plans of several (CONTRIBUTING.md: settings); takes half an hour
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 $(GO) test ./controller -timeout 4h -count 1 \
+	  -ginkgo.v -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer'
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh

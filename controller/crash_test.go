@@ -71,13 +71,20 @@ func (m *mortal) client() client.Client {
 // reconcileOnce is one reconcile by a process that has just started: it has seen
 // nothing but what the API server has.
 func reconcileOnce(ctx context.Context, m *mortal, box *modelv1.ModelBox) error {
-	c := m.client()
+	return reconcileWith(ctx, m.client(), box)
+}
+
+// reconcileWith is one reconcile that reads and writes by a client.
+func reconcileWith(ctx context.Context, c client.Client, box *modelv1.ModelBox) error {
 	r := &modelbox.Reconciler{Reconciler: workload.Reconciler{
 		Writer: apply.Writer{Client: c, Live: c}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
 	}}
-	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)}
-	_, err := status.Recorded[*modelv1.ModelBox](c, r.Recorder, r).Reconcile(ctx, request)
+	_, err := status.Recorded[*modelv1.ModelBox](c, r.Recorder, r).Reconcile(ctx, requestFor(box))
 	return err
+}
+
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }
 
 var _ = Describe("a controller that dies at any of its writes", Ordered, func() {

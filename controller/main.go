@@ -54,7 +54,6 @@ var kinds = []func(manager.Manager, clock.PassiveClock) error{
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=modelbox-system,resources=events,verbs=create
 
 func main() {
 	if err := run(); err != nil {
@@ -92,6 +91,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
+	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
 	if err := setup(mgr); err != nil {
 		return err
 	}
@@ -103,6 +103,15 @@ func run() error {
 // comparison. The memory limit (GOMEMLIMIT) holds all the same.
 const garbage = 200
 
+// defaultReconcileTimeout bounds one attempt to reconcile an object. A worker waits for
+// answers, and until the cache shows what it wrote itself; without a bound, a watch that
+// is silent for ever would stop it for ever, and eight such objects all of their kind.
+// The longest attempt is seven requests one after the other (a child that changes for
+// the first time is read, taken over and applied; a second child; status). At 5.5 s
+// each, with which the leader still keeps its lease, that is 40 s; and a single request
+// is ended by the API server after a minute. Two minutes are longer than both.
+const defaultReconcileTimeout = 2 * time.Minute
+
 // options are the flags of the process.
 type options struct {
 	version                                    bool
@@ -111,6 +120,7 @@ type options struct {
 	leaderNamespace                            string
 	leaseDuration, renewDeadline, retryPeriod  time.Duration
 	workers                                    int
+	reconcileTimeout                           time.Duration
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -120,10 +130,11 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 turns it off")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "act only while holding the lease, so that several replicas may run")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
-	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 3*time.Second, "how long another replica waits for a silent leader; whole seconds, and more than the deadline")
-	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 2*time.Second, "how long the leader tries to renew before it gives up and exits")
-	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", 400*time.Millisecond, "how long to wait between two attempts at the lease; those of other replicas take up to 2.2 times as long")
+	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration, "how long another replica waits for a silent leader; whole seconds, and more than the renew deadline")
+	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
+	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", defaultRetryPeriod, "how long to wait between two attempts at the lease; those of other replicas take up to 2.2 times as long")
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are worked on at once")
+	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is ended and tried again")
 }
 
 // tune sets how the process talks to the API server.
@@ -153,7 +164,7 @@ func (o *options) manager(cfg *rest.Config) (ctrl.Options, error) {
 	if err != nil {
 		return ctrl.Options{}, fmt.Errorf("asking for the kinds of the API server: %w", err)
 	}
-	return ctrl.Options{
+	options := ctrl.Options{
 		Scheme:         scheme,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 		Cache: cache.Options{
@@ -166,8 +177,7 @@ func (o *options) manager(cfg *rest.Config) (ctrl.Options, error) {
 		PprofBindAddress:              o.pprofAddress,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: -1}),
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "modelbox-controller",
-		LeaderElectionNamespace:       o.leaderNamespace,
+		LeaderElectionID:              electionID, // The lock has its own; this one names the metric.
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &o.leaseDuration,
 		RenewDeadline:                 &o.renewDeadline,
@@ -175,8 +185,13 @@ func (o *options) manager(cfg *rest.Config) (ctrl.Options, error) {
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            new(true),
+			ReconciliationTimeout:   o.reconcileTimeout,
 		},
-	}, nil
+	}
+	if o.leaderElect {
+		options.LeaderElectionResourceLockInterface, err = o.lease(cfg)
+	}
+	return options, err
 }
 
 // setup adds to a manager what this process does.

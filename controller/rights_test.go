@@ -159,6 +159,7 @@ func runAs(user string) (end func() error) {
 	managerOptions.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(cfg, managerOptions)
 	Expect(err).NotTo(HaveOccurred())
+	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
 	for _, add := range kinds {
 		Expect(add(mgr, ahead{})).To(Succeed())
 	}

@@ -55,13 +55,19 @@ func passing(err error) bool {
 // answered tells a refusal from an error of the network. The API server does not give
 // every answer a reason: the 500 for a list with the same key twice, for example, has
 // none. Without a reason, what a proxy or a load balancer answers for a server that is away
-// is no refusal.
+// (502, 503, 504), or for too many requests, is no refusal.
 func answered(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
 		return false
 	}
-	code := status.Status().Code
-	unavailable := code == http.StatusTooManyRequests || code > http.StatusInternalServerError
-	return status.Status().Reason != "" || code >= http.StatusBadRequest && !unavailable
+	if answer.Status().Reason != "" {
+		return true
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	default:
+		return code >= http.StatusBadRequest
+	}
 }

@@ -15,16 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 // Asked lets through what changes what is asked for: a new object, a gone one,
 // a new generation. Status and metadata are not asked for by anybody. A delete
-// and a create that a watch missed look like one update, to another uid.
+// and a create that a watch missed look like one update, to another uid. That an object
+// cannot be decoded any more, or can be again, is for its status.
 func Asked() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-				e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				(decode.FailureOf(e.ObjectOld) == nil) != (decode.FailureOf(e.ObjectNew) == nil)
 		},
 	})
 }

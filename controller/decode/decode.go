@@ -1,17 +1,22 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decode reads what watches tell of custom resources.
+// Package decode reads lists and watches of custom resources.
 //
-// An API server tells of them in JSON only, and client-go's decoder goes over the text
-// of each event seven times: that was a third of what the controller did for a new
-// object. Here it is gone over three times. What this decoder refuses (a member that
-// is there twice, text that is not UTF-8, a wrong type) and what it does not expect
-// (the Status that tells of an error) is given to client-go's, which has the last word.
+// An object that cannot be decoded, because it was stored before its schema refused
+// such an object, ends client-go's list or watch: none of its kind is then reconciled
+// any more. Here each object is decoded by itself, and one that cannot be decoded
+// whole is handed on with its metadata, and with what could be decoded.
+//
+// It is also quicker. An API server sends custom resources in JSON only, and client-go's
+// decoder goes over the text of each event seven times: that was a third of what the
+// controller did for a new object. Here it is gone over four times. What is no object
+// of the kind (the Status that tells of an error) is given to client-go's decoder.
 package decode
 
 import (
 	"mime"
+	"reflect"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -21,16 +26,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// codecs are client-go's for a scheme, but for the watches of one kind.
+// codecs are client-go's for a scheme, but for one kind.
 type codecs struct {
 	runtime.NegotiatedSerializer
-	scheme *runtime.Scheme
-	kind   schema.GroupVersionKind
+	kind schema.GroupVersionKind
+	typ  reflect.Type
 }
 
 func newCodecs(scheme *runtime.Scheme, kind schema.GroupVersionKind) codecs {
 	factory := serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
-	return codecs{factory, scheme, kind}
+	return codecs{factory, kind, scheme.AllKnownTypes()[kind]}
 }
 
 // SupportedMediaTypes are client-go's, with another decoder for JSON's events.
@@ -48,7 +53,7 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // DecoderToVersion decodes the objects.
 func (c codecs) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
-	return objects{c.NegotiatedSerializer.DecoderToVersion(decoder, version), c.scheme, c.kind}
+	return objects{c.NegotiatedSerializer.DecoderToVersion(decoder, version), c.kind, c.typ}
 }
 
 // events decodes watch events, and leaves the objects in them as text.
@@ -62,30 +67,22 @@ func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return e.Serializer.Decode(data, defaults, into)
 }
 
-// objects decodes the objects of one kind.
+// objects decodes the objects of one kind, and lists of them.
 type objects struct {
 	runtime.Decoder
-	scheme *runtime.Scheme
-	kind   schema.GroupVersionKind
+	kind schema.GroupVersionKind
+	typ  reflect.Type
 }
 
-// Decode decodes an object of the kind. Its type stays empty, as with all typed
-// clients.
+// Decode decodes an object or a list of the kind. Its type stays empty, as with all
+// typed clients.
 func (o objects) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into == nil {
-		if obj := o.quickly(data); obj != nil {
+		if obj := o.object(data); obj != nil {
 			return obj, &o.kind, nil
 		}
+	} else if o.list(data, into) {
+		return into, new(o.listKind()), nil
 	}
 	return o.Decoder.Decode(data, defaults, into)
-}
-
-// quickly is the object, nil if it is not of the kind or not as it should be.
-func (o objects) quickly(data []byte) runtime.Object {
-	obj, err := o.scheme.New(o.kind)
-	if err != nil || json.Unmarshal(data, obj) != nil || obj.GetObjectKind().GroupVersionKind() != o.kind {
-		return nil
-	}
-	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return obj
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 var (
@@ -52,10 +53,11 @@ func observe(obj *mtsrev1.Eru, d decision) {
 	nextRestart.WithLabelValues(obj.Namespace, obj.Name).Set(float64(d.next.Unix()))
 }
 
-// measured drops the metrics of an Eru that is gone.
+// measured drops the metrics of an Eru that is gone, or that cannot be decoded.
 func measured(c client.Reader, inner reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		if err := c.Get(ctx, req.NamespacedName, &mtsrev1.Eru{}); apierrors.IsNotFound(err) {
+		obj := &mtsrev1.Eru{}
+		if err := c.Get(ctx, req.NamespacedName, obj); apierrors.IsNotFound(err) || decode.FailureOf(obj) != nil {
 			nextRestart.DeleteLabelValues(req.Namespace, req.Name)
 		}
 		return inner.Reconcile(ctx, req)

@@ -106,15 +106,14 @@ func (s *server) patchStatus(data []byte) error {
 	return nil
 }
 
-// merged applies a merge patch to an object, if it is of the version that the patch
-// names.
+// merged applies a patch to an object, if it is of the version that the patch names.
 func merged[T client.Object](stored T, patch []byte) (T, error) {
 	var none T
 	doc, err := json.Marshal(stored)
 	if err != nil {
 		return none, err
 	}
-	if doc, err = jsonpatch.MergePatch(doc, patch); err != nil {
+	if doc, err = patched(doc, patch); err != nil {
 		return none, err
 	}
 	after := stored.DeepCopyObject().(T)
@@ -127,6 +126,18 @@ func merged[T client.Object](stored T, patch []byte) (T, error) {
 			errors.New("the object has been modified"))
 	}
 	return after, nil
+}
+
+// patched applies a JSON patch, which is a list, or a merge patch.
+func patched(doc, patch []byte) ([]byte, error) {
+	if patch[0] != '[' {
+		return jsonpatch.MergePatch(doc, patch)
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(doc)
 }
 
 func clearObject(obj client.Object) {

@@ -21,6 +21,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
@@ -28,8 +29,11 @@ import (
 const indexTarget = "spec.deploymentName"
 
 // targetOf is the Deployment of an Eru, which is called as the Eru if spec does not
-// say.
+// say. One that cannot be decoded has none that is known.
 func targetOf(obj client.Object) []string {
+	if decode.FailureOf(obj) != nil {
+		return nil
+	}
 	return []string{cmp.Or(pack.Open[*mtsrev1.Eru](obj).Spec.DeploymentName, obj.GetName())}
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 // Object is an object as a cache holds it. Handlers and predicates that a watch
@@ -59,9 +61,13 @@ func Open[T client.Object](obj client.Object) T {
 // changed with others.
 func (o *Object) DeepCopyObject() runtime.Object {
 	obj := o.form.empty()
-	if err := o.form.decode(o.data, obj); err != nil {
-		// It was encoded here, in this process.
-		panic(fmt.Sprintf("opening %T %s/%s: %v", obj, o.Namespace, o.Name, err))
+	err := o.form.decode(o.data, obj)
+	if err != nil {
+		// It was encoded here, in this process, so something was decoded that cannot be
+		// written and read again. A panic would stop the reconciliation of all objects.
+		obj = o.form.empty()
+		failure := decode.Failure{Message: fmt.Sprintf("the object in the cache cannot be read: %.500v", err)}
+		failure.Mark(obj)
 	}
 	show(obj, o.DeepCopy()) // Of the metadata.
 	return obj
@@ -87,7 +93,7 @@ func shown(obj client.Object, annotations []string) metav1.ObjectMeta {
 		owner.APIVersion = unique.Make(owner.APIVersion).Value()
 		owner.Kind = unique.Make(owner.Kind).Value()
 	}
-	for _, key := range annotations {
+	for _, key := range append(decode.Annotations(), annotations...) {
 		if value, ok := obj.GetAnnotations()[key]; ok {
 			metav1.SetMetaDataAnnotation(&meta, key, value)
 		}

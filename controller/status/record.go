@@ -10,14 +10,14 @@ import (
 	"errors"
 	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 // Object is an object of a kind of this project.
@@ -80,6 +80,9 @@ func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, e
 	if obj.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, nil
 	}
+	if failure := decode.FailureOf(obj); failure != nil {
+		return r.undecodable(ctx, obj, failure)
+	}
 	said, err := json.Marshal(obj.GetStatus())
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding status: %w", err)
@@ -110,7 +113,7 @@ func (r *recorded[T]) claim(ctx context.Context, obj T, said []byte) ([]byte, er
 	}
 	// The answer replaces what it is decoded into, and obj has defaults that are not stored.
 	answer := obj.DeepCopyObject().(T)
-	if err := r.patch(ctx, answer, said, says, true); err != nil {
+	if err := patch(ctx, r.client, answer, said, says, true); err != nil {
 		return said, fmt.Errorf("recording in status what is about to be done: %w", err)
 	}
 	obj.SetResourceVersion(answer.GetResourceVersion())
@@ -120,26 +123,11 @@ func (r *recorded[T]) claim(ctx context.Context, obj T, said []byte) ([]byte, er
 // record writes what has changed in status. The object itself need not be encoded for
 // that.
 func (r *recorded[T]) record(ctx context.Context, obj T, said, says []byte) error {
-	err := r.patch(ctx, obj, said, says, r.locked)
+	err := patch(ctx, r.client, obj, said, says, r.locked)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("recording status: %w", err)
 	}
 	return nil
-}
-
-// patch is a merge patch of the status from said to says. It carries the object's uid,
-// or an object that was deleted and created again would get its predecessor's status.
-func (r *recorded[T]) patch(ctx context.Context, obj T, said, says []byte, locked bool) error {
-	changes, err := jsonpatch.CreateMergePatch(said, says)
-	if err != nil {
-		return fmt.Errorf("comparing status: %w", err)
-	}
-	preconditions := fmt.Appendf(nil, `{"uid":%q}`, obj.GetUID())
-	if locked {
-		preconditions = fmt.Appendf(nil, `{"uid":%q,"resourceVersion":%q}`, obj.GetUID(), obj.GetResourceVersion())
-	}
-	body := fmt.Appendf(nil, `{"metadata":%s,"status":%s}`, preconditions, changes)
-	return r.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
 }
 
 // announce tells of what became wrong. A status that goes on saying the same is

@@ -21,13 +21,19 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
 // indexTarget is the cache index of UnitedDeployments by their Deployment.
 const indexTarget = "spec.deploymentName"
 
+// targetOf is the Deployment that a UnitedDeployment holds. One that cannot be decoded
+// holds none.
 func targetOf(obj client.Object) []string {
+	if decode.FailureOf(obj) != nil {
+		return nil
+	}
 	return []string{pack.Open[*extensionv1.UnitedDeployment](obj).Spec.DeploymentName}
 }
 

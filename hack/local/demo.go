@@ -13,6 +13,7 @@ import (
 	"time"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/local/cluster"
@@ -58,13 +59,13 @@ func demo(ctx context.Context, l local) (err error) {
 	if err != nil {
 		return errors.Join(err, tail(logs))
 	}
-	if err := t.Run(ctx); err != nil {
+	if err := running.During(ctx, t.Run); err != nil {
 		return errors.Join(err, running.Stop(), tail(logs))
 	}
 	fmt.Fprintf(l.out, "\nAll of it was as it should be, after %s.\n", progress.Short(time.Since(began)))
 	if keep {
 		l.describe(running)
-		err = running.Wait(ctx)
+		running.KeepRunning(ctx, l.report, clock.RealClock{})
 		l.report.Say("The cluster stays: 'CLUSTER=%s make cluster-down' removes it.", l.cluster.Name)
 	}
 	return errors.Join(err, running.Stop())

@@ -5,19 +5,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/clock"
+
 	"github.com/modelbox-operator/modelbox-operator/hack/local/operator"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/process"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
 )
 
-// run keeps both processes in the foreground until ctx ends. The cluster stays.
+// run keeps both processes in the foreground until ctx ends, and starts one again
+// that exits before. The cluster stays.
 func run(ctx context.Context, l local) error {
 	webhooks, err := webhooksEnabled()
 	if err != nil {
@@ -35,9 +37,9 @@ func run(ctx context.Context, l local) error {
 		return fmt.Errorf("starting the operator: %w", err)
 	}
 	l.describe(running)
-	ended := running.Wait(ctx)
+	running.KeepRunning(ctx, l.report, clock.RealClock{})
 	l.report.Say("ending the operator; the cluster stays (go run ./hack/local down removes it)")
-	return errors.Join(ended, running.Stop())
+	return running.Stop()
 }
 
 func webhooksEnabled() (bool, error) {

@@ -5,12 +5,15 @@ package admit
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
+	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 // decode reads an object with regard to case, as the API server does. Decoding is
@@ -19,6 +22,9 @@ import (
 // is there twice, text that is not UTF-8, a wrong type) is given to the API server's
 // own decoder, which has the last word and names the field.
 func decode[T any](object []byte) (*T, error) {
+	if errs := quantity.Check(object, reflect.TypeFor[T](), nil); len(errs) > 0 {
+		return nil, &fieldErrors{errs}
+	}
 	obj := new(T)
 	if json.Unmarshal(object, obj) == nil {
 		return obj, nil
@@ -29,6 +35,11 @@ func decode[T any](object []byte) (*T, error) {
 	}
 	return obj, nil
 }
+
+// fieldErrors are errors with their paths, of an object that must not be decoded.
+type fieldErrors struct{ list field.ErrorList }
+
+func (e *fieldErrors) Error() string { return e.list.ToAggregate().Error() }
 
 // blank makes decode pass over parts of an object that nobody is going to look at.
 // On an object that has been stored for a while they can be most of it.

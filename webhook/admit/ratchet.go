@@ -5,6 +5,7 @@ package admit
 
 import (
 	"regexp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -29,26 +30,38 @@ func (j *judge[T, P]) wrong(obj *T, r *request) field.ErrorList {
 }
 
 // fault is what makes two errors the same: type, value and detail, and the field,
-// but not where in a list it stands, since an item put in front moves all others.
+// but not where in a list it stands, since an item put in front moves all others. Of
+// an error about a size, the value is no part of it.
 type fault struct{ field, body string }
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-func faultOf(err *field.Error) fault {
-	return fault{field: index.ReplaceAllString(err.Field, "[]"), body: err.ErrorBody()}
+// faultOf returns the fault of an error, and the size that it is about, 0 if none.
+func faultOf(err *field.Error) (fault, int) {
+	f := fault{field: index.ReplaceAllString(err.Field, "[]")}
+	size, ok := err.BadValue.(int)
+	if ok && (err.Type == field.ErrorTypeTooLong || err.Type == field.ErrorTypeTooMany) {
+		f.body = string(err.Type) + err.Detail
+		return f, size
+	}
+	f.body = err.ErrorBody()
+	return f, 0
 }
 
 // added returns the errors that are not in old, as multisets: a second error
-// like one that was there is new.
+// like one that was there is new, and so is one about a larger size.
 func added(errs, old field.ErrorList) field.ErrorList {
-	known := make(map[fault]int, len(old))
+	known := make(map[fault][]int, len(old)) // The sizes, smallest first.
 	for _, err := range old {
-		known[faultOf(err)]++
+		f, size := faultOf(err)
+		at, _ := slices.BinarySearch(known[f], size)
+		known[f] = slices.Insert(known[f], at, size)
 	}
 	var rest field.ErrorList
 	for _, err := range errs {
-		if f := faultOf(err); known[f] > 0 {
-			known[f]--
+		f, size := faultOf(err)
+		if at, _ := slices.BinarySearch(known[f], size); at < len(known[f]) {
+			known[f] = slices.Delete(known[f], at, at+1)
 			continue
 		}
 		rest = append(rest, err)

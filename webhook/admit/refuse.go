@@ -28,6 +28,9 @@ func internal(err error) *metav1.Status {
 // undecodable says what a decoder found, without the decoder's words for it
 // where it names the field. Lists have no index in its paths.
 func undecodable(err error) field.ErrorList {
+	if bad, ok := errors.AsType[*fieldErrors](err); ok {
+		return bad.list
+	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		return field.ErrorList{field.TypeInvalid(field.NewPath(wrong.Field), wrong.Value, "cannot be read as "+wrong.Type.String())}

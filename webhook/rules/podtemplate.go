@@ -6,16 +6,50 @@ package rules
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 // podTemplate is where each kind keeps its pod template.
 var podTemplate = field.NewPath("spec", "podTemplate")
+
+// MaxPodTemplate is how many bytes a pod template may have, as JSON without spaces. It
+// has no schema that bounds its parts, so it is bounded as a whole.
+const MaxPodTemplate = 128 << 10
+
+// Undecodable says why a pod template must not be decoded: because of its size, or
+// because of quantities that would be expensive to compute with. It does not decode
+// it. Nil, and a template that can be decoded, is no error.
+func Undecodable(raw *runtime.RawExtension) field.ErrorList {
+	switch {
+	case raw == nil:
+		return nil
+	case len(raw.Raw) > MaxPodTemplate:
+		return field.ErrorList{TooLarge(podTemplate, len(raw.Raw), MaxPodTemplate,
+			"move large values to a ConfigMap or a Secret that the pod mounts")}
+	}
+	return quantity.Check(raw.Raw, templateType, podTemplate)
+}
+
+var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
+
+// TooLarge is the error that a field has more bytes than it may. It has the size as its
+// value, so that an update which does not make a stored field larger can be told from
+// one that does.
+func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
+	err := field.TooLong(path, "", most)
+	err.BadValue = size
+	err.Detail = fmt.Sprintf("may not be more than %d bytes: %s", most, wayOut)
+	return err
+}
 
 // PodTemplate decodes spec.podTemplate strictly: names are case-sensitive, and each
 // field that a pod template doesn't have, that is there twice or that is of the
@@ -24,10 +58,13 @@ var podTemplate = field.NewPath("spec", "podTemplate")
 //
 // Nil, and JSON's null, is no template and no error. With errors the template is
 // there as well, as far as it was understood, unless something in it is of the
-// wrong type: then it is nil.
+// wrong type, or that Undecodable finds something in: then it is nil.
 func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
+	}
+	if errs := Undecodable(raw); len(errs) > 0 {
+		return nil, unbuildable(errs...)
 	}
 	template := &corev1.PodTemplateSpec{}
 	unknown, err := kjson.UnmarshalStrict(raw.Raw, template)

@@ -53,6 +53,17 @@ spec.podTemplate.spec.containers[1].b` + unknown + `
 spec.podTemplate.spec.nodeName` + twice + `
 spec.podTemplate.kind` + unknown,
 		},
+		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", rules.MaxPodTemplate-37) + `"}}}`},
+		"too much": {
+			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", rules.MaxPodTemplate-36) + `"}}}`, none: true,
+			want: `spec.podTemplate: Too long: may not be more than 131072 bytes: move large values to a ConfigMap or a Secret that the pod mounts`,
+		},
+		"expensive quantities": {
+			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`, none: true,
+			want: `
+spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": has too large an exponent: it must be from -99 to 99
+spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": has too large an exponent: it must be from -99 to 99`,
+		},
 		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: "a": must be of type v1.PodTemplateSpec, not string`},
 		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: 1: must be of type v1.PodTemplateSpec, not number`},
 		"a list":        {raw: `[{}]`, none: true, want: `spec.podTemplate: Invalid value: must be of type v1.PodTemplateSpec, not array`},

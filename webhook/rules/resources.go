@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 // Resources judges what a container asks for. Nil asks for nothing, and is not
@@ -81,9 +83,9 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-func isMultiple(name corev1.ResourceName, quantity resource.Quantity) bool {
-	page, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
-	return err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && quantity.Value()%page.Value() == 0
+func isMultiple(name corev1.ResourceName, amount resource.Quantity) bool {
+	page, err := quantity.Parse(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	return err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && amount.Value()%page.Value() == 0
 }
 
 // withinLimits compares requests with limits. What cannot be shared, huge pages and

@@ -14,8 +14,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// maxTries bounds the work that one bad template can ask for.
-const maxTries = 5000
+// maxTries and maxBytes bound the work that one bad template can ask for: how often
+// something is decoded, and how much of it, in times of the template's length.
+const (
+	maxTries = 5000
+	maxBytes = 100
+)
 
 // undecodable says what in a pod template cannot be decoded, given the decoder's
 // own error. The decoder reports the first wrong value alone, without the index of a
@@ -25,7 +29,7 @@ const maxTries = 5000
 // while its parts can is a wrong one. That needs no knowledge of the types.
 func undecodable(raw []byte, err error) field.ErrorList {
 	var tree any
-	s := search{tries: maxTries}
+	s := search{tries: maxTries, bytes: maxBytes * (len(raw) + 1<<10)}
 	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &tree) == nil {
 		s.isWrong(nil, podTemplate, tree)
 	}
@@ -40,6 +44,7 @@ func undecodable(raw []byte, err error) field.ErrorList {
 type search struct {
 	errs  field.ErrorList
 	tries int
+	bytes int
 }
 
 // wrap puts a value where it was found.
@@ -77,7 +82,7 @@ func (s *search) failsWith(outside []wrap, in wrap, value any) bool {
 
 // try decodes a template of one value.
 func (s *search) try(outside []wrap, value any) error {
-	if s.tries--; s.tries < 0 {
+	if s.tries--; s.tries < 0 || s.bytes < 0 {
 		return nil
 	}
 	for _, in := range slices.Backward(outside) {
@@ -87,6 +92,7 @@ func (s *search) try(outside []wrap, value any) error {
 	if err != nil {
 		return err
 	}
+	s.bytes -= len(data)
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, &corev1.PodTemplateSpec{})
 }
 

@@ -21,6 +21,7 @@ type AppSpec struct {
 	// +default=1
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// image is the image of the main container, such as
@@ -66,6 +67,7 @@ type AppSpec struct {
 	// strategic merge. The main container is the one called as the App; its
 	// image, resources, ports and env stay with their own fields, its probes are
 	// written here. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless

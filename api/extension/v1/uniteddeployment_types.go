@@ -23,6 +23,7 @@ type UnitedDeploymentSpec struct {
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas"`
 }
 
@@ -31,27 +32,36 @@ type UnitedDeploymentStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// replicas is the number of pods of the Deployment, ready or not.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// readyReplicas is the number of pods of the Deployment that are ready.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
 	// availableReplicas is the number of pods of the Deployment that are
 	// available.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas"`
 
 	// selector selects the Deployment's pods, as text; /scale serves it.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=1572864
 	Selector string `json:"selector,omitempty"`
 
 	// conditions: Ready from the first reconcile on; Reconciling and Stalled are

@@ -71,6 +71,7 @@ type ModelBoxSpec struct {
 	// +default=1
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// resourceType is a preset of CPU and memory, requests equal to limits:
@@ -173,6 +174,7 @@ type ModelBoxSpec struct {
 	// service account or a security context go here. The main container is the
 	// one called as spec.name says; its image, resources, ports, env, envFrom
 	// and probes stay with their own fields. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -250,44 +252,58 @@ type WorkloadStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// replicas is the number of pods that exist, ready or not.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// readyReplicas is the number of pods that are ready.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
 	// updatedReplicas is the number of pods that run the current template.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
 	// availableReplicas is the number of pods that have been ready for
 	// minReadySeconds.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
 	// unavailableReplicas is the number of pods that are still to become
 	// available.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
 	// selector selects the pods, as text; /scale serves it to autoscalers.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=1572864
 	Selector string `json:"selector,omitempty"`
 
 	// address is where the first port is served within the cluster:
 	// name.namespace.svc:port. Empty without ports.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address,omitempty"`
 
 	// conditions: Ready from the first reconcile on; Reconciling, Stalled and

@@ -137,6 +137,7 @@ type EruHistory struct {
 	// reason says in one word why, such as DeploymentPaused.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
 	// startedAt is when the restart was written; empty if that is not known.
@@ -155,6 +156,8 @@ type EruStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// phase is Stopped, Running or Failed.

@@ -63,6 +63,7 @@ type GenericdaemonSpec struct {
 	// strategic merge. The main container is the one called as the
 	// Genericdaemon; its image, resources and env stay with their own fields.
 	// Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -82,36 +83,50 @@ type GenericdaemonStatus struct {
 	// observedGeneration is the metadata.generation that this status describes.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// installed is the number of nodes on which the daemon is ready.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Installed int32 `json:"installed"`
 
 	// desired is the number of nodes that should run the daemon.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Desired int32 `json:"desired"`
 
 	// current is the number of nodes that should run the daemon and do.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Current int32 `json:"current,omitempty"`
 
 	// updated is the number of nodes that run the current template.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Updated int32 `json:"updated,omitempty"`
 
 	// available is the number of nodes on which the daemon is available.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Available int32 `json:"available,omitempty"`
 
 	// misscheduled is the number of nodes that run the daemon and should not.
 	//
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Misscheduled int32 `json:"misscheduled,omitempty"`
 
 	// conditions: Ready from the first reconcile on; Reconciling, Stalled and

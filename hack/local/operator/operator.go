@@ -13,6 +13,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,9 @@ type Server struct {
 	*process.Process
 	// Metrics and Probes are base URLs, such as http://127.0.0.1:8080.
 	Metrics, Probes string
+
+	// spec starts the process again, with the addresses that it had.
+	spec process.Spec
 }
 
 // Start builds and installs everything and returns when both processes are
@@ -182,7 +186,7 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 	}
 	// Not as a step: its line would be rewritten in the middle of the output.
 	o.Report.Say("starting the %s", name)
-	started, err := process.Start(process.Spec{
+	spec := process.Spec{
 		Name: name,
 		Path: filepath.Join(o.Root, "bin", name),
 		Args: append([]string{
@@ -194,11 +198,12 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 		}, args...),
 		Dir: o.Root,
 		Out: o.Output,
-	})
+	}
+	started, err := process.Start(spec)
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{Process: started, Metrics: "http://" + metrics, Probes: "http://" + probes}
+	server := &Server{Process: started, Metrics: "http://" + metrics, Probes: "http://" + probes, spec: spec}
 	return server, server.awaitReady(ctx)
 }
 
@@ -214,32 +219,17 @@ func freeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
 }
 
-// Wait returns nil when ctx ends, and why when one of the processes does.
-func (r *Operator) Wait(ctx context.Context) error {
-	// A nil channel blocks for ever, as a process that does not run should.
-	var webhook <-chan struct{}
-	if r.Webhook != nil {
-		webhook = r.Webhook.Done()
-	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-webhook:
-		return r.Webhook.unexpected()
-	case <-r.Controller.Done():
-		return r.Controller.unexpected()
-	}
-}
-
 // Stop ends the processes that run, the controller first, so that what it
 // still writes is admitted.
 func (r *Operator) Stop() error {
 	var errs []error
-	for _, server := range []*Server{r.Controller, r.Webhook} {
-		if server == nil {
-			continue
-		}
+	for _, server := range r.servers() {
 		errs = append(errs, server.stop())
 	}
 	return errors.Join(errs...)
+}
+
+// servers are the processes that run, in the order in which they are to end.
+func (r *Operator) servers() []*Server {
+	return slices.DeleteFunc([]*Server{r.Controller, r.Webhook}, func(s *Server) bool { return s == nil })
 }

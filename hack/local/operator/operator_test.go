@@ -80,7 +80,7 @@ func TestAwaitReady(t *testing.T) {
 	t.Run("not when it has ended well", func(t *testing.T) {
 		t.Parallel()
 		err := server(t, "webhook", ends, notReady).awaitReady(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "nobody asked") {
+		if err == nil || !strings.Contains(err.Error(), "without being told to") {
 			t.Errorf("got %v, want an error all the same", err)
 		}
 	})
@@ -94,20 +94,27 @@ func TestAwaitReady(t *testing.T) {
 	})
 }
 
-func TestWait(t *testing.T) {
+func TestDuring(t *testing.T) {
 	t.Parallel()
-	ended, cancel := context.WithCancel(t.Context())
+	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
+	ends := func(context.Context) error { return nil }
+	waits := func(ctx context.Context) error {
+		<-ctx.Done()
+		return errors.New("the demo was ended")
+	}
 	tests := map[string]struct {
 		ctx                 context.Context
 		webhook, controller string // an empty script: it does not run
+		do                  func(context.Context) error
 		wantErr             string // empty: none
 	}{
-		"an interruption":                       {ended, forever, forever, ""},
-		"the webhook's end":                     {t.Context(), fails, forever, "webhook ended: exit status 7"},
-		"the controller's end":                  {t.Context(), forever, fails, "controller ended: exit status 7"},
-		"the end of a controller alone":         {t.Context(), "", fails, "controller ended: exit status 7"},
-		"an interruption of a controller alone": {ended, "", forever, ""},
+		"both run":                              {t.Context(), forever, forever, ends, ""},
+		"an interruption":                       {interrupted, forever, forever, waits, "the demo was ended"},
+		"the webhook's end":                     {t.Context(), fails, forever, waits, "webhook ended: exit status 7\nthe demo was ended"},
+		"the controller's end":                  {t.Context(), forever, fails, waits, "controller ended: exit status 7\nthe demo was ended"},
+		"the end of a controller alone":         {t.Context(), "", fails, waits, "controller ended: exit status 7\nthe demo was ended"},
+		"an interruption of a controller alone": {interrupted, "", forever, waits, "the demo was ended"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +123,7 @@ func TestWait(t *testing.T) {
 			if test.webhook != "" {
 				running.Webhook = server(t, "webhook", test.webhook, notReady)
 			}
-			err := running.Wait(test.ctx)
+			err := running.During(test.ctx, test.do)
 			if (err == nil) != (test.wantErr == "") || err != nil && err.Error() != test.wantErr {
 				t.Errorf("got %v, want %q", err, test.wantErr)
 			}

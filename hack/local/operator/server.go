@@ -53,7 +53,7 @@ func (s *Server) unexpected() error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	return errors.New(s.Name() + " ended although nobody asked it to")
+	return errors.New(s.Name() + " ended without being told to")
 }
 
 // stop ends the process. One that has ended already was reported by then.

@@ -23,13 +23,13 @@ type Output struct {
 	colour bool
 
 	mu      sync.Mutex
-	writers int
+	colours map[string]int // By name: a program that is started again keeps its own.
 }
 
 // NewOutput returns an Output that writes to out, with coloured names if
 // colour is true.
 func NewOutput(out io.Writer, colour bool) *Output {
-	return &Output{out: out, colour: colour}
+	return &Output{out: out, colour: colour, colours: map[string]int{}}
 }
 
 // writer returns what a program of the given name writes to.
@@ -37,10 +37,12 @@ func (o *Output) writer(name string) *lineWriter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	prefix := fmt.Sprintf("%-10s | ", name)
-	if o.colour {
-		prefix = fmt.Sprintf("\x1b[%dm%s\x1b[0m", colours[o.writers%len(colours)], prefix)
+	if _, known := o.colours[name]; !known {
+		o.colours[name] = colours[len(o.colours)%len(colours)]
 	}
-	o.writers++
+	if o.colour {
+		prefix = fmt.Sprintf("\x1b[%dm%s\x1b[0m", o.colours[name], prefix)
+	}
 	return &lineWriter{output: o, prefix: prefix}
 }
 

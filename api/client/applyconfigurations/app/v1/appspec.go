@@ -40,6 +40,7 @@ type AppSpecApplyConfiguration struct {
 	// strategic merge. The main container is the one called as the App; its
 	// image, resources, ports and env stay with their own fields, its probes are
 	// written here. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused stops the operator from writing anything for this object; what
 	// runs goes on running. Defaults to false.

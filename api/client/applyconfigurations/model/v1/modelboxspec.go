@@ -77,6 +77,7 @@ type ModelBoxSpecApplyConfiguration struct {
 	// service account or a security context go here. The main container is the
 	// one called as spec.name says; its image, resources, ports, env, envFrom
 	// and probes stay with their own fields. Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused stops the operator from writing anything for this object; what
 	// runs goes on running. Defaults to false.

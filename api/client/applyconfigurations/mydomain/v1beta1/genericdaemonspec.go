@@ -41,6 +41,7 @@ type GenericdaemonSpecApplyConfiguration struct {
 	// strategic merge. The main container is the one called as the
 	// Genericdaemon; its image, resources and env stay with their own fields.
 	// Unknown fields are refused.
+	// At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused stops the operator from writing anything for this object; what
 	// runs goes on running. Defaults to false.

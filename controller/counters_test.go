@@ -1,0 +1,158 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+var _ = Describe("the status of an object whose children are not written", func() {
+	ctx := context.Background()
+	var named metav1.ObjectMeta
+	var box *modelv1.ModelBox
+	BeforeEach(func() {
+		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		box = &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
+			Image: "nginx:1", Replicas: new(int32(2)), Ports: []modelv1.Port{{Port: 80}},
+		}}
+	})
+	counts := func() []int32 {
+		st := get(ctx, box).Status
+		return []int32{st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, st.AvailableReplicas}
+	}
+
+	It("counts no pods of a foreign Deployment, and gives no address of a foreign Service", func() {
+		other := foreignDeployment(named).(*appsv1.Deployment)
+		other.Spec.Replicas = new(int32(7))
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		Expect(env.Client.Create(ctx, foreignService(named))).To(Succeed())
+		rollOut(ctx, named)
+		Eventually(func() int32 {
+			seen := &appsv1.Deployment{ObjectMeta: named}
+			_ = running.cache.Get(ctx, client.ObjectKeyFromObject(seen), seen)
+			return seen.Status.Replicas
+		}).Should(BeEquivalentTo(7))
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		Expect(counts()).To(HaveEach(BeZero()))
+		Expect(box.Status.Address).To(BeEmpty())
+	})
+
+	It("counts the pods of the own Deployment while a foreign Service is in the way", func() {
+		Expect(env.Client.Create(ctx, foreignService(named))).To(Succeed())
+		without := box.DeepCopy()
+		without.Spec.Ports = nil
+		Expect(env.Client.Create(ctx, without)).To(Succeed())
+		rollOut(ctx, named)
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = []modelv1.Port{{Port: 80}} })
+		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		Expect(counts()).To(HaveEach(BeEquivalentTo(2)))
+		Expect(box.Status.Address).To(BeEmpty())
+	})
+
+	It("counts what runs while the spec cannot be built", func() {
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		rollOut(ctx, named)
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.PodTemplate = raw(`{"spec":{"nosuchfield":1}}`) })
+		Eventually(verdict(ctx, box)).Should(Equal("False InvalidSpec"))
+		Expect(counts()).To(HaveEach(BeEquivalentTo(2)))
+		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: named})
+		deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation}
+		Expect(env.Client.Status().Update(ctx, deployment)).To(Succeed())
+		Eventually(counts).Should(HaveEach(BeZero()))
+	})
+
+	It("counts no nodes of a foreign DaemonSet", func() {
+		Expect(env.Client.Create(ctx, foreignDaemonSet(named))).To(Succeed())
+		rollOutDaemon(ctx, named)
+		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1"}}
+		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
+		Eventually(verdict(ctx, daemon)).Should(Equal("False NameConflict"))
+		Expect(daemon.Status.Installed + daemon.Status.Desired + daemon.Status.Available).To(BeZero())
+	})
+})
+
+func raw(json string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(json)} }
+
+var _ = Describe("a spec that admission would refuse today", func() {
+	ctx := context.Background()
+	newBox := func(how func(*modelv1.ModelBoxSpec)) *modelv1.ModelBox {
+		GinkgoHelper()
+		box := &modelv1.ModelBox{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1"},
+		}
+		how(&box.Spec)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		return box
+	}
+	message := func(box *modelv1.ModelBox) string {
+		return meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.Ready).Message
+	}
+
+	It("is built and scaled where the API server accepts the children, and Ready quotes the rule", func() {
+		box := newBox(func(s *modelv1.ModelBoxSpec) {
+			s.PodTemplate = raw(`{"metadata":{"name":"has-no-effect"}}`)
+		})
+		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
+		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; admission would refuse this spec today: spec.podTemplate.metadata.name"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(3)) })
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
+		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
+	})
+
+	DescribeTable("has a Ready condition however much is wrong, with the API server's words",
+		func(how func(*modelv1.ModelBoxSpec), want string) {
+			box := newBox(how)
+			Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
+			Expect(message(box)).To(ContainSubstring(want))
+		},
+		Entry("400 names of variables", func(s *modelv1.ModelBoxSpec) {
+			for i := range 400 {
+				s.Envs = append(s.Envs, corev1.EnvVar{Name: fmt.Sprintf("a=%d%s", i, strings.Repeat("x", 200)), Value: "x"})
+			}
+		}, "spec.template.spec.containers[0].env[0].name"),
+		Entry("700 volumes", func(s *modelv1.ModelBoxSpec) {
+			volumes := make([]string, 700)
+			for i := range volumes {
+				volumes[i] = fmt.Sprintf(`{"name":"NOT_A_NAME_%d","emptyDir":{}}`, i)
+			}
+			s.PodTemplate = raw(`{"spec":{"volumes":[` + strings.Join(volumes, ",") + `]}}`)
+		}, "spec.template.spec.volumes[0].name"),
+	)
+
+	It("says that an apply is refused for a list that has a key twice, and recovers", func() {
+		box := newBox(func(s *modelv1.ModelBoxSpec) {
+			s.PodTemplate = raw(`{"spec":{"hostAliases":[{"ip":"10.0.0.1","hostnames":["a"]},{"ip":"10.0.0.1","hostnames":["b"]}]}}`)
+		})
+		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
+		Eventually(verdict(ctx, box)).Should(Or(Equal("True Ready"), Equal("False ChildRefused")))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
+		Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
+		Expect(message(box)).To(ContainSubstring("spec.podTemplate.spec.hostAliases[1].ip: Duplicate value"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.PodTemplate = nil })
+		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}})
+		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:2"))
+		Expect(deployment.Spec.Template.Spec.HostAliases).To(BeEmpty())
+	})
+})

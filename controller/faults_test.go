@@ -1,0 +1,443 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/hack/faults"
+)
+
+// faultCorpus are plans that failed once.
+//
+//go:embed testdata/faults.txt
+var faultCorpus string
+
+// Environment variables of "make faults". Without MODELBOX_FAULTS, a sample is run.
+const (
+	faultSeedEnv  = "MODELBOX_FAULTS_SEED"  // The first seed of plans that are drawn; by default a new one.
+	faultCountEnv = "MODELBOX_FAULTS_PLANS" // How many plans are drawn: 500.
+	faultOnlyEnv  = "MODELBOX_FAULTS_ONLY"  // One plan, as it was printed, and no other.
+)
+
+// faultRunner runs plans.
+type faultRunner struct {
+	observer *faults.Observer
+	// want is how each workload ends without a fault, and writes how many writes it
+	// takes.
+	want   map[string]string
+	writes map[string]int
+	// silence is how long watches are silent.
+	silence time.Duration
+}
+
+var _ = Describe("whatever goes wrong between the controller and the API server", Serial, Ordered, ContinueOnFailure, func() {
+	var runner *faultRunner
+	BeforeAll(func() {
+		stop() // Only the processes of these specs are to act.
+		DeferCleanup(start)
+		ctx, cancel := context.WithCancel(context.Background())
+		DeferCleanup(cancel)
+		observer, err := faults.Observe(ctx, env.Client,
+			&modelv1.ModelBoxList{}, &appv1.AppList{}, &mydomainv1beta1.GenericdaemonList{}, &extensionv1.UnitedDeploymentList{}, &mtsrev1.EruList{},
+			&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.ServiceList{})
+		Expect(err).NotTo(HaveOccurred())
+		runner = &faultRunner{observer: observer, want: map[string]string{}, writes: map[string]int{}, silence: 2 * time.Second}
+		if thoroughly {
+			runner.silence = 5 * time.Second
+		}
+		runner.reference(ctx)
+	})
+
+	run := func(ctx context.Context, plans []faultPlan) {
+		GinkgoHelper()
+		if only := os.Getenv(faultOnlyEnv); only != "" {
+			p, err := parsePlan(only)
+			Expect(err).NotTo(HaveOccurred())
+			plans = []faultPlan{p}
+		}
+		var failures []string
+		for b, together := range batches(plans) {
+			for some := range slices.Chunk(together, 60) {
+				failures = append(failures, runner.run(ctx, b, some)...)
+			}
+		}
+		AddReportEntry(fmt.Sprintf("%d plans, %d of them ended otherwise than without a fault", len(plans), len(failures)), ReportEntryVisibilityAlways)
+		slices.Sort(failures)
+		if len(failures) > 0 {
+			Fail("these plans end otherwise than without a fault; add them to controller/testdata/faults.txt:\n" + strings.Join(failures, "\n"))
+		}
+	}
+	some := func(plans []faultPlan, count int) []faultPlan {
+		if thoroughly {
+			return plans
+		}
+		return sampled(1, plans, count)
+	}
+
+	It("ends as without it: a fault of one write", func(ctx SpecContext) {
+		run(ctx, some(everyRequest(runner.writes), 80))
+	})
+	It("ends as without it: a fault of watches", func(ctx SpecContext) {
+		of := []string{strings.Join(ownerResources, ","), strings.Join(childResources, ",")}
+		if thoroughly {
+			of = slices.Concat(of, ownerResources, childResources)
+		}
+		run(ctx, everyStream(of...))
+	})
+	It("ends as without it: what ended otherwise once", func(ctx SpecContext) {
+		var plans []faultPlan
+		for line := range strings.Lines(faultCorpus) {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			p, err := parsePlan(line)
+			Expect(err).NotTo(HaveOccurred())
+			plans = append(plans, p)
+		}
+		run(ctx, plans)
+	})
+	It("ends as without it: several faults at once", func(ctx SpecContext) {
+		seed, count := uint64(1), 40
+		if thoroughly {
+			seed, count = uint64(time.Now().UnixNano()), 500
+		}
+		seed, count = number(faultSeedEnv, seed), number(faultCountEnv, count)
+		AddReportEntry(fmt.Sprintf("%s=%d", faultSeedEnv, seed), ReportEntryVisibilityAlways)
+		run(ctx, drawn(seed, count, runner.writes))
+	})
+})
+
+// number is an environment variable, or what it is without.
+func number[T uint64 | int](name string, without T) T {
+	GinkgoHelper()
+	value := os.Getenv(name)
+	if value == "" {
+		return without
+	}
+	n, err := strconv.ParseUint(value, 10, 64)
+	Expect(err).NotTo(HaveOccurred(), name)
+	return T(n)
+}
+
+// faultProcess is a controller process behind a transport.
+type faultProcess struct {
+	transport *faults.Transport
+	cancel    context.CancelFunc
+	done      chan error
+}
+
+func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiveClock) *faultProcess {
+	GinkgoHelper()
+	cfg := rest.CopyConfig(asController)
+	cfg.Wrap(transport.Wrap)
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 8, reconcileTimeout: 3 * time.Second}
+	managerOptions, err := o.manager(cfg)
+	Expect(err).NotTo(HaveOccurred())
+	managerOptions.Controller.SkipNameValidation = new(true)
+	managerOptions.Logger = logr.Discard() // Hundreds of errors are as they should be.
+	mgr, err := ctrl.NewManager(cfg, managerOptions)
+	Expect(err).NotTo(HaveOccurred())
+	for _, add := range kinds {
+		Expect(add(mgr, clock)).To(Succeed())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &faultProcess{transport: transport, cancel: cancel, done: make(chan error, 1)}
+	go func() { p.done <- mgr.Start(ctx) }()
+	DeferCleanup(func() { cancel() })
+	Eventually(mgr.Elected()).Should(BeClosed())
+	return p
+}
+
+func (p *faultProcess) stop() {
+	GinkgoHelper()
+	p.cancel()
+	Eventually(p.done).Should(Receive())
+}
+
+// act is one plan that is being run.
+type act struct {
+	faultPlan
+	scene
+	faultWorkload
+	bystanding map[client.Object]string
+}
+
+// reference runs all workloads without a fault, and holds what comes of it to what
+// the workloads say.
+func (r *faultRunner) reference(ctx context.Context) {
+	GinkgoHelper()
+	var plans []faultPlan
+	for _, w := range faultWorkloads {
+		plans = append(plans, faultPlan{workload: w.name})
+	}
+	Expect(r.run(ctx, batch{}, plans)).To(BeEmpty(), "without a fault")
+}
+
+// run runs plans at the same time, and is what failed.
+func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []string {
+	GinkgoHelper()
+	began := time.Now()
+	schedule, slot := slotAfter(began)
+	clock := clocktesting.NewFakePassiveClock(began)
+	transport := faults.NewTransport()
+	process := newFaultProcess(transport, clock)
+	acts := make([]*act, len(plans))
+	for i, p := range plans {
+		acts[i] = &act{faultPlan: p, scene: scene{ctx: ctx, namespace: newNamespace(), slot: schedule}, faultWorkload: workloadOf(p.workload)}
+	}
+	each(acts, (*act).begin)
+	each(acts, func(a *act) { transport.Plan(a.namespace, a.requests) })
+	old, resources := versionNow(ctx), strings.Split(b.resources, ",")
+
+	var other *faultProcess
+	switch b.stream {
+	case silent:
+		transport.Silence(resources...)
+	case twoLeaders:
+		transport.Silence(resources...)
+		other = newFaultProcess(faults.NewTransport(), clock)
+	}
+	each(acts, func(a *act) { a.do(a.edit) })
+	clock.SetTime(slot.Add(time.Second))
+	each(acts, func(a *act) { a.do(a.poke) })
+	switch b.stream {
+	case cut:
+		transport.Cut(resources...)
+	case silent, twoLeaders:
+		pause(ctx, r.silence)
+		transport.Speak(resources...)
+	}
+	if b.kills {
+		each(acts, func(a *act) { a.awaitDeath(transport) })
+		process.stop()
+		process = newFaultProcess(faults.NewTransport(), clock)
+	}
+	if b.stream == rewound || b.stream == restarted {
+		each(acts, func(a *act) { r.converged(a, 15*time.Second) })
+	}
+	switch b.stream {
+	case rewound:
+		process.transport.Rewind(old, resources...)
+		Eventually(func() bool { return process.transport.Rewound(resources...) }).Should(BeTrue())
+		pause(ctx, r.silence/2)
+		process.transport.Speak(resources...)
+	case restarted:
+		process.stop()
+		late := faults.NewTransport()
+		late.Begin(old, resources...)
+		process = newFaultProcess(late, clock)
+		pause(ctx, r.silence/2)
+		late.Speak(resources...)
+	}
+	each(acts, func(a *act) { r.converged(a, 15*time.Second) })
+	r.quiet()
+	Expect(r.observer.Err()).NotTo(HaveOccurred(), "the test did not see everything")
+	var failures []string
+	for _, a := range acts {
+		if difference := r.difference(a); difference != "" {
+			failures = append(failures, fmt.Sprintf("%s: %s", a.faultPlan, difference))
+		}
+		if _, known := r.want[a.workload]; !known { // It is the run without a fault.
+			r.want[a.workload] = a.state()
+			r.writes[a.workload], _ = transport.Writes(a.namespace)
+		}
+	}
+	process.stop()
+	if other != nil {
+		other.stop()
+	}
+	each(acts, (*act).end)
+	return failures
+}
+
+// each does the same for all acts at the same time.
+func each(acts []*act, do func(*act)) {
+	GinkgoHelper()
+	var group sync.WaitGroup
+	for _, a := range acts {
+		group.Go(func() {
+			defer GinkgoRecover()
+			do(a)
+		})
+	}
+	group.Wait()
+}
+
+func (a *act) do(step func(*scene)) {
+	if step != nil {
+		step(&a.scene)
+	}
+}
+
+// begin makes what is there before.
+func (a *act) begin() {
+	GinkgoHelper()
+	a.bystanding = map[client.Object]string{}
+	for _, obj := range a.bystanders() {
+		a.create(obj)
+		a.bystanding[obj] = obj.GetResourceVersion()
+	}
+	a.do(a.prepare)
+}
+
+// end removes what later processes would list.
+func (a *act) end() {
+	GinkgoHelper()
+	for _, kind := range []client.Object{
+		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
+		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
+	} {
+		Expect(env.Client.DeleteAllOf(a.ctx, kind, client.InNamespace(a.namespace))).To(Succeed())
+	}
+}
+
+// awaitDeath waits until the process has met the fault that it dies of. Where another
+// fault keeps it from that, it dies all the same, at another time.
+func (a *act) awaitDeath(transport *faults.Transport) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if transport.Dead(a.namespace) {
+			return
+		}
+		pause(a.ctx, 20*time.Millisecond)
+	}
+}
+
+// converged waits until a plan ends as it should. What it is instead, the end says.
+func (r *faultRunner) converged(a *act, within time.Duration) {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
+		if r.difference(a) == "" {
+			return
+		}
+		pause(a.ctx, 50*time.Millisecond)
+	}
+}
+
+// difference says in what a plan ends otherwise than without a fault, "" if in nothing.
+func (r *faultRunner) difference(a *act) string {
+	var wrong []string
+	if orphans := r.observer.Orphans(a.namespace); len(orphans) > 0 {
+		wrong = append(wrong, fmt.Sprintf("created for an owner that had been deleted: %v", orphans))
+	}
+	for obj, version := range a.bystanding {
+		if err := env.Client.Get(a.ctx, client.ObjectKeyFromObject(obj), obj); err != nil || obj.GetResourceVersion() != version {
+			wrong = append(wrong, fmt.Sprintf("%T that is not ours was written: %v", obj, err))
+		}
+	}
+	if diff := lineDiff(tallyLines(a.tally), tallyLines(r.tally(a))); diff != "" {
+		wrong = append(wrong, "writes:"+diff)
+	}
+	state := a.state()
+	want, known := r.want[a.workload]
+	if a.forgets() { // No process knows when the restart was.
+		state, want = strings.ReplaceAll(state, "started false", "started true"), strings.ReplaceAll(want, "started false", "started true")
+	}
+	if strings.Contains(state, "not seen") {
+		wrong = append(wrong, "not every object is reconciled")
+	}
+	if diff := lineDiff(strings.Split(want, "\n"), strings.Split(state, "\n")); known && diff != "" {
+		wrong = append(wrong, "state:"+diff)
+	}
+	return strings.Join(wrong, "\n")
+}
+
+func tallyLines(tally map[string]int) []string {
+	var lines []string
+	for what, n := range tally {
+		lines = append(lines, fmt.Sprintf("%d x %s", n, what))
+	}
+	return lines
+}
+
+// lineDiff are the lines that only one of two has: with - what is without a fault,
+// with + what is now.
+func lineDiff(want, got []string) string {
+	var diff []string
+	add := func(sign string, lines, others []string) {
+		for _, line := range lines {
+			if !slices.Contains(others, line) {
+				diff = append(diff, "\n    "+sign+line)
+			}
+		}
+	}
+	add("- ", want, got)
+	add("+ ", got, want)
+	slices.Sort(diff)
+	return strings.Join(diff, "")
+}
+
+// forgets tells whether the process that restarts a Deployment may end, or not learn
+// that the restart took effect: then history is written without the time.
+func (p faultPlan) forgets() bool {
+	return p.stream == restarted || p.stream == twoLeaders || slices.ContainsFunc(slices.Collect(maps.Values(p.requests)), func(f faults.RequestFault) bool {
+		return f.Kills() || f.TakesEffect()
+	})
+}
+
+// tally is what happened to children and targets in an act.
+func (r *faultRunner) tally(a *act) map[string]int {
+	tally := r.observer.Tally(a.namespace)
+	maps.DeleteFunc(tally, func(what string, _ int) bool {
+		kind, name := strings.Fields(what)[1], strings.Fields(what)[2]
+		owner := slices.Contains([]string{"ModelBox", "App", "Genericdaemon", "UnitedDeployment"}, kind) || kind == "Eru" && name == "eru"
+		return owner || name == "bystander"
+	})
+	return tally
+}
+
+// quiet waits until the controller writes nothing more.
+func (r *faultRunner) quiet() {
+	GinkgoHelper()
+	last, since := -1, time.Now()
+	Eventually(func() bool {
+		requests, err := env.Requests(controllerUser)
+		Expect(err).NotTo(HaveOccurred())
+		if len(requests) != last {
+			last, since = len(requests), time.Now()
+		}
+		return time.Since(since) > 400*time.Millisecond
+	}, 15*time.Second, 50*time.Millisecond).Should(BeTrue(), "the controller does not come to rest")
+}
+
+// versionNow is the resourceVersion of this moment.
+func versionNow(ctx context.Context) string {
+	GinkgoHelper()
+	list := &corev1.NamespaceList{}
+	Expect(env.Client.List(ctx, list, client.Limit(1))).To(Succeed())
+	return list.ResourceVersion
+}
+
+// pause lets a fault last.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

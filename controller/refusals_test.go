@@ -1,0 +1,187 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
+)
+
+// refusal is an answer of the API server, of a webhook or of a proxy before it that a
+// retry does not change.
+type refusal struct {
+	code   int
+	reason metav1.StatusReason
+}
+
+var refusals = []refusal{
+	{http.StatusBadRequest, metav1.StatusReasonBadRequest},
+	{http.StatusBadRequest, ""},
+	{http.StatusForbidden, metav1.StatusReasonForbidden},
+	{http.StatusForbidden, ""},
+	{http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed},
+	{http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge},
+	{http.StatusUnprocessableEntity, metav1.StatusReasonInvalid},
+	{http.StatusUnprocessableEntity, ""},
+	{http.StatusTeapot, "a policy's own words"},
+	{http.StatusInternalServerError, metav1.StatusReasonInternalError},
+	{http.StatusInternalServerError, ""},
+	{http.StatusInsufficientStorage, ""},
+}
+
+// error is the answer, with more words than a condition has room for.
+func (r refusal) error() error {
+	message := fmt.Sprintf("answer %d: %s", r.code, strings.Repeat("箱 ", 40_000))
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Reason: r.reason, Message: message}}
+}
+
+// refusing is a client that gets an answer for the writes that match.
+func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
+	either := func(verb string, obj any, do func() error) error {
+		if matches(verb, obj) {
+			return answer
+		}
+		return do()
+	}
+	return interceptor.NewClient(env.Client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return either("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return either("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return either("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return either("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return either("apply", obj, func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return either(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+	})
+}
+
+var _ = Describe("an answer that refuses a write", Ordered, func() {
+	BeforeAll(func() {
+		stop() // Only the reconciles of this spec are to act.
+		DeferCleanup(start)
+	})
+	ctx := context.Background()
+	newBox := func() *modelv1.ModelBox {
+		GinkgoHelper()
+		box := &modelv1.ModelBox{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}},
+		}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		return box
+	}
+	reconciled := func() *modelv1.ModelBox {
+		GinkgoHelper()
+		box := newBox()
+		Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
+		return box
+	}
+	says := func(obj status.Object, r refusal) {
+		GinkgoHelper()
+		get(ctx, obj)
+		ready := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+		Expect(ready).NotTo(BeNil(), "%d %s", r.code, r.reason)
+		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
+		Expect(ready.ObservedGeneration).To(Equal(obj.GetGeneration()))
+		Expect(ready.Message).To(ContainSubstring("answer %d", r.code))
+	}
+
+	DescribeTable("is in the condition Ready, of this generation, in its own words",
+		func(prepare func() *modelv1.ModelBox, matches func(verb string, obj any) bool) {
+			for _, r := range refusals {
+				box := prepare()
+				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
+				says(box, r)
+				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
+				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.Stalled)).To(BeNil())
+			}
+		},
+		Entry("to the create of a Deployment", newBox, func(verb string, obj any) bool {
+			_, ok := obj.(*appsv1.Deployment)
+			return ok && verb == "create"
+		}),
+		Entry("to the create of a Service", newBox, func(verb string, obj any) bool {
+			_, ok := obj.(*corev1.Service)
+			return ok && verb == "create"
+		}),
+		Entry("to an apply", func() *modelv1.ModelBox {
+			box := reconciled()
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
+			return box
+		}, func(verb string, _ any) bool { return verb == "apply" || verb == "update" }),
+		Entry("to the change of a child's field managers", func() *modelv1.ModelBox {
+			box := reconciled()
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
+			return box
+		}, func(verb string, _ any) bool { return verb == "patch" }),
+		Entry("to the delete of a Service", func() *modelv1.ModelBox {
+			box := reconciled()
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = nil })
+			return box
+		}, func(verb string, _ any) bool { return verb == "delete" }),
+	)
+
+	It("is there for a UnitedDeployment as well", func() {
+		for _, r := range refusals {
+			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+			existing(ctx, named)
+			ud := united(named, "holder", 3)
+			Expect(env.Client.Create(ctx, ud)).To(Succeed())
+			c := refusing(r.error(), func(verb string, _ any) bool { return verb == "scale" })
+			Expect(reconcileUnited(ctx, c, ud)).NotTo(Succeed())
+			says(ud, r)
+		}
+	})
+})
+
+// reconcileUnited is one reconcile of a UnitedDeployment by a process that has just
+// started.
+func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
+	r := &uniteddeployment.Reconciler{Client: unindexed{c}, Clock: clock.RealClock{}}
+	_, err := status.RecordedWithClaims(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
+	return err
+}
+
+// unindexed lists without the cache's index, which the API server does not have.
+type unindexed struct{ client.Client }
+
+func (u unindexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var kept []client.ListOption
+	for _, opt := range opts {
+		if _, index := opt.(client.MatchingFields); !index {
+			kept = append(kept, opt)
+		}
+	}
+	return u.Client.List(ctx, list, kept...)
+}

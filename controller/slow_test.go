@@ -1,0 +1,147 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/app"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/hack/faults"
+)
+
+// thoroughly says that "make faults" runs the tests, which has time.
+var thoroughly = os.Getenv("MODELBOX_FAULTS") != ""
+
+// replica is one process of the controller, elected by a lease, with one kind.
+type replica struct {
+	elected <-chan struct{}
+	done    chan error
+	cancel  context.CancelFunc
+}
+
+func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, clock.PassiveClock) error) *replica {
+	GinkgoHelper()
+	var o options
+	o.bind(flag.NewFlagSet("", flag.PanicOnError))
+	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", namespace
+	managerOptions, err := o.manager(cfg)
+	Expect(err).NotTo(HaveOccurred())
+	managerOptions.Controller.SkipNameValidation = new(true)
+	mgr, err := ctrl.NewManager(cfg, managerOptions)
+	Expect(err).NotTo(HaveOccurred())
+	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
+	Expect(add(mgr, clock.RealClock{})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &replica{elected: mgr.Elected(), done: make(chan error, 1), cancel: cancel}
+	go func() { r.done <- mgr.Start(ctx) }()
+	DeferCleanup(func() { cancel() })
+	return r
+}
+
+var _ = Describe("an API server that answers late", Serial, Ordered, func() {
+	BeforeAll(func() {
+		stop() // Only the replicas of these specs are to act.
+		DeferCleanup(start)
+	})
+	// late is one way to be late. The cases run at the same time and have one kind each,
+	// so that neither does the other's work.
+	type late struct {
+		delay  func() time.Duration
+		add    func(manager.Manager, clock.PassiveClock) error
+		object func(metav1.ObjectMeta) client.Object
+	}
+	cases := map[string]late{
+		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager,
+			func(named metav1.ObjectMeta) client.Object { return guarantees["ModelBox"].object(named) }},
+		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager,
+			func(named metav1.ObjectMeta) client.Object { return guarantees["App"].object(named) }},
+	}
+	lasting := 25 * time.Second
+	if thoroughly {
+		lasting = time.Minute
+	}
+
+	It("keeps its leader, and its objects are reconciled", func(ctx SpecContext) {
+		type running struct {
+			proxy          *faults.Proxy
+			leader, other  *replica
+			lease          *coordinationv1.Lease
+			holder, object string
+		}
+		all := map[string]*running{}
+		for name, c := range cases {
+			proxy, err := faults.NewProxy(asController)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(proxy.Close)
+			namespace := newNamespace()
+			r := &running{proxy: proxy, leader: newReplica(proxy.Config(), namespace, c.add)}
+			Eventually(r.leader.elected).Should(BeClosed())
+			r.other = newReplica(proxy.Config(), namespace, c.add)
+			r.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: electionID}}
+			r.holder = *get(ctx, r.lease).Spec.HolderIdentity
+			all[name] = r
+		}
+		made := 0
+		create := func() {
+			GinkgoHelper()
+			made++
+			for name, c := range cases {
+				named := metav1.ObjectMeta{Namespace: all[name].lease.Namespace, Name: fmt.Sprintf("obj-%d", made)}
+				Expect(env.Client.Create(ctx, c.object(named))).To(Succeed())
+			}
+		}
+		create()
+		for name, c := range cases {
+			all[name].proxy.Delay(c.delay)
+		}
+		begun, half := time.Now(), false
+		Consistently(func(g Gomega) {
+			if !half && time.Since(begun) > lasting/3 {
+				half = true
+				create()
+			}
+			for name, r := range all {
+				g.Expect(r.leader.done).NotTo(Receive(), "%s: the leader exits", name)
+				g.Expect(r.other.done).NotTo(Receive(), "%s: the other replica exits", name)
+				g.Expect(r.other.elected).NotTo(BeClosed(), "%s: a second leader", name)
+				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(r.lease), r.lease)).To(Succeed())
+				g.Expect(*r.lease.Spec.HolderIdentity).To(Equal(r.holder), "%s: another holder", name)
+			}
+		}, lasting, 100*time.Millisecond).Should(Succeed())
+		for name, r := range all {
+			for i := 1; i <= made; i++ {
+				named := metav1.ObjectMeta{Namespace: r.lease.Namespace, Name: fmt.Sprintf("obj-%d", i)}
+				for _, child := range []client.Object{&appsv1.Deployment{ObjectMeta: named}, &corev1.Service{ObjectMeta: named}} {
+					Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(child), child)).To(Succeed(), "%s: a child that is not there", name)
+				}
+			}
+		}
+		By("the API server answers at once again, and the leader ends")
+		for name, r := range all {
+			r.proxy.Delay(faults.Constant(0))
+			r.leader.cancel()
+			Eventually(r.leader.done).Should(Receive(BeNil()), name)
+			Eventually(r.other.elected).Should(BeClosed(), "%s: the other replica waits for nothing", name)
+			r.other.cancel()
+			Eventually(r.other.done).Should(Receive(BeNil()), name)
+		}
+	}, SpecTimeout(5*time.Minute))
+})

@@ -1,0 +1,55 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestCutDividesNoCharacter(t *testing.T) {
+	for _, text := range []string{"", "plain", strings.Repeat("a", 40), strings.Repeat("ö", 40), strings.Repeat("箱", 40), strings.Repeat("🚀", 40), "\xff\xfe" + strings.Repeat("\x80", 40)} {
+		for most := 3; most <= 2*len(text)+3; most++ {
+			got := cut(text, most)
+			if len(got) > most {
+				t.Fatalf("%d bytes of %q, want at most %d", len(got), text, most)
+			}
+			if len(text) <= most && got != text {
+				t.Fatalf("%q was cut to %q, and %d bytes are allowed", text, got, most)
+			}
+			if utf8.ValidString(text) && !utf8.ValidString(got) {
+				t.Fatalf("%q, cut to %d bytes, is %q", text, most, got)
+			}
+		}
+	}
+}
+
+func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
+	var conditions []metav1.Condition
+	for _, character := range []string{"a", "箱"} {
+		Stuck(ReasonChildRefused, strings.Repeat(character, 100_000)).Set(&conditions, 1, at(0))
+		for _, condition := range conditions {
+			if n := utf8.RuneCountInString(condition.Message); n > maxMessage || n < maxMessage/4 {
+				t.Errorf("the message of %s has %d characters, want at most %d and not much less", condition.Type, n, maxMessage)
+			}
+		}
+	}
+}
+
+func TestDescribeNamesTheFirstErrorsAndCountsTheOthers(t *testing.T) {
+	var errs field.ErrorList
+	for range 25 {
+		errs = append(errs, field.Required(field.NewPath("spec", "image"), "write one"))
+	}
+	if got := Describe(errs); strings.Count(got, "spec.image") != 20 || !strings.HasSuffix(got, "; and 5 more") {
+		t.Errorf("25 errors are described as %q", got)
+	}
+	if got := Describe(errs[:2]); got != "spec.image: Required value: write one; spec.image: Required value: write one" {
+		t.Errorf("2 errors are described as %q", got)
+	}
+}

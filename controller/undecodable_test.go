@@ -1,0 +1,426 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/hack/extremes"
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+)
+
+// hostile is how many hostile objects of each kind are stored. Set MODELBOX_OBJECTS
+// for more, and MODELBOX_SEED for others.
+func hostile() (count int, seed uint64) {
+	GinkgoHelper()
+	count, seed = 60, 1
+	var err error
+	if value := os.Getenv("MODELBOX_OBJECTS"); value != "" {
+		count, err = strconv.Atoi(value)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	if value := os.Getenv("MODELBOX_SEED"); value != "" {
+		seed, err = strconv.ParseUint(value, 10, 64)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return count, seed
+}
+
+var _ = Describe("stored objects that cannot be decoded", func() {
+	It("stop no other object, of any kind, and cost nothing at rest", func() {
+		ctx, namespace := context.Background(), newNamespace()
+		count, seed := hostile()
+		var all []*hostiles
+		good := map[string][]status.Object{}
+		for _, kind := range slices.Sorted(maps.Keys(guarantees)) {
+			all = append(all, &hostiles{crd: newCRD(kind), namespace: namespace, source: extremes.New(seed)})
+			good[kind] = goodOnes(ctx, guarantees[kind], namespace, kind)
+		}
+		storeBoth(ctx, all, count)
+		converge := func(when string) {
+			GinkgoHelper()
+			for kind, objects := range good {
+				for _, obj := range objects {
+					touch(ctx, guarantees[kind], obj)
+				}
+			}
+			for _, objects := range good {
+				for _, obj := range objects {
+					Eventually(verdict(ctx, obj)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")), "%s: %s", when, obj.GetName())
+				}
+			}
+		}
+		converge("before a restart")
+		atRestBeside(namespace)
+		stop()
+		start()
+		converge("after a restart")
+		atRestBeside(namespace)
+		for _, h := range all {
+			h.account(ctx)
+		}
+	})
+})
+
+// unstorable are values that Go cannot decode, or only at great cost, by the kind and
+// the path of the field. There is no webhook here: the schemas refuse them.
+var unstorable = map[string]map[string][]string{
+	"ModelBox": {
+		`{"image":"a","resources":{"limits":{"cpu":%s}}}`:                                                             quantities,
+		`{"image":"a","resources":{"requests":{"cpu":%s}}}`:                                                           quantities,
+		`{"image":"a","envs":[{"name":"A","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu","divisor":%s}}}]}`: quantities,
+		`{"image":"a","readinessProbe":{"tcpSocket":{"port":%s}}}`:                                                    ports,
+		`{"image":"a","livenessProbe":{"httpGet":{"port":%s}}}`:                                                       ports,
+		`{"image":"a","startupProbe":{"grpc":{"port":%s}}}`:                                                           ports,
+		`{"image":"a","ports":[{"port":1,"targetPort":%s}]}`:                                                          ports,
+		`{"image":"a","readinessProbe":{"periodSeconds":%s}}`:                                                         oddIntegers,
+		`{"image":"a","livenessProbe":{"terminationGracePeriodSeconds":%s}}`:                                          {`1e19`, `9223372036854775807`, `-1`, `1.5`},
+		`{"image":"a","replicas":%s}`:                                                                                 oddIntegers,
+		`{"image":"a","rollingUpdate":%s}`:                                                                            {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
+	},
+	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: oddIntegers},
+	"Genericdaemon":    {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities},
+	"UnitedDeployment": {`{"deploymentName":"a","replicas":%s}`: oddIntegers},
+	"Eru":              {`{"historyLimit":%s}`: oddIntegers, `{"jitterSeconds":%s}`: oddIntegers, `{"startingDeadlineSeconds":%s}`: oddIntegers},
+}
+
+var (
+	quantities = []string{
+		`"1e.5"`, `"1e1.5"`, `"1e99999999999999999999"`, `"1e999999999"`, `"1e-999999999"`, `"1e100"`, `"-1"`, `"x"`, `""`, `-1`, `1e19`, `1.5`, `true`,
+		`"` + strings.Repeat("9", 33) + `"`,
+	}
+	ports    = []string{`3000000000`, `65536`, `0`, `-1`, `1e19`, `1.5`, `"a-name-of-sixteen"`}
+	oddIntegers = []string{`3000000000`, `2147483648`, `-1`, `1e19`, `1.5`, `"1"`}
+)
+
+var _ = Describe("a value that cannot be decoded", func() {
+	ctx := context.Background()
+	for kind, specs := range unstorable {
+		It("is refused by the schema: "+kind, func() {
+			namespace, crd := newNamespace(), newCRD(kind)
+			for spec, values := range specs {
+				for _, value := range values {
+					obj := &unstructured.Unstructured{}
+					document := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":%q},"spec":%s}`,
+						crd.kind().GroupVersion(), kind, namespace, fmt.Sprintf(spec, value))
+					Expect(obj.UnmarshalJSON([]byte(document))).To(Succeed())
+					err := env.Client.Create(ctx, obj)
+					Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", document, err)
+				}
+			}
+		})
+	}
+
+	It("is refused in status: a time that is not written in UTC", func() {
+		eru := &unstructured.Unstructured{}
+		eru.SetGroupVersionKind(newCRD("Eru").kind())
+		eru.SetNamespace(newNamespace())
+		eru.SetName("a")
+		Expect(env.Client.Create(ctx, eru)).To(Succeed())
+		set := func(instant string) error {
+			patch := fmt.Appendf(nil, `{"status":{"lastScheduleTime":%q}}`, instant)
+			return env.Client.Status().Patch(ctx, eru, client.RawPatch("application/merge-patch+json", patch))
+		}
+		for _, instant := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00", "2026-02-30T00:00:00Z", "2026-01-02T03:04:05.5Z", "x"} {
+			Expect(apierrors.IsInvalid(set(instant))).To(BeTrue(), instant)
+		}
+		Expect(set("9999-12-31T23:59:59Z")).To(Succeed())
+	})
+})
+
+// storeBoth stores, of each kind, objects that the schema admits and objects that it
+// does not admit.
+func storeBoth(ctx context.Context, all []*hostiles, count int) {
+	GinkgoHelper()
+	for _, h := range all {
+		h.store(ctx, count/2, nil)
+		h.crd.loosen(ctx)
+		DeferCleanup(func() { h.crd.restore(ctx) })
+	}
+	for _, h := range all {
+		Eventually(h.crd.accepts(ctx)).Should(BeTrue())
+		h.store(ctx, count-count/2, extremes.Nasty())
+		h.crd.tighten(ctx)
+	}
+	for _, h := range all {
+		h.crd.restore(ctx)
+		Expect(h.stored.Load()).To(BeNumerically(">", count/4), "too few were stored")
+	}
+}
+
+// goodOnes are ten objects of a kind that work.
+func goodOnes(ctx context.Context, g guarantee, namespace, kind string) []status.Object {
+	GinkgoHelper()
+	good := make([]status.Object, 10)
+	for i := range good {
+		named := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", strings.ToLower(kind), i)}
+		if g.before != nil {
+			g.before(ctx, named)
+		}
+		good[i] = g.object(named)
+		Expect(env.Client.Create(ctx, good[i])).To(Succeed())
+	}
+	return good
+}
+
+// touch gives an object a new generation.
+func touch(ctx context.Context, g guarantee, obj status.Object) {
+	GinkgoHelper()
+	if g.edit != nil {
+		change(ctx, obj, g.edit)
+		return
+	}
+	Eventually(func() error {
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if err != nil {
+			return err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			return err
+		}
+		name := map[string]string{"UnitedDeployment": "replicas", "Eru": "historyLimit"}[kindOf(obj)]
+		value, _, _ := unstructured.NestedInt64(content, "spec", name)
+		patch := fmt.Appendf(nil, `{"spec":{%q:%d}}`, name, value+1)
+		return env.Client.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", patch))
+	}).Should(Succeed())
+}
+
+func kindOf(obj client.Object) string {
+	gvk, err := env.Client.GroupVersionKindFor(obj)
+	Expect(err).NotTo(HaveOccurred())
+	return gvk.Kind
+}
+
+// atRestBeside waits until the controller writes nothing in a namespace for a second,
+// and costs little meanwhile. A status that the API server refuses is tried again, ever
+// less often.
+func atRestBeside(namespace string) {
+	GinkgoHelper()
+	_, mark := writes(namespace, 0)
+	Eventually(func() string {
+		var count map[string]int
+		before := cpu()
+		since := time.Now()
+		count, mark = writes(namespace, mark)
+		Consistently(func() bool { return true }, time.Second, 100*time.Millisecond).Should(BeTrue())
+		used := cpu() - before
+		if after, _ := writes(namespace, mark); len(after) > 0 {
+			return describe(after)
+		}
+		if used > time.Since(since)/2 {
+			return fmt.Sprintf("%s of a processor in %s; before: %s", used, time.Since(since), describe(count))
+		}
+		return ""
+	}, 2*time.Minute).Should(BeEmpty())
+}
+
+// cpu is the time of a processor that this process has used.
+func cpu() time.Duration {
+	GinkgoHelper()
+	var usage syscall.Rusage
+	Expect(syscall.Getrusage(syscall.RUSAGE_SELF, &usage)).To(Succeed())
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// hostiles stores hostile objects of a kind.
+type hostiles struct {
+	crd             *testCRD
+	namespace       string
+	source          *extremes.Source
+	made            int
+	stored, refused atomic.Int64
+}
+
+// store stores objects that the schema admits, spoilt by other values if there are any.
+func (h *hostiles) store(ctx context.Context, count int, by []any) {
+	GinkgoHelper()
+	objects := make(chan *unstructured.Unstructured)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for obj := range objects {
+				h.storeOne(ctx, obj)
+			}
+		})
+	}
+	for range count {
+		objects <- h.object(by)
+	}
+	close(objects)
+	group.Wait()
+}
+
+func (h *hostiles) object(by []any) *unstructured.Unstructured {
+	h.made++
+	root := h.crd.strict.Spec.Versions[0].Schema.OpenAPIV3Schema
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, part := range []string{"spec", "status"} {
+		schema := root.Properties[part]
+		value := h.source.Value(&schema).(map[string]any)
+		if by != nil {
+			h.source.Spoil(value, by)
+		}
+		obj.Object[part] = value
+	}
+	obj.SetGroupVersionKind(h.crd.kind())
+	obj.SetNamespace(h.namespace)
+	obj.SetName(fmt.Sprintf("hostile-%d", h.made))
+	return obj
+}
+
+// storeOne stores an object, then its status. The API server refuses some, and some
+// parts of them.
+func (h *hostiles) storeOne(ctx context.Context, obj *unstructured.Unstructured) {
+	said, err := json.Marshal(map[string]any{"status": obj.Object["status"]})
+	if err == nil {
+		delete(obj.Object, "status")
+		err = env.Client.Create(ctx, obj)
+	}
+	if err != nil {
+		h.refused.Add(1)
+		return
+	}
+	h.stored.Add(1)
+	if env.Client.Status().Patch(ctx, obj, client.RawPatch("application/merge-patch+json", said)) != nil {
+		h.refused.Add(1)
+	}
+}
+
+// account reports how many objects there were, and checks what their status says: of
+// each that has a Ready condition of its generation, whatever it is.
+func (h *hostiles) account(ctx context.Context) {
+	GinkgoHelper()
+	list := &unstructured.UnstructuredList{}
+	gvk := h.crd.kind()
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	Expect(env.Client.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
+	reported := map[string]int{}
+	for i := range list.Items {
+		if strings.HasPrefix(list.Items[i].GetName(), "hostile-") {
+			reported[readyOf(&list.Items[i])]++
+		}
+	}
+	AddReportEntry(fmt.Sprintf("%s: %d stored, %d refused, Ready: %v", gvk.Kind, h.stored.Load(), h.refused.Load(), reported))
+	Expect(reported).To(HaveKey("InvalidSpec"))
+	Expect(reported["none"]).To(BeNumerically("<", h.stored.Load()/3), "the API server accepts nearly every status")
+}
+
+// readyOf is the reason of an object's Ready condition, if it is of its generation.
+func readyOf(obj *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, in := range conditions {
+		condition, _ := in.(map[string]any)
+		if condition["type"] == "Ready" && condition["observedGeneration"] == obj.GetGeneration() {
+			return fmt.Sprint(condition["reason"])
+		}
+	}
+	return "none"
+}
+
+// testCRD is the CRD of a kind as it is installed.
+type testCRD struct {
+	client client.Client
+	strict *apiextensionsv1.CustomResourceDefinition
+}
+
+func newCRD(kind string) *testCRD {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(env.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "crd", "bases", "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.Unmarshal(data, crd)).To(Succeed())
+		if crd.Spec.Names.Kind == kind {
+			return &testCRD{client: c, strict: crd}
+		}
+	}
+	Fail("no CRD of the kind " + kind)
+	return nil
+}
+
+func (c *testCRD) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: c.strict.Spec.Group, Version: c.strict.Spec.Versions[0].Name, Kind: c.strict.Spec.Names.Kind}
+}
+
+// loosen lets the API server store anything in spec and status, as if an older release
+// had stored it.
+func (c *testCRD) loosen(ctx context.Context) {
+	GinkgoHelper()
+	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	c.apply(ctx, &apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": anything, "status": anything},
+	})
+}
+
+// tighten installs the CRD of this release.
+func (c *testCRD) tighten(ctx context.Context) {
+	GinkgoHelper()
+	c.apply(ctx, c.strict.Spec.Versions[0].Schema.OpenAPIV3Schema)
+}
+
+// restore installs the CRD of this release, and waits until it is in effect.
+func (c *testCRD) restore(ctx context.Context) {
+	GinkgoHelper()
+	c.tighten(ctx)
+	Eventually(c.accepts(ctx)).Should(BeFalse())
+}
+
+func (c *testCRD) apply(ctx context.Context, root *apiextensionsv1.JSONSchemaProps) {
+	GinkgoHelper()
+	Eventually(func() error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(c.strict), crd); err != nil {
+			return err
+		}
+		if equality.Semantic.DeepEqual(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, root) {
+			return nil
+		}
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = root
+		return c.client.Update(ctx, crd)
+	}).Should(Succeed())
+}
+
+// accepts tries, without storing it, whether an object that the strict schema refuses
+// is accepted.
+func (c *testCRD) accepts(ctx context.Context) func() bool {
+	return func() bool {
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": map[string]any{}, "deploymentName": map[string]any{}}}}
+		obj.SetGroupVersionKind(c.kind())
+		obj.SetNamespace("default")
+		obj.SetName("trial")
+		return env.Client.Create(ctx, obj, client.DryRunAll) == nil
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// gate holds readers while it is shut.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // Closed when the gate opens.
+}
+
+func openGate() *gate {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	return g
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+		g.open = make(chan struct{})
+	default:
+	}
+}
+
+func (g *gate) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
+}
+
+// wait waits until the gate is open. It returns false if the context or the stream
+// ends before.
+func (g *gate) wait(ctx context.Context, ended <-chan struct{}) bool {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	select {
+	case <-open:
+		return true
+	case <-ctx.Done():
+	case <-ended:
+	}
+	return false
+}
+
+// oldList makes the next list of a resource an old one.
+type oldList struct {
+	version string
+	// expired is how often a watch is still to be answered with 410.
+	expired int
+}
+
+// Silence holds back the events of resources until Speak.
+func (t *Transport) Silence(resources ...string) {
+	for _, resource := range resources {
+		t.gate(resource).shut()
+	}
+}
+
+// Speak delivers the events of resources that were held back, and those to come.
+func (t *Transport) Speak(resources ...string) {
+	for _, resource := range resources {
+		t.gate(resource).release()
+	}
+}
+
+// Cut ends the watches of resources that are open.
+func (t *Transport) Cut(resources ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.streams {
+		for _, resource := range resources {
+			if s.resource == resource {
+				s.end()
+			}
+		}
+	}
+}
+
+// Rewind makes the API server forget, for resources, what came after a version: the
+// watches that are open end, the next answer to a watch is 410, and the list that
+// follows is as of the version. The events after it are held back until Speak.
+func (t *Transport) Rewind(version string, resources ...string) {
+	t.Begin(version, resources...)
+	t.mu.Lock()
+	for _, resource := range resources {
+		t.old[resource].expired = 1
+	}
+	t.mu.Unlock()
+	t.Cut(resources...)
+}
+
+// Begin makes the first list of resources be as of a version. The events after it are
+// held back until Speak.
+func (t *Transport) Begin(version string, resources ...string) {
+	t.Silence(resources...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, resource := range resources {
+		t.old[resource] = &oldList{version: version}
+	}
+}
+
+// Rewound tells whether the resources were listed since Rewind or Begin.
+func (t *Transport) Rewound(resources ...string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, resource := range resources {
+		if t.old[resource] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Transport) gate(resource string) *gate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gates[resource] == nil {
+		t.gates[resource] = openGate()
+	}
+	return t.gates[resource]
+}
+
+// read lists or watches.
+func (t *Transport) read(next http.RoundTripper, request *http.Request, target target) (*http.Response, error) {
+	if target.namespace != "" {
+		return next.RoundTrip(request)
+	}
+	request, answer := t.rewind(request, target)
+	if answer != nil {
+		return answer, nil
+	}
+	answer, err := next.RoundTrip(request)
+	if err != nil || !target.watches || answer.StatusCode != http.StatusOK {
+		return answer, err
+	}
+	s := &stream{ReadCloser: answer.Body, transport: t, resource: target.resource, ctx: request.Context(), ended: make(chan struct{})}
+	t.mu.Lock()
+	t.streams[s] = struct{}{}
+	t.mu.Unlock()
+	answer.Body = s
+	return answer, nil
+}
+
+// rewind is the request for an old list, or the answer that leads to one: 410 to a
+// watch, and then 422 to one that asks for the list as a stream, as an API server
+// answers that cannot do that.
+func (t *Transport) rewind(request *http.Request, target target) (*http.Request, *http.Response) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.old[target.resource]
+	query := request.URL.Query()
+	switch {
+	case old == nil:
+		return request, nil
+	case old.expired > 0 && target.watches:
+		old.expired--
+		return nil, statusAnswer(request, http.StatusGone, "Expired")
+	case target.watches && query.Get("sendInitialEvents") == "true":
+		return nil, statusAnswer(request, http.StatusUnprocessableEntity, "Invalid")
+	case target.lists:
+		delete(t.old, target.resource)
+		request = request.Clone(request.Context())
+		query.Set("resourceVersion", old.version)
+		query.Set("resourceVersionMatch", "Exact")
+		query.Del("limit")
+		request.URL.RawQuery = query.Encode()
+	}
+	return request, nil
+}
+
+// stream is the body of a watch.
+type stream struct {
+	io.ReadCloser
+	transport *Transport
+	resource  string
+	ctx       context.Context //nolint:containedctx // It is the request's, which ends the body.
+	once      sync.Once
+	ended     chan struct{}
+}
+
+// Read returns what has come, once the gate is open.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if !s.transport.gate(s.resource).wait(s.ctx, s.ended) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// end ends the watch. What is held back is lost.
+func (s *stream) end() {
+	s.once.Do(func() { close(s.ended) })
+	_ = s.ReadCloser.Close()
+}
+
+// Close ends the watch.
+func (s *stream) Close() error {
+	s.transport.mu.Lock()
+	delete(s.transport.streams, s)
+	s.transport.mu.Unlock()
+	return s.ReadCloser.Close()
+}

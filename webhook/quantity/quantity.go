@@ -1,0 +1,158 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quantity
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	// MaxExponent is the largest decimal exponent of a quantity, with either sign.
+	MaxExponent = 99
+	// MaxLength is how long a quantity may be.
+	MaxLength = 64
+)
+
+// Parse parses a quantity, unless that could be expensive.
+func Parse(text string) (resource.Quantity, error) {
+	if detail := excess(text); detail != "" {
+		return resource.Quantity{}, fmt.Errorf("the quantity %.64q %s", text, detail)
+	}
+	return resource.ParseQuantity(text)
+}
+
+// Check returns an error for each quantity in data that is too long or has too large
+// an exponent. typ is what data is going to be decoded into, and tells which of its
+// strings are quantities; path is where data is. What has no such quantity is read
+// once, and not decoded.
+func Check(data []byte, typ reflect.Type, path *field.Path) field.ErrorList {
+	if !suspicious(data) {
+		return nil
+	}
+	c := check{in: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	// An error is that data is no JSON: the decoder, which comes next, says so.
+	_ = c.value(typ, path)
+	return c.errs
+}
+
+type check struct {
+	in   *jsontext.Decoder
+	errs field.ErrorList
+}
+
+var (
+	quantityType  = reflect.TypeFor[resource.Quantity]()
+	decodesItself = reflect.TypeFor[json.Unmarshaler]()
+)
+
+// value reads one value, which is going to be decoded into a typ.
+func (c *check) value(typ reflect.Type, path *field.Path) error {
+	for typ != nil && typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	kind := c.in.PeekKind()
+	switch {
+	case typ == quantityType && (kind == '"' || kind == '0'):
+		return c.quantity(path)
+	case typ == nil || reflect.PointerTo(typ).Implements(decodesItself):
+		return c.in.SkipValue()
+	case kind == '{' && (typ.Kind() == reflect.Struct || typ.Kind() == reflect.Map):
+		return c.object(typ, path)
+	case kind == '[' && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Array):
+		return c.list(typ.Elem(), path)
+	}
+	return c.in.SkipValue()
+}
+
+func (c *check) quantity(path *field.Path) error {
+	token, err := c.in.ReadToken()
+	if err != nil {
+		return err
+	}
+	if detail := excess(strings.TrimSpace(token.String())); detail != "" {
+		c.errs = append(c.errs, field.Invalid(path, fmt.Sprintf("%.64s", token.String()), detail))
+	}
+	return nil
+}
+
+func (c *check) object(typ reflect.Type, path *field.Path) error {
+	if _, err := c.in.ReadToken(); err != nil {
+		return err
+	}
+	for c.in.PeekKind() != '}' {
+		token, err := c.in.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		if err := c.member(typ, name, path); err != nil {
+			return err
+		}
+	}
+	_, err := c.in.ReadToken()
+	return err
+}
+
+func (c *check) member(typ reflect.Type, name string, path *field.Path) error {
+	if typ.Kind() == reflect.Map {
+		return c.value(typ.Elem(), path.Key(name))
+	}
+	return c.value(fieldType(typ, name), path.Child(name))
+}
+
+func (c *check) list(item reflect.Type, path *field.Path) error {
+	if _, err := c.in.ReadToken(); err != nil {
+		return err
+	}
+	for i := 0; c.in.PeekKind() != ']'; i++ {
+		if err := c.value(item, path.Index(i)); err != nil {
+			return err
+		}
+	}
+	_, err := c.in.ReadToken()
+	return err
+}
+
+// fieldType is the type of a struct's field by its name in JSON, nil if it has none.
+// As some decoders do not, this does not regard case: it may check too much.
+func fieldType(typ reflect.Type, name string) reflect.Type {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag == "" && (f.Anonymous || strings.Contains(options, "inline")) {
+			if found := fieldType(f.Type, name); found != nil {
+				return found
+			}
+		}
+		if strings.EqualFold(tag, name) && tag != "" {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+// excess says what about a quantity makes it expensive, "" if nothing does. What is
+// no quantity at all is for its decoder to refuse.
+func excess(text string) string {
+	if len(text) > MaxLength {
+		return fmt.Sprintf("is too long: a quantity has at most %d characters", MaxLength)
+	}
+	at := strings.LastIndexAny(text, "eE")
+	if at < 0 {
+		return ""
+	}
+	digits := strings.TrimLeft(strings.TrimLeft(text[at+1:], "+-"), "0")
+	if skip([]byte(digits), 0) > 2 && !strings.Contains(digits, ".") {
+		return fmt.Sprintf("has too large an exponent: it must be from -%d to %d", MaxExponent, MaxExponent)
+	}
+	return ""
+}
