@@ -144,7 +144,8 @@ var _ = Describe("a child that admission rewrites", Ordered, ContinueOnFailure, 
 	It("has another image with each request, and is written once", func() {
 		namespace := newNamespace()
 		rewriting(ctx, namespace, `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "random/image:" +
-			string(size(string(object.spec.template.spec.containers[0].image))) + "x" + (has(object.metadata.resourceVersion) ? object.metadata.resourceVersion : "0")}]`)
+			string(size(object.spec.template.spec.containers[0].image)) + "x" +
+			(has(object.metadata.resourceVersion) ? object.metadata.resourceVersion : "0")}]`)
 		box := richBox(namespace)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		d, writes := drive(), 0

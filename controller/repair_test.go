@@ -305,14 +305,18 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	},
 		Entry("the image", edit{template: func(s *corev1.PodSpec) { container(s, "box").Image = "evil:1" }}, ".image"),
 		Entry("the number of a Service's port", edit{service: func(s *corev1.ServiceSpec) { s.Ports[0].Port = 8080 }}, "spec.ports[port=80"),
-		Entry("the number of a named container port", edit{template: func(s *corev1.PodSpec) { container(s, "box").Ports[0].ContainerPort = 81 }}, "ports[containerPort=80"),
+		Entry("the number of a named container port", edit{template: func(s *corev1.PodSpec) {
+			container(s, "box").Ports[0].ContainerPort = 81
+		}}, "ports[containerPort=80"),
 		Entry("another action of a probe", edit{template: func(s *corev1.PodSpec) {
 			container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 		}}, "readinessProbe."),
 		Entry("another hook", edit{template: func(s *corev1.PodSpec) {
 			container(s, "box").Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 		}}, "lifecycle.preStop."),
-		Entry("a value instead of a reference", edit{template: func(s *corev1.PodSpec) { *variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"} }}, "env[name=KEY]"),
+		Entry("a value instead of a reference", edit{template: func(s *corev1.PodSpec) {
+			*variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"}
+		}}, "env[name=KEY]"),
 		Entry("a reference instead of a value", edit{template: func(s *corev1.PodSpec) {
 			*variable(s, "A") = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
 		}}, "env[name=A]"),

@@ -47,13 +47,17 @@ func overlayField(f *field, parent, live reflect.Value) {
 			have.Set(want)
 		}
 	case f.merge == set:
-		for i := range want.Len() {
-			if !contains(have, want.Index(i)) {
-				have.Set(reflect.Append(have, want.Index(i)))
-			}
-		}
+		overlaySet(want, have)
 	default:
 		overlayValue(want, have)
+	}
+}
+
+func overlaySet(want, have reflect.Value) {
+	for i := range want.Len() {
+		if !contains(have, want.Index(i)) {
+			have.Set(reflect.Append(have, want.Index(i)))
+		}
 	}
 }
 
