@@ -92,8 +92,8 @@ var _ = Describe("stored objects that cannot be decoded", func() {
 // the path of the field. There is no webhook here: the schemas refuse them.
 var unstorable = map[string]map[string][]string{
 	"ModelBox": {
-		`{"image":"a","resources":{"limits":{"cpu":%s}}}`:   quantities,
-		`{"image":"a","resources":{"requests":{"cpu":%s}}}`: quantities,
+		`{"image":"a","resources":{"limits":{"cpu":%s}}}`:                                                             quantities,
+		`{"image":"a","resources":{"requests":{"cpu":%s}}}`:                                                           quantities,
 		`{"image":"a","envs":[{"name":"A","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu","divisor":%s}}}]}`: quantities,
 		`{"image":"a","readinessProbe":{"tcpSocket":{"port":%s}}}`:                                                    ports,
 		`{"image":"a","livenessProbe":{"httpGet":{"port":%s}}}`:                                                       ports,
@@ -101,8 +101,8 @@ var unstorable = map[string]map[string][]string{
 		`{"image":"a","ports":[{"port":1,"targetPort":%s}]}`:                                                          ports,
 		`{"image":"a","readinessProbe":{"periodSeconds":%s}}`:                                                         integers,
 		`{"image":"a","livenessProbe":{"terminationGracePeriodSeconds":%s}}`:                                          {`1e19`, `9223372036854775807`, `-1`, `1.5`},
-		`{"image":"a","replicas":%s}`:      integers,
-		`{"image":"a","rollingUpdate":%s}`: {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
+		`{"image":"a","replicas":%s}`:                                                                                 integers,
+		`{"image":"a","rollingUpdate":%s}`:                                                                            {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
 	},
 	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: integers},
 	"Genericdaemon":    {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities},

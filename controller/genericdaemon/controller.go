@@ -20,6 +20,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=list;watch
@@ -58,7 +59,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
 	genericdaemon.Default(daemon, nil, nil)
 	if errs := genericdaemon.Validate(daemon); len(errs) > 0 {
-		r.conclude(daemon, status.Stuck(status.ReasonInvalidSpec, errs.ToAggregate().Error()))
+		r.conclude(daemon, status.Stuck(status.ReasonInvalidSpec, rules.First(errs).ToAggregate().Error()))
 		return reconcile.Result{}, nil
 	}
 	live, err := r.bring(ctx, daemon)

@@ -19,7 +19,9 @@ func TestSizesMayShrink(t *testing.T) {
 		err.BadValue = size
 		return err
 	}
-	tooMany := func(size int) *field.Error { return field.TooMany(field.NewPath("spec", "items").Index(size).Child("ports"), size, most) }
+	tooMany := func(size int) *field.Error {
+		return field.TooMany(field.NewPath("spec", "items").Index(size).Child("ports"), size, most)
+	}
 	for name, size := range map[string]func(int) *field.Error{"bytes": tooLong, "items": tooMany} {
 		for _, test := range []struct{ old, updated, want []int }{
 			{nil, []int{70}, []int{70}},
