@@ -138,7 +138,7 @@ var _ = Describe("a value that cannot be decoded", func() {
 	}
 
 	It("is refused in status: a time that is not written in UTC", func() {
-		eru := &unstructured.Unstructured{}
+		eru := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 		eru.SetGroupVersionKind(newCRD("Eru").kind())
 		eru.SetNamespace(newNamespace())
 		eru.SetName("a")

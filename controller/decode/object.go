@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 var (
@@ -91,7 +92,7 @@ func (o objects) part(name string, value jsontext.Value, into client.Object) err
 	}
 	document := fmt.Appendf(nil, `{%q:%s}`, name, value)
 	if errs := quantity.Check(document, o.typ, nil); len(errs) > 0 {
-		return &described{errs.ToAggregate()}
+		return &described{rules.First(errs).ToAggregate()}
 	}
 	if err := json.Unmarshal(document, o.empty(), tolerant); err != nil {
 		return err
@@ -139,7 +140,7 @@ func readTime(in *jsontext.Decoder, into *metav1.Time) error {
 	if year := read.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("the year of %s is %d in UTC: it must be from 0 to 9999", token.String(), year)
 	}
-	into.Time = read.Local()
+	into.Time = read.Truncate(time.Second).Local() // As it is written, so that it is the same when it is read again.
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // decode reads an object with regard to case, as the API server does. Decoding is
@@ -39,7 +40,7 @@ func decode[T any](object []byte) (*T, error) {
 // fieldErrors are errors with their paths, of an object that must not be decoded.
 type fieldErrors struct{ list field.ErrorList }
 
-func (e *fieldErrors) Error() string { return e.list.ToAggregate().Error() }
+func (e *fieldErrors) Error() string { return rules.First(e.list).ToAggregate().Error() }
 
 // blank makes decode pass over parts of an object that nobody is going to look at.
 // On an object that has been stored for a while they can be most of it.

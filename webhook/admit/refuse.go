@@ -10,11 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // invalid is the refusal that the API server would give for the same errors.
 func (j *judge[T, P]) invalid(name string, errs field.ErrorList) *metav1.Status {
-	return new(apierrors.NewInvalid(j.GVK.GroupKind(), name, errs).Status())
+	return new(apierrors.NewInvalid(j.GVK.GroupKind(), name, rules.First(errs)).Status())
 }
 
 func badRequest(message string) *metav1.Status {
