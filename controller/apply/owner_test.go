@@ -10,15 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
-
-func box() *modelv1.ModelBox {
-	b := &modelv1.ModelBox{}
-	b.Name, b.Namespace, b.UID = "box", "default", "uid-1"
-	return b
-}
 
 func reference(kind, name string, uid types.UID) metav1.OwnerReference {
 	return referenceTo(schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: kind}, name, uid)

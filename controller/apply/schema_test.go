@@ -76,7 +76,7 @@ func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, wh
 		if f.name == "status" || f.name == "managedFields" || f.name == "ephemeralContainers" {
 			continue
 		}
-		described, ok := atom.Map.FindField(f.name)
+		described, ok := atom.FindField(f.name)
 		if !ok {
 			w.t.Errorf("%s.%s: the schema has no such field", at, f.name)
 			continue
@@ -94,8 +94,8 @@ func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at st
 	atom, _ := w.schema.Resolve(ref)
 	want, keys := granular, []string(nil)
 	switch {
-	case atom.List != nil && atom.List.ElementRelationship == schema.Associative && len(atom.List.Keys) > 0:
-		want, keys = keyed, slices.Sorted(slices.Values(atom.List.Keys))
+	case atom.List != nil && atom.List.ElementRelationship == schema.Associative && len(atom.Keys) > 0:
+		want, keys = keyed, slices.Sorted(slices.Values(atom.Keys))
 	case atom.List != nil && atom.List.ElementRelationship == schema.Associative:
 		want = set
 	case atom.List != nil, atom.Map != nil && atom.Map.ElementRelationship == schema.Atomic && atom.Scalar == nil:
