@@ -144,9 +144,13 @@ func (t *trial) judge(ctx context.Context, edited tree) (result, error) {
 	if len(detail) > 0 {
 		return t.wrong(ctx, detail, failed)
 	}
+	_, said, err := readyCondition(ctx, t.object)
+	if err != nil {
+		return result{}, err
+	}
 	second := newRecorder()
 	if err := t.reconcile(ctx, second, t.object); err != nil || len(second.writes) > 0 {
-		return result{"wrong", []string{fmt.Sprintf("a second reconcile wrote %v, error %v", second.writes, err)}}, nil
+		return result{"wrong", []string{fmt.Sprintf("a second reconcile wrote %v, error %v; after the first: %s", second.writes, err, said)}}, nil
 	}
 	if err := t.changeOwner(ctx, "second"); err != nil {
 		return result{}, err
