@@ -19,6 +19,10 @@ import (
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
+func answer(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"}}
+}
+
 func terminating() error {
 	err := apierrors.NewForbidden(deployments, "box", errors.New("namespace is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -48,6 +52,18 @@ func TestJudge(t *testing.T) {
 		{name: "a child that the cache has not shown", err: Refused("creating", deployment(), apierrors.NewAlreadyExists(deployments, "box")), retried: true},
 		{name: "too many requests", err: Refused("creating", deployment(), apierrors.NewTooManyRequests("later", 1)), retried: true},
 		{name: "a cut connection", err: Refused("creating", deployment(), errors.New("connection reset")), retried: true},
+		{name: "an answer without a reason, such as to a list with the same key twice", err: Refused("applying", deployment(), answer(500, "")),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "a bad request without a reason", err: Refused("applying", deployment(), answer(400, "")),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "a gateway that has no server", err: Refused("applying", deployment(), answer(502, "")), retried: true},
+		{name: "too many requests without a reason", err: Refused("applying", deployment(), answer(429, "")), retried: true},
+		{name: "a child that was deleted meanwhile", err: Refused("applying", deployment(), apierrors.NewNotFound(deployments, "box")), retried: true},
+		{name: "a namespace that is not there", err: Refused("creating", deployment(), apierrors.NewNotFound(deployments, "box")),
+			reason: status.ReasonChildRefused, stalled: true, retried: true},
+		{name: "a contested field", err: &ContestedError{Manager: "hpa"}, reason: status.ReasonContested, stalled: true, retried: true},
+		{name: "a deleted owner", err: ErrOwnerGone, retried: true},
+		{name: "a stale owner", err: &StaleError{}, retried: true},
 		{name: "shutting down", err: context.Canceled, retried: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
