@@ -84,8 +84,7 @@ func (e *editor) addNew(inner, w where, what string, variants []func(any) (any, 
 	}
 	if len(variants) > 0 {
 		e.add(at, what, variants...)
-		last := e.found[len(e.found)-1]
-		last.place, last.new = inner.place+" "+what, &inner
+		e.found[len(e.found)-1].new = &inner
 	}
 }
 

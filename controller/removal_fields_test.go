@@ -60,7 +60,12 @@ func (s fieldSet) addStruct(name string, t reflect.Type) {
 }
 
 // changed is the field that a turn adds, removes or changes.
-func (t turn) changed() string { return strings.TrimSuffix(t.place, " "+t.what) }
+func (t turn) changed() string {
+	if t.new != nil {
+		return t.new.place
+	}
+	return strings.TrimSuffix(t.place, " "+t.what)
+}
 
 // without are the fields for which there is no turn of that kind.
 func without(fields []string, found []turn, has func(turn) bool) []string {
