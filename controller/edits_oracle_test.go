@@ -98,17 +98,17 @@ func (o oracle) chosenAnew(t *typeSchema, desired, before, edited tree) []string
 	return nil
 }
 
-// collides says whether a port cannot be stored beside ours: names are unique, and so
-// are node ports.
+// collides says whether an item cannot be stored beside ours: names of ports and of
+// devices are unique, and so are node ports.
 func collides(item *typeSchema, theirs any, before, desired []any, keys []string) bool {
-	port, ok := theirs.(tree)
-	if !ok || item.name != "ServicePort" && item.name != "ContainerPort" {
+	if !slices.Contains([]string{"ServicePort", "ContainerPort", "VolumeDevice"}, item.name) {
 		return false
 	}
+	other := theirs.(tree)
 	for _, ours := range desired {
 		was := itemOf(keys, before, keyOf(keys, ours)).(tree)
-		sameName := was["name"] == port["name"] && (was["name"] != nil || item.name == "ServicePort")
-		if sameName || port["nodePort"] != nil && ours.(tree)["nodePort"] == port["nodePort"] {
+		sameName := was["name"] == other["name"] && (was["name"] != nil || item.name == "ServicePort")
+		if sameName || other["nodePort"] != nil && ours.(tree)["nodePort"] == other["nodePort"] {
 			return true
 		}
 	}

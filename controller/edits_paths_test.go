@@ -25,6 +25,8 @@ type fieldEdit struct {
 	// others are other values of a field that is removed: a server-side apply removes
 	// only what it has set before.
 	others []func(old any) (any, bool)
+	// new is where the edit puts a value that was not there.
+	new *where
 }
 
 func (e *fieldEdit) String() string { return e.field + " " + e.what }
@@ -74,6 +76,18 @@ func (e *editor) add(w where, what string, variants ...func(any) (any, bool)) {
 	}
 }
 
+// addNew adds an edit of a place that puts a value at another one, which it has in it.
+func (e *editor) addNew(inner, w where, what string, variants []func(any) (any, bool)) {
+	at := w
+	if what == "add" {
+		at = inner
+	}
+	if len(variants) > 0 {
+		e.add(at, what, variants...)
+		e.found[len(e.found)-1].new = &inner
+	}
+}
+
 func always(value any) func(any) (any, bool) {
 	return func(any) (any, bool) { return copied(value), true }
 }
@@ -119,7 +133,7 @@ func (e *editor) object(w where, object tree) {
 	members := w.of.members()
 	for _, key := range sortedKeys(w.of.Properties) {
 		if inner := w.key(e.schemas, key); object[key] == nil && !slices.Contains(members, key) {
-			e.add(inner, "add", e.constants(e.samples.of(e.schemas, inner))...)
+			e.addNew(inner, w, "add", e.constants(e.samples.of(e.schemas, inner)))
 		}
 	}
 	e.swaps(w, object, members)
@@ -162,7 +176,7 @@ func (e *editor) swaps(w where, object tree, members []string) {
 				return swapped, true
 			})
 		}
-		e.add(w, "swap for "+member, variants...)
+		e.addNew(w.key(e.schemas, member), w, "swap for "+member, variants)
 	}
 }
 

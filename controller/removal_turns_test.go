@@ -1,0 +1,91 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+)
+
+// turns are the edits of all owners' specs, and of what these edits add. An edit of the
+// same place of a type is listed once, however many owners have it.
+func turns(all schemas) ([]turn, error) {
+	owners, err := readOwners()
+	if err != nil {
+		return nil, err
+	}
+	values, err := readSamples("testdata/samples.yaml")
+	if err != nil {
+		return nil, err
+	}
+	all.useCoreTypes()
+	l := &turnLister{all: all, samples: values, seen: map[string]bool{}}
+	for _, of := range owners {
+		l.list(of, where{of: all.typeOf(of.manifest)}.key(all, "spec"))
+	}
+	// What was added is as deep as the types are.
+	for len(l.grown) > 0 {
+		next := l.grown[0]
+		l.grown = l.grown[1:]
+		l.list(next.owner, next.where)
+	}
+	return l.found, nil
+}
+
+type turnLister struct {
+	all     schemas
+	samples samples
+	seen    map[string]bool
+	found   []turn
+	grown   []grown
+}
+
+// grown is an owner with a value that none of the manifests has.
+type grown struct {
+	owner
+	where
+}
+
+func (l *turnLister) list(of owner, at where) {
+	e := &editor{schemas: l.all, samples: l.samples}
+	e.walk(at, valueAt(of.manifest, at.at))
+	for _, edit := range e.found {
+		if l.seen[edit.place] {
+			continue
+		}
+		l.seen[edit.place] = true
+		l.found = append(l.found, turn{of, edit})
+		if edit.new != nil {
+			with := owner{name: strings.Fields(of.name)[0] + " with " + edit.new.field, manifest: edit.to(of.manifest, 0)}
+			l.grown = append(l.grown, grown{with, *edit.new})
+		}
+	}
+}
+
+// coreTypes are the fields of a spec that are of Kubernetes' own types. A custom
+// resource's schema has these types without their names.
+var coreTypes = map[string]string{
+	"podTemplate": "PodTemplateSpec", "resources": "ResourceRequirements",
+	"readinessProbe": "Probe", "livenessProbe": "Probe", "startupProbe": "Probe",
+}
+
+func (s schemas) useCoreTypes() {
+	const core = "#/components/schemas/io.k8s.api.core.v1."
+	container := s["io.k8s.api.core.v1.Container"].Properties
+	for _, name := range []string{"com.github.model.v1.ModelBox", "cn.huolala.app.v1.App", "com.mydomain.v1beta1.Genericdaemon"} {
+		spec := s[name].Properties["spec"]
+		spec.name = s[name].name + "Spec"
+		for field := range spec.Properties {
+			switch {
+			case coreTypes[field] != "":
+				spec.Properties[field] = &typeSchema{Ref: core + coreTypes[field]}
+			case field == "ports":
+				spec.Properties[field].Items.name = "Port"
+			case field == "envs":
+				spec.Properties[field] = container["env"]
+			case field == "envFrom":
+				spec.Properties[field] = container["envFrom"]
+			}
+		}
+	}
+}
