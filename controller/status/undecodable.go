@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/decode"
@@ -24,27 +23,27 @@ import (
 // undecodable records, in the status of an object that could not be decoded whole,
 // that nothing is done for it and why. Its kind is not called, because what could not
 // be decoded is empty in the object: children would be made from that, or removed.
-func (r *recorded[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) (reconcile.Result, error) {
+func (r *recorded[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) error {
 	reason := readyReason(obj)
 	said, says, err := withFailure(obj, failure)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	if failure.Status {
-		return reconcile.Result{}, r.replaceStatus(ctx, obj, says)
+		return r.replaceStatus(ctx, obj, says)
 	}
 	if reason != ReasonInvalidSpec {
 		r.recorder.Eventf(obj, nil, "Warning", ReasonInvalidSpec, "Reconcile", "%s", note(failure.Message))
 	}
 	changes, err := jsonpatch.CreateMergePatch(said, says)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("comparing status: %w", err)
+		return fmt.Errorf("comparing status: %w", err)
 	}
 	if bytes.Equal(changes, []byte("{}")) {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":%s}`, obj.GetUID(), changes)
-	return reconcile.Result{}, r.patchUndecodable(ctx, obj, client.RawPatch(types.MergePatchType, body))
+	return r.patchUndecodable(ctx, obj, client.RawPatch(types.MergePatchType, body))
 }
 
 // replaceStatus replaces a status that cannot be decoded. All in it can be observed
