@@ -106,7 +106,7 @@ func short(text string, most int) string {
 // pathOf writes a JSON pointer as Kubernetes writes the path of a field.
 func pathOf(pointer string) string {
 	var path strings.Builder
-	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 		switch _, err := strconv.Atoi(token); {
 		case err == nil:

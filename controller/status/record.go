@@ -81,7 +81,7 @@ func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		return reconcile.Result{}, nil
 	}
 	if failure := decode.FailureOf(obj); failure != nil {
-		return r.undecodable(ctx, obj, failure)
+		return reconcile.Result{}, r.undecodable(ctx, obj, failure)
 	}
 	said, err := json.Marshal(obj.GetStatus())
 	if err != nil {

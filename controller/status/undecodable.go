@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/decode"
@@ -24,24 +23,24 @@ import (
 // undecodable records, in the status of an object that could not be decoded whole,
 // that nothing is done for it and why. Its kind is not called, because what could not
 // be decoded is empty in the object: children would be made from that, or removed.
-func (r *recorded[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) (reconcile.Result, error) {
+func (r *recorded[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) error {
 	reason := readyReason(obj)
 	said, says, err := withFailure(obj, failure)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	if failure.Status {
 		// All in it can be observed again, and until it is replaced no client can read the
 		// object. Only the very version that could not be decoded is replaced.
-		return reconcile.Result{}, r.patchUndecodable(ctx, obj, []byte("{}"), says, true)
+		return r.patchUndecodable(ctx, obj, []byte("{}"), says, true)
 	}
 	if bytes.Equal(said, says) {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	if reason != ReasonInvalidSpec {
 		r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonInvalidSpec, "Reconcile", "%s", note(failure.Message))
 	}
-	return reconcile.Result{}, r.patchUndecodable(ctx, obj, said, says, false)
+	return r.patchUndecodable(ctx, obj, said, says, false)
 }
 
 // patchUndecodable patches status without decoding the object in the answer.

@@ -65,9 +65,16 @@ func (c *check) value(typ reflect.Type, path *field.Path) error {
 		return c.quantity(path)
 	case typ == nil || reflect.PointerTo(typ).Implements(decodesItself):
 		return c.in.SkipValue()
-	case kind == '{' && (typ.Kind() == reflect.Struct || typ.Kind() == reflect.Map):
+	}
+	return c.parts(kind, typ, path)
+}
+
+// parts reads the members of an object, or the items of a list.
+func (c *check) parts(kind jsontext.Kind, typ reflect.Type, path *field.Path) error {
+	switch of := typ.Kind(); {
+	case kind == '{' && (of == reflect.Struct || of == reflect.Map):
 		return c.object(typ, path)
-	case kind == '[' && (typ.Kind() == reflect.Slice || typ.Kind() == reflect.Array):
+	case kind == '[' && (of == reflect.Slice || of == reflect.Array):
 		return c.list(typ.Elem(), path)
 	}
 	return c.in.SkipValue()
@@ -125,8 +132,7 @@ func (c *check) list(item reflect.Type, path *field.Path) error {
 // fieldType is the type of a struct's field by its name in JSON, nil if it has none.
 // As some decoders do not, this does not regard case: it may check too much.
 func fieldType(typ reflect.Type, name string) reflect.Type {
-	for i := range typ.NumField() {
-		f := typ.Field(i)
+	for f := range typ.Fields() {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if tag == "" && (f.Anonymous || strings.Contains(options, "inline")) {
 			if found := fieldType(f.Type, name); found != nil {
