@@ -148,17 +148,26 @@ func desiredFor(f *field, item, want, have reflect.Value, taken []bool) int {
 }
 
 // blocks tells whether a live item that becomes none of ours cannot stay beside them: it
-// has the keys of one, or is a port with the name or the node port of one.
+// has the keys of one, or is a port with the name or the node port of one, or a device of
+// the same volume.
 func blocks(f *field, item, want reflect.Value) bool {
 	if count(f.keys, item, want) > 0 {
 		return true
 	}
 	for i := range want.Len() {
-		if f.name == "ports" && (sameField("name", want.Index(i), item) || sameField("nodePort", want.Index(i), item)) {
-			return true
+		for _, unique := range uniqueFields[f.name] {
+			if sameField(unique, want.Index(i), item) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// uniqueFields are the fields, beside its keys, that two items of a list may not share.
+var uniqueFields = map[string][]string{
+	"ports":         {"name", "nodePort"},
+	"volumeDevices": {"name"},
 }
 
 // sameField tells whether two items have the same value in a field. No value is none, but

@@ -164,14 +164,14 @@ func (all owners) ours(field fieldpath.Path) bool {
 	return false
 }
 
-// covers says whether a set has the path, something below it, or something above it as
-// a whole. Above it, a member with children is not owned as a whole: for an item of a
-// list it only says that the item is there.
+// covers tells whether a set has the path or something below it. Who owns what is above
+// it owns that it is there, and not what is in it: an atomic field, of which all belongs
+// to one manager, is where a path ends (path.owned).
 func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	for _, element := range path[:len(path)-1] {
 		children, ok := set.Children.Get(element)
 		if !ok {
-			return set.Members.Has(element)
+			return false
 		}
 		set = children
 	}

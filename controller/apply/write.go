@@ -11,14 +11,10 @@ import (
 	"reflect"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -186,35 +182,4 @@ func overlayPatch(desired, live client.Object) ([]byte, error) {
 	}
 	version := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, live.GetResourceVersion())
 	return jsonpatch.MergePatch(patch, version)
-}
-
-// applyConfiguration is the apply configuration of a desired object. What the
-// Go type cannot leave out, its status, goes.
-func applyConfiguration(desired client.Object) (runtime.ApplyConfiguration, error) {
-	switch desired := desired.(type) {
-	case *appsv1.Deployment:
-		configuration := &appsv1ac.DeploymentApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	case *appsv1.DaemonSet:
-		configuration := &appsv1ac.DaemonSetApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	case *corev1.Service:
-		configuration := &corev1ac.ServiceApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return configuration, err
-	}
-	return nil, fmt.Errorf("no apply configuration is known for %T", desired)
-}
-
-func convert(from, to any) error {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, to)
 }

@@ -3,10 +3,12 @@
 
 package workload
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
 
-// restartedAt is where "kubectl rollout restart" writes when it was called.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
 
 // ownFields leaves in a merged template what the operator should own, and no less.
 //
@@ -17,8 +19,9 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 // A restart belongs to the one who restarts. A podTemplate that was copied from a
 // running object has the time of an old one, which would take a new one back.
 func ownFields(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	apply.DropEmpty(&template)
 	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
-	delete(template.Annotations, restartedAt)
+	delete(template.Annotations, rules.AnnotationRestartedAt)
 	if len(template.Annotations) == 0 {
 		template.Annotations = nil
 	}
