@@ -463,7 +463,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		image := func() string { return container(&get(ctx, deployment).Spec.Template.Spec, "box").Image }
 		repairs := 0
 		var contested []string
-		for range 10 * 60 { // Ten minutes.
+		for range 3 * 60 { // Three minutes.
 			if image() != "evil:1" {
 				repairs++
 				meddle()
@@ -483,8 +483,8 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			}
 			now.SetTime(now.Now().Add(time.Second))
 		}
-		Expect(repairs).To(BeNumerically("<=", 5+3*10+1))
-		Expect(repairs).To(BeNumerically(">=", 5+3*10-2))
+		Expect(repairs).To(BeNumerically("<=", 5+3*3+1))
+		Expect(repairs).To(BeNumerically(">=", 5+3*3-2))
 		Expect(contested).To(HaveLen(1), "one event for the whole period")
 
 		By("the other manager stops")

@@ -119,6 +119,7 @@ func overlayItems(f *field, want, have reflect.Value) {
 		if at >= 0 {
 			taken[at] = true
 			overlayValue(want.Index(at), item)
+			overlayKeys(f.keys, want.Index(at), item)
 		}
 		list = reflect.Append(list, item)
 	}
@@ -128,6 +129,17 @@ func overlayItems(f *field, want, have reflect.Value) {
 		}
 	}
 	have.Set(list)
+}
+
+// overlayKeys gives an item the keys of the desired one, where these are left to the API
+// server as well: a protocol that is left out is TCP, whatever the item's was.
+func overlayKeys(keys []field, want, item reflect.Value) {
+	if matches(keys, want, item) {
+		return
+	}
+	for i := range keys {
+		item.Field(keys[i].index).Set(want.Field(keys[i].index))
+	}
 }
 
 // desiredFor is the place of the desired item that a live one is to become, or -1: the

@@ -159,8 +159,12 @@ func (w Writer) overlay(ctx context.Context, child *Child, live client.Object, c
 	if live, err = w.takeOver(ctx, live, live.DeepCopyObject().(client.Object)); err != nil {
 		return err
 	}
-	child.Live, err = w.serverSideApply(ctx, child.Desired, live)
-	return err
+	answer, err := w.serverSideApply(ctx, child.Desired, live)
+	if err != nil {
+		return err
+	}
+	child.Live = answer
+	return nil
 }
 
 // overlayPatch is the merge patch that gives every desired field its value, nil if all

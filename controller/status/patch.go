@@ -56,12 +56,15 @@ func operations(obj Object, said, says []byte, locked bool) ([]byte, error) {
 	return body, nil
 }
 
-// explained adds what a refused operation means: the API server's answer to it, 422
-// without a reason, does not name the operation.
+// explained adds what a refused operation means. The API server's answer to one, 422 and
+// of no kind of object, does not name the operation.
 func explained(err error) error {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) || answer.Status().Code != http.StatusUnprocessableEntity || answer.Status().Reason != "" {
+	if !errors.As(err, &answer) || answer.Status().Code != http.StatusUnprocessableEntity {
 		return err
+	}
+	if details := answer.Status().Details; details != nil && details.Kind != "" {
+		return err // It is about the status.
 	}
 	return fmt.Errorf("the cache is behind: the API server has another object of this name, or another status: %w", err)
 }
