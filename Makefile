@@ -19,7 +19,7 @@ export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
 # How often, and under which race detector, "make test" runs: -race, -count and
 # the like go here.
-TESTFLAGS ?= -race
+TESTFLAGS ?= -race -timeout 25m
 
 # Reproducible: the revision is the commit's, and so is the time of creation.
 DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) \
@@ -116,9 +116,10 @@ rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS an
 	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
 
 .PHONY: faults
-faults: ## Run every fault between controller and API server, and new plans of several (CONTRIBUTING.md: settings); takes half an hour
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 $(GO) test ./controller -timeout 4h -count 1 \
-	  -ginkgo.v -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer'
+faults: ## Run every fault, every edit of a child and 2,000 hostile objects a kind, and new plans (CONTRIBUTING.md: settings); takes hours
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 MODELBOX_EDITS=all MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
+	  $(GO) test ./controller -timeout 6h -count 1 -ginkgo.v \
+	  -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer|an edit of a child|a field of a spec|cannot be decoded stop'
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)

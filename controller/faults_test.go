@@ -102,14 +102,14 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 	}
 
 	It("ends as without it: a fault of one write", func(ctx SpecContext) {
-		run(ctx, some(everyRequest(runner.writes), 60))
+		run(ctx, some(everyRequest(runner.writes), 40))
 	})
 	It("ends as without it: a fault of watches", func(ctx SpecContext) {
 		of := []string{strings.Join(ownerResources, ","), strings.Join(childResources, ",")}
 		if thoroughly {
 			of = slices.Concat(of, ownerResources, childResources)
 		}
-		run(ctx, everyStream(of...))
+		run(ctx, some(everyStream(of...), 72))
 	})
 	It("ends as without it: what ended otherwise once", func(ctx SpecContext) {
 		var plans []faultPlan
@@ -124,7 +124,7 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 		run(ctx, plans)
 	})
 	It("ends as without it: several faults at once", func(ctx SpecContext) {
-		seed, count := uint64(1), 24
+		seed, count := uint64(1), 12
 		if thoroughly {
 			seed, count = uint64(time.Now().UnixNano()), 500
 		}

@@ -39,7 +39,7 @@ import (
 // for more, and MODELBOX_SEED for others.
 func hostile() (count int, seed uint64) {
 	GinkgoHelper()
-	count, seed = 60, 1
+	count, seed = 40, 1
 	var err error
 	if value := os.Getenv("MODELBOX_OBJECTS"); value != "" {
 		count, err = strconv.Atoi(value)
