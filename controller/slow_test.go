@@ -81,10 +81,10 @@ var _ = Describe("an API server that answers late", Serial, Ordered, func() {
 
 	It("keeps its leader, and its objects are reconciled", func(ctx SpecContext) {
 		type running struct {
-			proxy          *faults.Proxy
-			leader, other  *replica
-			lease          *coordinationv1.Lease
-			holder, object string
+			proxy         *faults.Proxy
+			leader, other *replica
+			lease         *coordinationv1.Lease
+			holder        string
 		}
 		all := map[string]*running{}
 		for name, c := range cases {
