@@ -56,7 +56,7 @@ type report struct {
 }
 
 var reports = []report{
-	// A child that is not the owner's is never written, whoever made it so.
+	// A child that is not the owner's is never written, whichever manager changed its owner.
 	{"metadata.ownerReferences", "NameConflict: "},
 	// With another uid, the child is that of a deleted owner of the same name.
 	{"metadata.ownerReferences", "WaitingForDeletion: "},

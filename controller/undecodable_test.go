@@ -174,7 +174,7 @@ func storeBoth(ctx context.Context, all []*hostiles, count int) {
 	}
 }
 
-// goodOnes are ten objects of a kind that work.
+// goodOnes are ten objects of a kind, each with a valid spec.
 func goodOnes(ctx context.Context, g guarantee, namespace, kind string) []status.Object {
 	GinkgoHelper()
 	good := make([]status.Object, 10)

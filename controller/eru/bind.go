@@ -24,6 +24,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
@@ -146,7 +147,7 @@ func (b *Binder) complain(deployment *appsv1.Deployment, errs field.ErrorList) {
 	if len(rules.ObjectName(&deployment.ObjectMeta)) > 0 {
 		reason, wayOut = reasonNameNotAllowed, "create an Eru of another name yourself, with this Deployment as spec.deploymentName"
 	}
-	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", wayOut, errs.ToAggregate().Error())
+	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", wayOut, status.Describe(errs))
 }
 
 // bound is the Eru that a Deployment's annotations ask for, nil if they ask for
