@@ -145,7 +145,7 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		c.pointers(want, have, whole)
+		c.pointers(want, have, whole, f)
 	case reflect.Struct:
 		c.structs(want, have, whole)
 	case reflect.Map:
@@ -164,11 +164,13 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 }
 
 // pointers takes nil for nothing said.
-func (c *comparison) pointers(want, have reflect.Value, whole bool) {
+func (c *comparison) pointers(want, have reflect.Value, whole bool, f *field) {
 	switch {
 	case want.IsNil():
 	case have.IsNil():
-		c.differ(want, reflect.Value{})
+		if whole || f == nil || !meaningless(f, want.Elem()) {
+			c.differ(want, reflect.Value{})
+		}
 	default:
 		c.values(want.Elem(), have.Elem(), whole, nil)
 	}

@@ -4,60 +4,69 @@
 package apply
 
 import (
+	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
 
-func TestDropEmptyKeepsWhatHasAMeaning(t *testing.T) {
-	var got, want corev1.PodTemplateSpec
-	parse(t, &got, `
-metadata: {labels: {a: b}}
-spec:
-  securityContext: {}
-  affinity: {podAffinity: {}, podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: {}}]}}
-  volumes: [{name: a, emptyDir: {}}]
-  topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]
-  containers:
-  - name: a
-    securityContext: {capabilities: {}}
-    lifecycle: {}
-    env: [{name: A}]
-    resources: {limits: {cpu: 0}}
-  - name: b
-    lifecycle: {preStop: {sleep: {seconds: 0}}}
-    livenessProbe: {}
-`)
-	parse(t, &want, `
-metadata: {labels: {a: b}}
-spec:
-  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: {}}]}}
-  volumes: [{name: a, emptyDir: {}}]
-  topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]
-  containers:
-  - name: a
-    env: [{name: A}]
-    resources: {limits: {cpu: 0}}
-  - name: b
-    lifecycle: {preStop: {sleep: {seconds: 0}}}
-`)
-	DropEmpty(&got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	parse(t, &got, `spec: {affinity: {podAffinity: {}}}`)
-	DropEmpty(&got)
-	if got.Spec.Affinity != nil {
-		t.Errorf("affinity is %v", got.Spec.Affinity)
+// A struct that is empty differs from none only where that has a meaning.
+func TestAnEmptyStruct(t *testing.T) {
+	for spec, differs := range map[string]bool{
+		`securityContext: {}`:                                                false,
+		`affinity: {podAffinity: {}}`:                                        false,
+		`containers: [{name: a, lifecycle: {}}]`:                             false,
+		`containers: [{name: a, livenessProbe: {}}]`:                         false,
+		`containers: [{name: a, securityContext: {capabilities: {}}}]`:       false,
+		`volumes: [{name: a, hostPath: {path: /}}, {name: b, emptyDir: {}}]`: true,
+		`securityContext: {runAsUser: 0}`:                                    true,
+		`affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: {}}]}}`: true,
+	} {
+		desired, live := &appsv1.Deployment{}, &appsv1.Deployment{}
+		if err := yaml.UnmarshalStrict([]byte(spec), &desired.Spec.Template.Spec); err != nil {
+			t.Fatal(err)
+		}
+		desired.DeepCopyInto(live)
+		withoutEmpty(reflect.ValueOf(&live.Spec.Template.Spec).Elem())
+		live.Spec.Template.Spec.SecurityContext, live.Spec.Template.Spec.Affinity = nil, nil
+		if len(live.Spec.Template.Spec.Volumes) > 1 {
+			live.Spec.Template.Spec.Volumes[1].EmptyDir = nil
+		}
+		if got := !same(desired, live); got != differs {
+			t.Errorf("%s differs: %t, want %t", spec, got, differs)
+		}
 	}
 }
 
-func parse(t *testing.T, into *corev1.PodTemplateSpec, text string) {
-	t.Helper()
-	*into = corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatal(err)
+// withoutEmpty removes the structs that meaningless accepts.
+func withoutEmpty(value reflect.Value) {
+	fields := fieldsOf(value.Type())
+	for i := range fields {
+		f, inner := &fields[i], value.Field(fields[i].index)
+		switch {
+		case f.silent(inner):
+		case inner.Kind() == reflect.Pointer && meaningless(f, inner.Elem()):
+			inner.SetZero()
+		default:
+			withoutEmptyIn(f, inner)
+		}
+	}
+}
+
+func withoutEmptyIn(f *field, value reflect.Value) {
+	if value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if _, scalar := scalarsOf(value.Type()); scalar {
+		return
+	}
+	switch {
+	case value.Kind() == reflect.Struct && f.merge == granular:
+		withoutEmpty(value)
+	case f.merge == keyed:
+		for i := range value.Len() {
+			withoutEmpty(value.Index(i))
+		}
 	}
 }

@@ -6,7 +6,6 @@ package workload
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -19,7 +18,6 @@ import (
 // A restart belongs to the one who restarts. A podTemplate that was copied from a
 // running object has the time of an old one, which would take a new one back.
 func ownFields(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	apply.DropEmpty(&template)
 	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
 	delete(template.Annotations, rules.AnnotationRestartedAt)
 	if len(template.Annotations) == 0 {
