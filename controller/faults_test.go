@@ -240,7 +240,7 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		process = newFaultProcess(faults.NewTransport(), clock)
 	}
 	if b.stream == rewound || b.stream == restarted {
-		each(acts, func(a *act) { r.converged(a, 15*time.Second) })
+		each(acts, func(a *act) { r.converged(a, time.Minute) })
 	}
 	switch b.stream {
 	case rewound:
@@ -256,7 +256,7 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		pause(ctx, r.silence/2)
 		late.Speak(resources...)
 	}
-	each(acts, func(a *act) { r.converged(a, 15*time.Second) })
+	each(acts, func(a *act) { r.converged(a, time.Minute) })
 	r.quiet()
 	Expect(r.observer.Err()).NotTo(HaveOccurred(), "the test did not see everything")
 	var failures []string
@@ -422,7 +422,7 @@ func (r *faultRunner) quiet() {
 			last, since = len(requests), time.Now()
 		}
 		return time.Since(since) > 400*time.Millisecond
-	}, 15*time.Second, 50*time.Millisecond).Should(BeTrue(), "the controller does not come to rest")
+	}, time.Minute, 50*time.Millisecond).Should(BeTrue(), "the controller does not come to rest")
 }
 
 // versionNow is the resourceVersion of this moment.

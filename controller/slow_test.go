@@ -130,7 +130,8 @@ var _ = Describe("an API server that answers late", Serial, Ordered, func() {
 			for i := 1; i <= made; i++ {
 				named := metav1.ObjectMeta{Namespace: r.lease.Namespace, Name: fmt.Sprintf("obj-%d", i)}
 				for _, child := range []client.Object{&appsv1.Deployment{ObjectMeta: named}, &corev1.Service{ObjectMeta: named}} {
-					Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(child), child)).To(Succeed(), "%s: a child that is not there", name)
+					Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(child), child) }).
+						WithTimeout(2*time.Minute).Should(Succeed(), "%s: a child that is not there", name)
 				}
 			}
 		}

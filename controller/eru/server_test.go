@@ -93,17 +93,18 @@ func (s *server) patchDeployment(data []byte) error {
 	return nil
 }
 
-func (s *server) patchStatus(data []byte) error {
+// patchStatus patches the Eru's status and returns its new version.
+func (s *server) patchStatus(data []byte) (version string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	after, err := merged(s.eru, data)
 	if err != nil {
-		return err
+		return "", err
 	}
 	after.ResourceVersion = s.next()
 	s.statuses(s.eru, after)
 	s.eru = after
-	return nil
+	return after.ResourceVersion, nil
 }
 
 // merged applies a patch to an object, if it is of the version that the patch names.
@@ -209,10 +210,10 @@ func (s statusOf) Patch(_ context.Context, obj client.Object, patch client.Patch
 		return err
 	}
 	return s.view.write(func() error {
-		if err := s.view.server.patchStatus(data); err != nil {
-			return err
+		version, err := s.view.server.patchStatus(data)
+		if err == nil {
+			obj.SetResourceVersion(version)
 		}
-		obj.SetResourceVersion(s.view.server.eru.ResourceVersion)
-		return nil
+		return err
 	})
 }
