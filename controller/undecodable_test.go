@@ -30,6 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/hack/extremes"
 	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
@@ -55,6 +60,7 @@ func hostile() (count int, seed uint64) {
 var _ = Describe("stored objects that cannot be decoded", func() {
 	It("stop no other object, of any kind, and cost nothing at rest", func() {
 		ctx, namespace := context.Background(), newNamespace()
+		DeferCleanup(removeAll, namespace)
 		count, seed := hostile()
 		var all []*hostiles
 		good := map[string][]status.Object{}
@@ -87,6 +93,17 @@ var _ = Describe("stored objects that cannot be decoded", func() {
 		}
 	})
 })
+
+// removeAll removes the objects of all kinds from a namespace: clients of other specs
+// could not decode them either.
+func removeAll(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	for _, kind := range []client.Object{
+		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
+	} {
+		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
+	}
+}
 
 // unstorable are values that Go cannot decode, or only at great cost, by the kind and
 // the path of the field. There is no webhook here: the schemas refuse them.
@@ -141,6 +158,7 @@ var _ = Describe("a value that cannot be decoded", func() {
 		eru := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 		eru.SetGroupVersionKind(newCRD("Eru").kind())
 		eru.SetNamespace(newNamespace())
+		DeferCleanup(removeAll, eru.GetNamespace())
 		eru.SetName("a")
 		Expect(env.Client.Create(ctx, eru)).To(Succeed())
 		set := func(instant string) error {
