@@ -20,6 +20,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,15 +96,24 @@ var _ = Describe("stored objects that cannot be decoded", func() {
 	})
 })
 
-// removeAll removes the objects of all kinds from a namespace: clients of other specs
-// could not decode them either.
+// removeAll removes the objects of all kinds from a namespace, and their children: clients
+// of other specs could not decode the objects either, and the Services keep node ports.
 func removeAll(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, kind := range []client.Object{
 		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
+		&appsv1.Deployment{}, &appsv1.DaemonSet{},
 	} {
 		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
 	}
+	services := &corev1.ServiceList{}
+	Eventually(func() ([]corev1.Service, error) {
+		if err := env.Client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		err := env.Client.List(ctx, services, client.InNamespace(namespace))
+		return services.Items, err
+	}).Should(BeEmpty())
 }
 
 // unstorable are values that Go cannot decode, or only at great cost, by the kind and
