@@ -14,6 +14,7 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Why a slot passed without a restart. What the API server refused has the API
@@ -48,7 +49,7 @@ const (
 
 // restartedAtAnnotation is the pod template's annotation that "kubectl rollout
 // restart" writes (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
-const restartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
+const restartedAtAnnotation = rules.AnnotationRestartedAt
 
 // restartedAt is when a Deployment was restarted last, the zero time if that is
 // not known.

@@ -94,7 +94,7 @@ func Describe(errs field.ErrorList) string {
 // them already.
 func (v Verdict) WithErrors(errs field.ErrorList) Verdict {
 	if len(errs) > 0 && v.Reason != ReasonInvalidSpec {
-		v.Message += "; admission would refuse this spec today: " + Describe(errs)
+		v.Add("admission would refuse this spec today: " + Describe(errs))
 	}
 	return v
 }
