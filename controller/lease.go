@@ -164,9 +164,14 @@ func (l *lease) lost() bool {
 
 // recordElections makes a lock record events by a manager's recorder. The manager is
 // made with the lock, so that the lock cannot have a recorder from the beginning.
+//
+// The recorder has the name of the lease and not, as in controller-runtime, that of the
+// holder: the API server refuses an event whose reporting controller is longer than 63
+// characters, which the name of a pod and a UUID are. client-go begins the message with
+// the holder.
 func recordElections(lock resourcelock.Interface, provider recorder.Provider) {
 	if l, ok := lock.(*lease); ok {
-		l.LockConfig.EventRecorder = electionEvents{provider.GetEventRecorder(l.Identity())}
+		l.LockConfig.EventRecorder = electionEvents{provider.GetEventRecorder(electionID)}
 	}
 }
 

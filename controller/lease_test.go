@@ -6,13 +6,18 @@ package main
 import (
 	"errors"
 	"flag"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 func TestTheDefaultsOfLeaderElectionFitTogether(t *testing.T) {
@@ -95,5 +100,30 @@ func TestTheNamespaceOfTheLeaseIsSaidOutsideACluster(t *testing.T) {
 	o := options{leaseDuration: 7 * time.Second}
 	if _, err := o.lease(&rest.Config{}); err == nil {
 		t.Error("a lease without a namespace is accepted")
+	}
+}
+
+// reporter is a recorder.Provider that notes the names it is asked for.
+type reporter struct {
+	recorder.Provider
+	names []string
+}
+
+func (r *reporter) GetEventRecorder(name string) recorder.EventRecorder {
+	r.names = append(r.names, name)
+	return events.NewFakeRecorder(1)
+}
+
+func TestElectionsAreReportedByANameThatTheAPIServerAccepts(t *testing.T) {
+	t.Parallel()
+	provider := &reporter{}
+	recordElections(&lease{LeaseLock: &resourcelock.LeaseLock{
+		LockConfig: resourcelock.ResourceLockConfig{Identity: strings.Repeat("a-pod-", 12) + "_" + string(uuid.NewUUID())},
+	}}, provider)
+	if len(provider.names) != 1 {
+		t.Fatalf("recorders: %q", provider.names)
+	}
+	if errs := validation.IsQualifiedName(provider.names[0]); len(errs) > 0 {
+		t.Errorf("the API server refuses events of %q: %s", provider.names[0], errs)
 	}
 }
