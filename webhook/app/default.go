@@ -19,9 +19,9 @@ func Default(app, old *appv1.App, ops *patch.Ops) {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
 	}
 	var before []modelv1.Port
+	var owners rules.Owners // Of an update: whoever creates an object set all that is in it.
 	if old != nil {
-		before = old.Spec.Ports
+		before, owners = old.Spec.Ports, rules.OwnersOf(&app.ObjectMeta)
 	}
-	owners := rules.OwnersOf(&app.ObjectMeta)
 	rules.DefaultPorts(app.Spec.Ports, before, &owners, ops)
 }

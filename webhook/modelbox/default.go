@@ -4,6 +4,7 @@
 package modelbox
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -12,20 +13,20 @@ import (
 )
 
 // Default fills in what box leaves open and records it in ops, which may be nil. old
-// is the stored object on update, nil on create. What was typed is left alone:
-// podTemplate is not looked at, and of the rest only what is missing is written.
+// is the stored object on update, nil on create. podTemplate is not looked at.
 //
-// A default that was derived from other fields follows them. If it is in old as old
-// derives it, is in box as it is in old, and nobody typed it (see rules.Owners), it
-// is derived again from box, which can mean that it goes. So an object becomes what
-// its manifest makes of a new one, whatever it was before. An object without
-// managedFields, which only exists in memory, is judged by equality alone.
+// A default that is derived from other fields follows them: on update, a value that
+// no client set (see rules.Owners) and that can be a derived one is derived again from
+// box, which can mean that it goes. So the spec is what a new object would get that has
+// only the fields which clients set, whatever the object was before. An object without
+// managedFields is judged by equality: a value is a derived one if box has it as old
+// has it, and old derives it.
 //
 // Default(Default(x)) is Default(x).
 func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
-	d := &defaults{spec: &box.Spec, owners: rules.OwnersOf(&box.ObjectMeta), ops: ops}
+	d := &defaults{spec: &box.Spec, ops: ops}
 	if old != nil {
-		d.old = &old.Spec
+		d.old, d.owners = &old.Spec, rules.OwnersOf(&box.ObjectMeta)
 	}
 	d.name(box.Name)
 	d.fixed()
@@ -38,7 +39,7 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 
 type defaults struct {
 	spec, old *modelv1.ModelBoxSpec
-	owners    rules.Owners
+	owners    rules.Owners // Of an update: whoever creates an object set all that is in it.
 	ops       *patch.Ops
 }
 
@@ -78,12 +79,22 @@ func (d *defaults) ports() {
 // what the first port would get, and a reader never finds it empty.
 func (d *defaults) serviceType() {
 	now := rules.ServiceType(d.spec.Ports)
-	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.staleServiceType() {
+	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.derivedServiceType() {
 		patch.Set(d.ops, "/spec/serviceType", &d.spec.ServiceType, now)
 	}
 }
 
-func (d *defaults) staleServiceType() bool {
-	return d.old != nil && d.spec.ServiceType == d.old.ServiceType &&
-		d.old.ServiceType == rules.ServiceType(d.old.Ports) && !d.owners.Typed("spec", "serviceType")
+func (d *defaults) derivedServiceType() bool {
+	switch {
+	case d.old == nil, d.spec.ServiceType != corev1.ServiceTypeClusterIP && d.spec.ServiceType != corev1.ServiceTypeNodePort:
+		return false
+	case d.owners.Known():
+		return !d.owners.Set("/spec/serviceType", is(d.spec.ServiceType))
+	}
+	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == rules.ServiceType(d.old.Ports)
+}
+
+// is says whether a text of a manifest is a value.
+func is[T ~string](value T) func(string) bool {
+	return func(text string) bool { return text == string(value) }
 }

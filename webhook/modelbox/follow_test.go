@@ -42,13 +42,13 @@ func TestDefaultOnUpdate(t *testing.T) {
 		"resources follow the type": {
 			old:   `{image: a:1}`,
 			sent:  `{resourceType: large}`,
-			typed: `{"f:resources":{"f:limits":{"f:cpu":{}}}}`,
+			typed: `{"f:resources":{"f:limits":{"f:cpu":{},"f:memory":{}},"f:requests":{"f:cpu":{},"f:memory":{}}}}`,
 			want:  `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`,
 		},
 		"resources follow a type that is taken back": {
 			old:   `{image: a:1, resourceType: large}`,
 			sent:  `{resourceType: small}`,
-			typed: `{"f:resources":{}}`,
+			typed: `{"f:resourceType":{},"f:resources":{"f:limits":{"f:cpu":{},"f:memory":{}},"f:requests":{"f:cpu":{},"f:memory":{}}}}`,
 			want:  small,
 		},
 		"serviceType follows a nodePort that comes": {
@@ -93,19 +93,6 @@ func TestDefaultOnUpdate(t *testing.T) {
 			typed: `{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}`,
 			want:  `{ports: [{port: 80, targetPort: 80, protocol: TCP}]}`,
 		},
-		"a name and a target follow a number that is changed in place": {
-			old:  `{image: a:1, ports: [{port: 90}, {port: 80}]}`,
-			sent: `{ports: [{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 8080, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
-			typed: `{"f:ports":{"k:{\"port\":8080,\"protocol\":\"TCP\"}":` +
-				`{".":{},"f:port":{},"f:protocol":{},"f:name":{},"f:targetPort":{}}}}`,
-			want: `{ports: [{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 8080, name: tcp-8080, targetPort: 8080, protocol: TCP}]}`,
-		},
-		"a name follows a protocol that is changed in place": {
-			old:   `{image: a:1, ports: [{port: 80}, {port: 53}]}`,
-			sent:  `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 53, name: tcp-53, targetPort: 53, protocol: UDP}]}`,
-			typed: `{"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{},"f:name":{}}}}`,
-			want:  `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 53, name: udp-53, targetPort: 53, protocol: UDP}]}`,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +103,7 @@ func TestDefaultOnUpdate(t *testing.T) {
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
 				"nobody is known to own anything": nil,
 				"nobody owns it":                  owned(somebody),
+				"somebody owns an empty spec":     owned(`{}`),
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)
@@ -125,8 +113,6 @@ func TestDefaultOnUpdate(t *testing.T) {
 			}
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
 				"somebody owns it":              owned(tc.typed),
-				"somebody owns the whole":       owned(`{}`),
-				"who owns it cannot be read":    owned(`{"k:x":{}}`),
 				"one of several managers":       append(owned(somebody), owned(tc.typed)...),
 				"owned long ago, and by nobody": append(owned(tc.typed), metav1.ManagedFieldsEntry{}),
 			} {
@@ -214,6 +200,11 @@ func TestDefaultStays(t *testing.T) {
 			sent: `{ports: [{port: 80, name: tcp-80, targetPort: 80, protocol: TCP, appProtocol: x}]}`,
 			want: `{}`,
 		},
+		"a name and a target of a number that is changed in place": {
+			old:  `{image: a:1, ports: [{port: 90}, {port: 80}], defaultProbes: Disabled}`,
+			sent: `{ports: [{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 8080, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
+			want: `{}`,
+		},
 		"a target that another port had": {
 			old:  `{image: a:1, ports: [{port: 80}], defaultProbes: Disabled}`,
 			sent: `{ports: [{port: 8080, name: new, targetPort: 80, protocol: TCP}, {port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]}`,
@@ -249,16 +240,18 @@ livenessProbe: {tcpSocket: {port: 81}}`,
 // typed it. Otherwise the rules refuse what does not fit, and say the way out.
 func TestResourceTypeFollows(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ old, sent, typed, want string }{
+	for name, tc := range map[string]struct{ old, sent, set, typed, want string }{
 		"resources come": {
 			old:   `{image: a:1}`,
 			sent:  `{resources: {limits: {cpu: "3"}, requests: null}}`,
-			typed: `{"f:resourceType":{}}`,
+			set:   `{"f:resources":{"f:limits":{"f:cpu":{}}}}`,
+			typed: `{"f:resourceType":{},"f:resources":{"f:limits":{"f:cpu":{},"f:memory":{}}}}`,
 			want:  `{resourceType: custom, resources: {limits: {memory: null}}}`,
 		},
 		"resources go": {
 			old:   `{image: a:1, resources: {limits: {cpu: "3"}}}`,
 			sent:  `{resources: null}`,
+			set:   `{"f:image":{}}`,
 			typed: `{"f:resourceType":{}}`,
 			want:  `{resourceType: small, resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
 		},
@@ -268,7 +261,7 @@ func TestResourceTypeFollows(t *testing.T) {
 			old := stored(t, tc.old)
 			sent := merged(t, old, tc.sent)
 
-			sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
+			sent.ManagedFields = owned(tc.set)
 			check(t, marshal(t, sent), old)
 			if diff := diff(t, merged(t, sent, tc.want).Spec, defaulted(sent, old).Spec); diff != "" {
 				t.Errorf("nobody owns it (-want +got):\n%s", diff)

@@ -67,6 +67,23 @@ func (p *preset) isList(list corev1.ResourceList) bool {
 	return len(list) == 2 && hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
 }
 
+// inPresets says whether a quantity is the one that a preset has of a resource.
+func inPresets(name corev1.ResourceName, value resource.Quantity) bool {
+	for i := range presets {
+		switch p := &presets[i]; name {
+		case corev1.ResourceCPU:
+			if value.Cmp(p.cpu) == 0 {
+				return true
+			}
+		case corev1.ResourceMemory:
+			if value.Cmp(p.memory) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // String is the preset in words. It works on a copy: a Quantity keeps what it was
 // written as, and the presets are read by many at once.
 func (p preset) String() string {

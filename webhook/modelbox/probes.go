@@ -17,14 +17,14 @@ func (d *defaults) probes() {
 	if d.old != nil {
 		readiness, liveness = d.old.ReadinessProbe, d.old.LivenessProbe
 	}
-	d.probe("readinessProbe", "/spec/readinessProbe", &d.spec.ReadinessProbe, readiness)
-	d.probe("livenessProbe", "/spec/livenessProbe", &d.spec.LivenessProbe, liveness)
+	d.probe("/spec/readinessProbe", &d.spec.ReadinessProbe, readiness)
+	d.probe("/spec/livenessProbe", &d.spec.LivenessProbe, liveness)
 }
 
 // probe derives one probe. What is derived is its action alone: a probe that is
 // written without one keeps its timing, and one that gets another action by an
 // apply, which merges, loses the derived one.
-func (d *defaults) probe(name, path string, probe **corev1.Probe, was *corev1.Probe) {
+func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
 	port, wanted := probePort(d.spec)
 	switch {
 	case *probe == nil:
@@ -35,34 +35,40 @@ func (d *defaults) probe(name, path string, probe **corev1.Probe, was *corev1.Pr
 		if wanted {
 			patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
 		}
-	default:
-		wanted = wanted && !otherAction(*probe)
-		if (!wanted || !isTCP(*probe, port)) && d.staleAction(name, *probe, was) {
+	case (*probe).TCPSocket != nil && (*probe).TCPSocket.Port != intstr.IntOrString{} && d.isDerivedPort(path, *probe, was):
+		wanted = wanted && !otherAction(*probe) && !d.hasTCPSocket(path, (*probe).TCPSocket)
+		if !wanted || !isTCP(*probe, port) {
 			d.replaceAction(path, probe, port, wanted)
 		}
 	}
 }
 
-// staleAction says whether a probe's action was derived. Beside anything else in the
-// probe it takes more than equality: somebody must be known to own the rest.
-func (d *defaults) staleAction(name string, probe, was *corev1.Probe) bool {
+// isDerivedPort says whether the port of a probe's TCP action was derived.
+func (d *defaults) isDerivedPort(path string, probe, was *corev1.Probe) bool {
 	if d.old == nil {
 		return false
 	}
-	port, wanted := probePort(d.old)
-	if !wanted || !isTCP(was, port) || otherAction(was) || !isTCP(probe, port) {
-		return false
+	if d.owners.Known() {
+		return !d.owners.Set(path+"/tcpSocket/port", is(probe.TCPSocket.Port.String()))
 	}
-	return (bare(probe) || d.owners.Known()) && !d.owners.Typed("spec", name, "tcpSocket")
+	port, wanted := probePort(d.old)
+	return wanted && isTCP(was, port) && !otherAction(was) && isTCP(probe, port) && bare(probe)
+}
+
+// hasTCPSocket says whether a client set a TCP action, though not its port.
+func (d *defaults) hasTCPSocket(path string, action *corev1.TCPSocketAction) bool {
+	return action.Host != "" || d.owners.Set(path+"/tcpSocket", nil)
 }
 
 // replaceAction puts the derived action for port in the place of an earlier one, or
-// takes that away, and the probe with it if nothing else is in it.
+// takes away what was derived, and the probe with it if no client set it.
 func (d *defaults) replaceAction(path string, probe **corev1.Probe, port intstr.IntOrString, wanted bool) {
 	switch {
 	case wanted:
 		patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
-	case bare(*probe):
+	case d.hasTCPSocket(path, (*probe).TCPSocket):
+		patch.Unset(d.ops, path+"/tcpSocket/port", &(*probe).TCPSocket.Port)
+	case bare(*probe) && !d.owners.Set(path, nil):
 		patch.Unset(d.ops, path, probe)
 	default:
 		patch.Unset(d.ops, path+"/tcpSocket", &(*probe).TCPSocket)

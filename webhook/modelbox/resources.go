@@ -5,102 +5,121 @@ package modelbox
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 // resourceType is custom if resources are given, and small otherwise.
 func (d *defaults) resourceType() {
 	if d.spec.ResourceType == "" {
-		given := d.spec.Resources != nil && !d.leftover()
-		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, typeFor(given))
+		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, d.derivedType())
 		return
 	}
-	if now := typeFor(d.spec.Resources != nil); d.spec.ResourceType != now && d.staleType() {
-		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, now)
+	if d.isDerivedType() && d.spec.ResourceType != d.derivedType() {
+		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, d.derivedType())
 	}
 }
 
-func typeFor(given bool) modelv1.ResourceType {
-	if given {
+func (d *defaults) derivedType() modelv1.ResourceType {
+	if d.given() {
 		return modelv1.ResourceTypeCustom
 	}
 	return modelv1.ResourceTypeSmall
 }
 
-// staleType says whether resourceType is one that was derived, while the resources
-// that it was derived from have come or gone. A wrong guess would turn a refusal into
-// a change, so equality is not enough here: there must be managedFields, and nobody
-// in them who owns the field.
-func (d *defaults) staleType() bool {
-	if d.old == nil || d.spec.ResourceType != d.old.ResourceType || !d.owners.Known() {
-		return false
-	}
-	changed := false
+// isDerivedType says whether resourceType can have been derived, and no client set it.
+// A wrong guess would turn a refusal into a change, so it takes managedFields.
+func (d *defaults) isDerivedType() bool {
 	switch d.spec.ResourceType {
-	case modelv1.ResourceTypeSmall:
-		small := presetOf(modelv1.ResourceTypeSmall)
-		changed = small.is(d.old.Resources) && !small.is(d.spec.Resources)
-	case modelv1.ResourceTypeCustom:
-		changed = d.old.Resources != nil && d.spec.Resources == nil
+	case modelv1.ResourceTypeSmall, modelv1.ResourceTypeCustom:
+		return d.old != nil && d.owners.Known() && !d.owners.Set("/spec/resourceType", is(d.spec.ResourceType))
 	}
-	return changed && !d.owners.Typed("spec", "resourceType")
+	return false
 }
 
-func (d *defaults) resources() {
-	preset := presetOf(d.spec.ResourceType)
+const resourcesPointer = "/spec/resources"
+
+// given says whether there are resources that a client set; {} counts.
+func (d *defaults) given() bool {
+	r := d.spec.Resources
 	switch {
-	case preset == nil:
-		d.shed()
-	case d.spec.Resources == nil, !preset.is(d.spec.Resources) && d.leftover():
-		now, _ := Preset(preset.name)
-		patch.SetEncoded(d.ops, "/spec/resources", &d.spec.Resources, &now, preset.encoded)
+	case r == nil:
+		return false
+	case d.old == nil || d.owners.Set(resourcesPointer, nil):
+		return true
+	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.Known():
+		return true
 	}
+	return len(r.Claims) > 0 || !d.allDerived("limits", r.Limits) || !d.allDerived("requests", r.Requests)
 }
 
-// leftover says whether the resources are what the old resource type stood for.
-func (d *defaults) leftover() bool {
-	was := d.wasPreset()
-	return was != nil && was.is(d.spec.Resources) && !d.owners.Typed("spec", "resources")
-}
-
-// wasPreset is the preset that old's resources were derived from.
-func (d *defaults) wasPreset() *preset {
-	if d.old == nil {
-		return nil
-	}
-	if was := presetOf(d.old.ResourceType); was != nil && was.is(d.old.Resources) {
-		return was
-	}
-	return nil
-}
-
-// shed removes from resources that somebody declares, under custom, what is left of
-// a preset: an apply merges them into those that were derived, and a limit below
-// the preset's would be refused for a request that nobody wrote. Where nobody
-// declares them, whoever turns a preset into custom keeps its values, now as
-// their own.
-func (d *defaults) shed() {
-	was := d.wasPreset()
-	if was == nil || d.spec.Resources == nil || !d.owners.Declared("spec", "resources") {
-		return
-	}
-	d.shedList("limits", &d.spec.Resources.Limits, was)
-	d.shedList("requests", &d.spec.Resources.Requests, was)
-}
-
-func (d *defaults) shedList(name string, list *corev1.ResourceList, was *preset) {
-	path := "/spec/resources/" + name
-	left := was.list()
-	for _, resource := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		have, ok := (*list)[resource]
-		if ok && have.Cmp(left[resource]) == 0 && !d.owners.Typed("spec", "resources", name, string(resource)) {
-			patch.Unset(d.ops, patch.Key(path, string(resource)), &have)
-			delete(*list, resource)
+func (d *defaults) allDerived(list string, quantities corev1.ResourceList) bool {
+	for name, value := range quantities {
+		if !d.isDerivedQuantity(list, name, value) {
+			return false
 		}
 	}
-	if *list != nil && len(*list) == 0 && !d.owners.Typed("spec", "resources", name) {
-		patch.Unset(d.ops, path, list)
+	return true
+}
+
+// isDerivedQuantity says whether a quantity can have been filled in from a preset, and
+// no client set it. Without managedFields the resources as a whole must be those of the
+// old object's preset.
+func (d *defaults) isDerivedQuantity(list string, name corev1.ResourceName, value resource.Quantity) bool {
+	switch {
+	case d.old == nil || !inPresets(name, value):
+		return false
+	case d.owners.Known():
+		return !d.owners.Set(patch.Key(resourcesPointer+"/"+list, string(name)), amounts(value))
+	}
+	was := presetOf(d.old.ResourceType)
+	return was != nil && was.is(d.old.Resources) && was.is(d.spec.Resources)
+}
+
+// amounts says whether a text of a manifest is a quantity of the same amount.
+func amounts(value resource.Quantity) func(string) bool {
+	return func(text string) bool {
+		q, err := quantity.Parse(text)
+		return err == nil && q.Cmp(value) == 0
+	}
+}
+
+// resources are those of the preset, unless a client set some. Those that a client set
+// under custom stand alone: nothing of an earlier preset stays beside them. Where no
+// client set any, whoever turns a preset into custom keeps its values, because an
+// editor shows them as if they were set, and cannot set them to what they are.
+func (d *defaults) resources() {
+	preset := presetOf(d.spec.ResourceType)
+	switch given := d.given(); {
+	case d.spec.Resources != nil && given:
+		d.keepSet()
+	case preset != nil && !preset.is(d.spec.Resources):
+		now, _ := Preset(preset.name)
+		patch.SetEncoded(d.ops, resourcesPointer, &d.spec.Resources, &now, preset.encoded)
+	}
+}
+
+// keepSet removes from the resources what was filled in from a preset.
+func (d *defaults) keepSet() {
+	d.keepSetIn("limits", &d.spec.Resources.Limits)
+	d.keepSetIn("requests", &d.spec.Resources.Requests)
+}
+
+func (d *defaults) keepSetIn(list string, quantities *corev1.ResourceList) {
+	if len(*quantities) == 0 {
+		return
+	}
+	path := resourcesPointer + "/" + list
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if value, ok := (*quantities)[name]; ok && d.isDerivedQuantity(list, name, value) {
+			patch.Unset(d.ops, patch.Key(path, string(name)), &value)
+			delete(*quantities, name)
+		}
+	}
+	if len(*quantities) == 0 && !d.owners.Set(path, nil) {
+		patch.Unset(d.ops, path, quantities)
 	}
 }

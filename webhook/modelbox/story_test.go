@@ -35,18 +35,53 @@ func TestStories(t *testing.T) {
 			},
 			{apply: `{image: a:1}`, want: small},
 		},
-		"an editor turns a preset into own resources": {
+		"a merge patch of some resources leaves nothing of the preset": {
 			{apply: `{image: a:1}`, want: small},
 			{
-				edit: `{resourceType: custom, resources: {limits: {cpu: 3}}}`,
-				want: `{resources: {limits: {cpu: 3, memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`,
+				edit: `{resources: {limits: {cpu: 500m, memory: 1Gi}}}`,
+				want: `{resourceType: custom, resources: {limits: {cpu: 500m, memory: 1Gi}, requests: null}}`,
 			},
+			{edit: `{resources: {limits: {cpu: 1}}}`, want: `{resourceType: custom, resources: {limits: {cpu: 1, memory: 1Gi}, requests: null}}`},
+			{edit: `{resources: null}`, want: small},
+			{edit: `{resources: {limits: {nvidia.com/gpu: 1}}}`, want: `{resourceType: custom, resources: {limits: {cpu: null, memory: null}, requests: null}}`},
+		},
+		"empty resources are resources": {
+			{apply: `{image: a:1}`, want: small},
+			{apply: `{image: a:1, resourceType: custom, resources: {}}`, want: `{resourceType: custom, resources: {limits: null, requests: null}}`},
+			{apply: `{image: a:1}`, want: small},
+			{
+				applyServerSide: `{image: a:1, resourceType: custom, resources: {}}`,
+				want:            `{resourceType: custom, resources: {limits: null, requests: null}}`,
+			},
+		},
+		"a preset that becomes custom keeps its values until they are set": {
+			{apply: `{image: a:1}`, want: small},
+			{edit: `{resourceType: custom}`, want: `{resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`},
+			{edit: `{image: a:2}`, want: `{resourceType: custom, resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}}`},
+			{edit: `{resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`},
+		},
+		"an empty probe follows the port": {
+			{apply: `{image: a:1, ports: [{port: 80}], readinessProbe: {}}`, want: probes80},
+			{
+				apply: `{image: a:1, ports: [{port: 81}], readinessProbe: {}}`,
+				want:  `{readinessProbe: {tcpSocket: {port: 81}}, livenessProbe: {tcpSocket: {port: 81}}}`,
+			},
+		},
+		"a manager of an empty spec owns nothing": {
+			{apply: `{image: a:1, ports: [{port: 80}]}`, want: small + probes80},
+			{applyServerSide: `{}`, want: small + probes80},
+			{edit: `{resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`},
+		},
+		"a manifest says nothing of what another client changed since": {
+			{apply: `{image: a:1, resources: {limits: {cpu: 3}}}`, want: `{resourceType: custom}`},
+			{edit: `{resources: null}`, want: small},
+			{edit: `{resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`},
 		},
 		"a preset that was asked for is not given up": {
 			{apply: `{image: a:1, resourceType: small}`, want: small},
 			{
 				apply: `{image: a:1, resourceType: small, resources: {limits: {cpu: 3}}}`,
-				refused: []string{`spec.resources: Invalid value: {"limits":{"cpu":"3","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
+				refused: []string{`spec.resources: Invalid value: {"limits":{"cpu":"3"}}: ` +
 					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other resources, or remove spec.resources`},
 				want: small,
 			},

@@ -4,153 +4,125 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
-// Owners tells which fields of an object somebody wrote. It has two witnesses.
+// Owners tells which fields of an object a client set. It has two sources.
 //
 // The API server works out managedFields before it calls mutating admission, so a
-// field that a manager owns was typed, by hand or by a program, and one that nobody
-// owns was filled in by admission. See
+// field that a manager owns was set by a client, and one that no manager owns was
+// filled in by admission. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 //
 // A client-side apply does not send what is there already, so it never comes to own
-// a field whose default somebody writes down later; but it leaves the whole
+// a field whose default is written into the manifest later; but it leaves the whole
 // manifest in an annotation.
 //
-// Neither is parsed before a question is asked. The zero Owners, of an object in
-// memory or in a test, knows of no writer at all.
+// Neither is read before a question is asked. The zero Owners, of an object in memory
+// or in a test, knows of no client at all.
 type Owners struct {
 	entries  []metav1.ManagedFieldsEntry
-	manifest string
-
-	parsed  bool
-	broken  bool
-	sets    []fieldpath.Set
-	applied any
+	text     string
+	manifest []byte // Valid JSON, or nothing.
+	read     bool
 }
 
 // OwnersOf are the owners of an object's fields.
 func OwnersOf(meta *metav1.ObjectMeta) Owners {
-	return Owners{entries: meta.ManagedFields, manifest: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
+	return Owners{entries: meta.ManagedFields, text: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
 }
 
 // Known says whether the object tells who owns what.
 func (o *Owners) Known() bool { return len(o.entries) > 0 }
 
-// Typed says whether somebody wrote the field that the names lead to, something in
-// it, or all of what it lies in. managedFields that cannot be read count as an owner
-// of everything: what may have been typed is not rewritten.
-func (o *Owners) Typed(names ...string) bool {
-	o.parse()
-	path := fields(names)
-	for i := range o.sets {
-		if covers(&o.sets[i], path) {
-			return true
-		}
-	}
-	return o.broken || inTree(o.applied, names)
+// Set says whether a client set the field that a JSON pointer such as
+// /spec/serviceType names, to the value that it has. now says whether a scalar of a
+// manifest is that value; nil is for objects, which a client set if it set something in
+// them, or set them to {}.
+//
+// An object that a manager owns, with nothing in it, says nothing of its members: all
+// objects that hold a derived field are granular in the schemas (x-kubernetes-map-type).
+func (o *Owners) Set(pointer string, now func(text string) bool) bool {
+	return o.managed(strings.ReplaceAll(pointer, "/", "/f:")) || o.applied(pointer, now)
 }
 
-// Declared is Typed for those alone who say all that they want each time they say
-// something, by an apply of either side: what they leave out, they don't want.
-// Somebody with an editor wants the rest as it is.
-func (o *Owners) Declared(names ...string) bool {
-	o.parse()
-	path := fields(names)
-	for i := range o.sets {
-		if o.entries[i].Operation == metav1.ManagedFieldsOperationApply && covers(&o.sets[i], path) {
-			return true
-		}
-	}
-	return inTree(o.applied, names)
+// SetName is Set for the name of a port. Ports are a list with the keys port and
+// protocol.
+func (o *Owners) SetName(port *modelv1.Port) bool {
+	protocol := Protocol(port)
+	return o.managed(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, protocol)) || o.appliedName(port, protocol)
 }
 
-// TypedPort is Typed for a field of a port. Ports are a list that is keyed by
-// number and protocol.
-func (o *Owners) TypedPort(port *modelv1.Port, name string) bool {
-	o.parse()
-	path := fields([]string{"spec", "ports", "", name})
-	path[2] = fieldpath.KeyElementByFields("port", int64(port.Port), "protocol", string(Protocol(port)))
-	for i := range o.sets {
-		if covers(&o.sets[i], path) {
-			return true
-		}
-	}
-	return o.broken || inTree(appliedPort(o.applied, port), []string{name})
-}
-
-func fields(names []string) fieldpath.Path {
-	path := make(fieldpath.Path, 0, len(names))
-	for _, name := range names {
-		path = append(path, fieldpath.FieldNameElement(name))
-	}
-	return path
-}
-
-func (o *Owners) parse() {
-	if o.parsed {
-		return
-	}
-	o.parsed = true
-	// kubectl, which wrote the annotation, is who must be able to read it.
-	_ = json.Unmarshal([]byte(o.manifest), &o.applied)
-	o.sets = make([]fieldpath.Set, len(o.entries))
+// managed says whether an entry of managedFields has a field.
+func (o *Owners) managed(pointer string) bool {
 	for i := range o.entries {
-		if o.entries[i].FieldsV1 == nil {
+		fields := o.entries[i].FieldsV1
+		if fields == nil {
 			continue
 		}
-		if err := o.sets[i].FromJSON(o.entries[i].FieldsV1.GetRawReader()); err != nil {
-			o.sets[i], o.broken = fieldpath.Set{}, true
+		set := fields.GetRawBytes()
+		if !json.Valid(set) {
+			return true // What may have been set by a client is not rewritten.
+		}
+		if _, ok := raw.Find(set, pointer); ok {
+			return true
 		}
 	}
+	return false
 }
 
-// covers says whether a set has the path, something below it, or something above it
-// as a whole. Above it, a member with children is not owned as a whole: for an item
-// of a list it only says that the item is there.
-func covers(set *fieldpath.Set, path fieldpath.Path) bool {
-	for _, element := range path[:len(path)-1] {
-		children, ok := set.Children.Get(element)
-		if !ok {
-			return set.Members.Has(element)
-		}
-		set = children
+// applied says whether the manifest of the last client-side apply has a field with the
+// value that the field has now, or an empty object. What is in other objects is asked
+// for by itself. The manifest may have another value, because it stays as it is when
+// another client changes or removes the field.
+func (o *Owners) applied(pointer string, now func(text string) bool) bool {
+	value, ok := raw.Find(o.lastApplied(), pointer)
+	switch {
+	case !ok:
+		return false
+	case now == nil:
+		return value[0] == '{' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 	}
-	last := path[len(path)-1]
-	_, below := set.Children.Get(last)
-	return below || set.Members.Has(last)
+	return now(scalar(value))
 }
 
-// inTree says whether decoded JSON has something at the end of names.
-func inTree(tree any, names []string) bool {
-	for _, name := range names {
-		object, _ := tree.(map[string]any)
-		tree = object[name]
+func (o *Owners) lastApplied() []byte {
+	if !o.read {
+		o.read = true
+		o.manifest = []byte(o.text)
+		if !json.Valid(o.manifest) {
+			o.manifest = []byte("null") // Which has no fields.
+		}
 	}
-	return tree != nil
+	return o.manifest
 }
 
-// appliedPort is a port in a manifest, nil if it is not there.
-func appliedPort(manifest any, port *modelv1.Port) any {
-	object, _ := manifest.(map[string]any)
-	spec, _ := object["spec"].(map[string]any)
-	list, _ := spec["ports"].([]any)
-	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		protocol, _ := fields["protocol"].(string)
-		if protocol == "" {
-			protocol = string(corev1.ProtocolTCP)
-		}
-		if fields["port"] == float64(port.Port) && protocol == string(Protocol(port)) {
-			return fields
-		}
+// scalar is the text of a JSON string, or any other value as it is written.
+func scalar(value []byte) string {
+	if text := ""; json.Unmarshal(value, &text) == nil {
+		return text
 	}
-	return nil
+	return string(value)
+}
+
+// appliedName says whether the manifest of the last client-side apply gives a port its
+// name.
+func (o *Owners) appliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
+	list, _ := raw.Find(o.lastApplied(), "/spec/ports")
+	var ports []modelv1.Port
+	if len(list) == 0 || json.Unmarshal(list, &ports) != nil {
+		return false
+	}
+	return contains(ports, func(p *modelv1.Port) bool {
+		return p.Port == port.Port && Protocol(p) == protocol && p.Name == port.Name
+	})
 }
