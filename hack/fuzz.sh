@@ -8,3 +8,7 @@ grep -rlE '^func Fuzz' --include='*_test.go' cron webhook controller | while rea
     go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" -parallel "${FUZZPARALLEL:-2}" "./$(dirname "$file")"
   done
 done
+# Histories of one ModelBox under several clients, from a new seed.
+seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+echo "fuzz: TestHistories in webhook/modelbox -first-seed $seed"
+go test ./webhook/modelbox -run '^TestHistories$' -count 1 -v -args -seeds "${HISTORIES:-1000}" -first-seed "$seed"

@@ -32,8 +32,11 @@ func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
 			patch.Set(d.ops, path, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcp(port)}})
 		}
 	case (*probe).ProbeHandler == corev1.ProbeHandler{}:
-		if wanted {
+		switch {
+		case wanted:
 			patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+		case d.isLeft(path, *probe):
+			patch.Unset(d.ops, path, probe)
 		}
 	case (*probe).TCPSocket != nil && (*probe).TCPSocket.Port != intstr.IntOrString{} && d.isDerivedPort(path, *probe, was):
 		wanted = wanted && !otherAction(*probe) && !d.hasTCPSocket(path, (*probe).TCPSocket)
@@ -41,6 +44,12 @@ func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
 			d.replaceAction(path, probe, port, wanted)
 		}
 	}
+}
+
+// isLeft says whether a probe is what is left of one after a client took out all that
+// was in it.
+func (d *defaults) isLeft(path string, probe *corev1.Probe) bool {
+	return d.owners.Known() && bare(probe) && !d.owners.Set(path, nil)
 }
 
 // isDerivedPort says whether the port of a probe's TCP action was derived.

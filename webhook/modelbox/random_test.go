@@ -17,6 +17,9 @@ import (
 // minute.
 var seeds = flag.Uint64("seeds", 60, "how many random histories to live through")
 
+// firstSeed is the first one of the seeds of histories that are not in the corpus.
+var firstSeed = flag.Uint64("first-seed", 0, "the first seed of the histories of several clients")
+
 // random makes specs as people write them: most are valid, and each field is left
 // out now and then.
 type random struct{ *rand.Rand }

@@ -48,8 +48,7 @@ func TestDefaultPorts(t *testing.T) {
 		"another number in its place": {
 			before: `[{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 81, name: b, targetPort: 81, protocol: TCP}]`,
 			ports:  `[{port: 90, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 81, name: b, targetPort: 81, protocol: TCP}]`,
-			want:   `[{port: 90, name: tcp-90, targetPort: 90, protocol: TCP}, {port: 81, name: b, targetPort: 81, protocol: TCP}]`,
-			ops:    `[{"op":"add","path":"/spec/ports/0/targetPort","value":90},{"op":"add","path":"/spec/ports/0/name","value":"tcp-90"}]`,
+			want:   `[{port: 90, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 81, name: b, targetPort: 81, protocol: TCP}]`,
 		},
 		"in another order": {
 			before: `[{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}, {port: 81, name: tcp-81, targetPort: 81, protocol: TCP}]`,

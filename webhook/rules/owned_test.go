@@ -20,51 +20,48 @@ func by(operation metav1.ManagedFieldsOperationType, fields string) metav1.Manag
 	return entry
 }
 
-const (
-	apply  = metav1.ManagedFieldsOperationApply
-	update = metav1.ManagedFieldsOperationUpdate
-)
-
-func TestTyped(t *testing.T) {
+func TestSet(t *testing.T) {
 	t.Parallel()
+	const update = metav1.ManagedFieldsOperationUpdate
 	for name, tc := range map[string]struct {
-		entries         []metav1.ManagedFieldsEntry
-		manifest        string
-		typed, declared bool
+		entries  []metav1.ManagedFieldsEntry
+		manifest string
+		// scalar is for a field that is now "x", object for one that is an object.
+		scalar, object bool
 	}{
-		"nobody":                         {},
-		"the field":                      {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true},
-		"the field, by an apply":         {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true, declared: true},
-		"something in it":                {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`)}, typed: true},
-		"itself and something in it":     {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`)}, typed: true},
-		"all that it lies in":            {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{}}}`)}, typed: true},
-		"all of the spec":                {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{}}`)}, typed: true},
-		"what it lies in, and a sibling": {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{".":{},"f:a":{".":{},"f:c":{}}}}`)}},
-		"a sibling":                      {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:b":{}}}`)}},
-		"its namesake elsewhere":         {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:status":{"f:a":{"f:b":{}}}}`)}},
-		"the second of two": {
-			entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":{"f:x":{}}}`), by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, typed: true,
-		},
-		"an entry without fields":    {entries: []metav1.ManagedFieldsEntry{{Manager: "a"}}},
-		"an entry that is broken":    {entries: []metav1.ManagedFieldsEntry{by(apply, `{"f:spec":`)}, typed: true},
-		"the manifest":               {manifest: `{"spec":{"a":{"b":1}}}`, typed: true, declared: true},
-		"something in the manifest":  {manifest: `{"spec":{"a":{"b":{"c":1}}}}`, typed: true, declared: true},
-		"a null in the manifest":     {manifest: `{"spec":{"a":{"b":null}}}`},
-		"a sibling in the manifest":  {manifest: `{"spec":{"a":{"c":1}}}`},
-		"a manifest of something":    {manifest: `{"spec":{"a":5}}`},
-		"a manifest that is broken":  {manifest: `{"spec":`},
-		"a manifest that is a list":  {manifest: `[]`},
-		"a manifest with no content": {manifest: ``},
+		"nobody":                          {},
+		"the field":                       {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, scalar: true, object: true},
+		"something in it":                 {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`)}, scalar: true, object: true},
+		"itself and something in it":      {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`)}, scalar: true, object: true},
+		"what it lies in, empty":          {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{}}}`)}},
+		"an empty spec":                   {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{}}`)}},
+		"what it lies in, and a sibling":  {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{".":{},"f:a":{".":{},"f:c":{}}}}`)}},
+		"a sibling":                       {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:b":{}}}`)}},
+		"its namesake elsewhere":          {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:status":{"f:a":{"f:b":{}}}}`)}},
+		"the second of two":               {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:x":{}}}`), by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, scalar: true, object: true},
+		"an entry without fields":         {entries: []metav1.ManagedFieldsEntry{{Manager: "a"}}},
+		"an entry that is broken":         {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":`)}, scalar: true, object: true},
+		"the manifest":                    {manifest: `{"spec":{"a":{"b":"x"}}}`, scalar: true},
+		"another value in the manifest":   {manifest: `{"spec":{"a":{"b":"y"}}}`},
+		"a number in the manifest":        {manifest: `{"spec":{"a":{"b":1}}}`},
+		"an empty object in the manifest": {manifest: `{"spec":{"a":{"b":{ }}}}`, object: true},
+		"an object in the manifest":       {manifest: `{"spec":{"a":{"b":{"c":1}}}}`},
+		"a null in the manifest":          {manifest: `{"spec":{"a":{"b":null}}}`},
+		"a sibling in the manifest":       {manifest: `{"spec":{"a":{"c":"x"}}}`},
+		"a manifest of something":         {manifest: `{"spec":{"a":5}}`},
+		"a manifest that is broken":       {manifest: `{"spec":{"a":{"b":"x"`},
+		"a manifest that is a list":       {manifest: `[]`},
+		"a manifest with no content":      {manifest: ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			meta := &metav1.ObjectMeta{ManagedFields: tc.entries, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
 			owners := rules.OwnersOf(meta)
-			if got := owners.Typed("spec", "a", "b"); got != tc.typed {
-				t.Errorf("typed: %t, want %t", got, tc.typed)
+			if got := owners.Set("/spec/a/b", func(text string) bool { return text == "x" }); got != tc.scalar {
+				t.Errorf("as a scalar: %t, want %t", got, tc.scalar)
 			}
-			if got := owners.Declared("spec", "a", "b"); got != tc.declared {
-				t.Errorf("declared: %t, want %t", got, tc.declared)
+			if got := owners.Set("/spec/a/b", nil); got != tc.object {
+				t.Errorf("as an object: %t, want %t", got, tc.object)
 			}
 			if got := owners.Known(); got != (len(tc.entries) > 0) {
 				t.Errorf("known: %t", got)
@@ -73,20 +70,21 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-func TestTypedPort(t *testing.T) {
+func TestSetName(t *testing.T) {
 	t.Parallel()
 	const tcp80 = `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":`
 	for name, tc := range map[string]struct {
 		fields, manifest string
 		want             bool
 	}{
-		"the field":                      {fields: tcp80 + `{".":{},"f:name":{},"f:port":{}}}}}`, want: true},
+		"the name":                       {fields: tcp80 + `{".":{},"f:name":{},"f:port":{}}}}}`, want: true},
 		"another field":                  {fields: tcp80 + `{".":{},"f:port":{},"f:targetPort":{}}}}}`},
-		"the whole port":                 {fields: tcp80 + `{}}}}`, want: true},
-		"all ports":                      {fields: `{"f:spec":{"f:ports":{}}}`, want: true},
+		"the port, with nothing in it":   {fields: tcp80 + `{}}}}`},
+		"ports, with nothing in them":    {fields: `{"f:spec":{"f:ports":{}}}`},
 		"another port":                   {fields: `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{"f:name":{}}}}}`},
 		"another protocol":               {fields: `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"UDP\"}":{"f:name":{}}}}}`},
 		"the manifest":                   {manifest: `{"spec":{"ports":[{"port":81},{"port":80,"name":"a"}]}}`, want: true},
+		"the manifest, another name":     {manifest: `{"spec":{"ports":[{"port":80,"name":"b"}]}}`},
 		"the manifest, a protocol":       {manifest: `{"spec":{"ports":[{"port":80,"protocol":"TCP","name":"a"}]}}`, want: true},
 		"the manifest, another":          {manifest: `{"spec":{"ports":[{"port":80,"protocol":"UDP","name":"a"}]}}`},
 		"the manifest, without":          {manifest: `{"spec":{"ports":[{"port":80}]}}`},
@@ -97,10 +95,10 @@ func TestTypedPort(t *testing.T) {
 			t.Parallel()
 			meta := &metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
 			if tc.fields != "" {
-				meta.ManagedFields = []metav1.ManagedFieldsEntry{by(update, tc.fields)}
+				meta.ManagedFields = []metav1.ManagedFieldsEntry{by(metav1.ManagedFieldsOperationUpdate, tc.fields)}
 			}
 			owners := rules.OwnersOf(meta)
-			if got := owners.TypedPort(&modelv1.Port{Port: 80}, "name"); got != tc.want {
+			if got := owners.SetName(&modelv1.Port{Port: 80, Name: "a"}); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
