@@ -93,6 +93,39 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(box.Spec.LivenessProbe.HTTPGet.Port).To(Equal(intstr.FromInt32(8080)))
 	})
 
+	It("gets what a new object gets that has only what clients set, whichever they are", func() {
+		manifest := func(spec string) string {
+			return `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box"},"spec":` + spec + `}`
+		}
+		stored := func(jsonpath string) func() string {
+			return func() string { return kubectl("", "get", "mb/box", "-o", "jsonpath="+jsonpath) }
+		}
+		merge := func(spec string) { kubectl("", "patch", "mb/box", "--type=merge", "-p", `{"spec":`+spec+`}`) }
+		small := `{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}`
+
+		By("an empty probe in a manifest")
+		kubectl(manifest(`{"image":"a:1","ports":[{"port":80}],"readinessProbe":{}}`), "apply", "-f", "-")
+		kubectl(manifest(`{"image":"a:1","ports":[{"port":81}],"readinessProbe":{}}`), "apply", "-f", "-")
+		Expect(stored("{.spec.readinessProbe} {.spec.livenessProbe}")()).To(Equal(`{"tcpSocket":{"port":81}} {"tcpSocket":{"port":81}}`))
+		By("a manager of an empty spec")
+		kubectl(manifest(`{}`), "apply", "--server-side", "--field-manager=other", "-f", "-")
+		merge(`{"resourceType":"medium"}`)
+		Expect(stored("{.spec.resources}")()).To(Equal(`{"limits":{"cpu":"2","memory":"4Gi"},"requests":{"cpu":"2","memory":"4Gi"}}`))
+		merge(`{"resourceType":null}`)
+		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal("small " + small))
+		By("a merge patch of some resources")
+		merge(`{"resources":{"limits":{"cpu":"500m","memory":"1Gi"}}}`)
+		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {"limits":{"cpu":"500m","memory":"1Gi"}}`))
+		merge(`{"resources":null}`)
+		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal("small " + small))
+		merge(`{"resources":{"limits":{"nvidia.com/gpu":1}}}`)
+		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {"limits":{"nvidia.com/gpu":1}}`))
+		merge(`{"resources":null}`)
+		By("empty resources under custom")
+		kubectl(manifest(`{"image":"a:1","resourceType":"custom","resources":{}}`), "apply", "--server-side", "--field-manager=other", "-f", "-")
+		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {}`))
+	})
+
 	It("warns of what is legal but risky", func() {
 		box.Spec.Image = "nginx"
 		manifest, err := json.Marshal(map[string]any{

@@ -295,37 +295,28 @@ func (h *history) expected() (*server, field.ErrorList) {
 	h.withoutUnowned(spec, fieldpath.MakePathOrDie("spec"))
 	// A preset that becomes custom keeps its values until a client sets some.
 	sent, _ := h.box.sent["spec"].(map[string]any)
-	withoutNulls(spec, sent)
+	withoutRemoved(spec, sent)
 	if spec["resourceType"] == "custom" && spec["resources"] == nil && sent["resources"] != nil {
 		spec["resources"] = sent["resources"]
 	}
 	return fresh, fresh.update(manifest(spec), "somebody")
 }
 
-// withoutNulls removes what was sent as null, because an apply that takes out the last
-// field of an object makes it that, and empty objects that were not sent.
-func withoutNulls(object, sent map[string]any) {
-	maps.DeleteFunc(object, func(name string, value any) bool {
-		_, there := sent[name]
-		return !there && isEmpty(value)
-	})
-	for name, value := range sent {
-		if name == "podTemplate" {
-			continue
-		}
-		inner, _ := object[name].(map[string]any)
-		switch value := value.(type) {
+// withoutRemoved removes what was not sent: an apply removes what no other manager owns,
+// though it may be in the manifest of the last client-side apply, and makes an object
+// null whose last field it takes out.
+func withoutRemoved(object, sent map[string]any) {
+	for name := range object {
+		inner, ok := object[name].(map[string]any)
+		switch value := sent[name].(type) {
 		case nil:
 			delete(object, name)
 		case map[string]any:
-			withoutNulls(inner, value)
+			if ok && name != "podTemplate" {
+				withoutRemoved(inner, value)
+			}
 		}
 	}
-}
-
-func isEmpty(value any) bool {
-	object, ok := value.(map[string]any)
-	return ok && len(object) == 0
 }
 
 // withoutUnowned removes objects that became empty, and that no manager owns: a client
