@@ -372,7 +372,7 @@ func (h *history) step(name string) error {
 		return nil // The webhook is called for a changed spec.
 	}
 	if diff := cmp.Diff(places(want), places(errs)); diff != "" {
-		return fmt.Errorf("errors (-of a new object +got):\n%s", diff)
+		return fmt.Errorf("errors (-of a new object +got):\n%s\n%v %s", diff, errs, marshal(h.box.t, h.box.sent))
 	}
 	if len(errs) > 0 {
 		h.set.live = set
@@ -454,7 +454,7 @@ func TestHistories(t *testing.T) {
 			}
 			steps++
 			if h.box.live == nil {
-				h = newHistory(t, seed+uint64(steps)<<32) // Refused, and nothing is stored.
+				h.box, h.set, h.helm, h.steps = &server{t: t}, &server{t: t, bare: true}, nil, nil // Nothing was stored.
 				refused++
 			}
 		}
