@@ -18,10 +18,15 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
+
+// Whether privileged containers are allowed is for the flag --allow-privileged of the API
+// server to say, which clusters set. The validation asks this variable of the process.
+func init() { capabilities.Setup(true, 0) }
 
 // podTemplate is where each kind keeps its pod template.
 var podTemplate = field.NewPath("spec", "podTemplate")
@@ -50,7 +55,7 @@ func Validate(template *corev1.PodTemplateSpec, own *Own, known field.ErrorList)
 	p := places{own: own, known: known, written: len(template.Spec.Containers)}
 	p.main = own.mergeInto(&template.Spec)
 	var out field.ErrorList
-	for _, err := range judge(template) {
+	for _, err := range append(missingClaims(&template.Spec), judge(template)...) {
 		if p.moved(err) {
 			out = append(out, err)
 		}
@@ -68,6 +73,10 @@ func Validate(template *corev1.PodTemplateSpec, own *Own, known field.ErrorList)
 func (own *Own) mergeInto(spec *corev1.PodSpec) (main []int) {
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+	// An empty list is not there any more when the API server gets the child.
+	if spec.Resources != nil && len(spec.Resources.Claims) == 0 {
+		spec.Resources.Claims = nil
+	}
 	for i := range spec.Containers {
 		if c := &spec.Containers[i]; own.Main.Name != "" && c.Name == own.Main.Name {
 			main = append(main, i)
@@ -111,6 +120,40 @@ func fill(c, from *corev1.Container, name string) {
 	case "startupProbe":
 		c.StartupProbe = from.StartupProbe
 	}
+}
+
+// missingClaims finds the claims of containers that the pod does not have, and takes them
+// from what Kubernetes judges, which names all claims of the pod in each of its errors:
+// a template of 128 KiB made 500 MB of them.
+func missingClaims(spec *corev1.PodSpec) field.ErrorList {
+	have := make(map[string]bool, len(spec.ResourceClaims))
+	for i := range spec.ResourceClaims {
+		have[spec.ResourceClaims[i].Name] = true
+	}
+	var errs field.ErrorList
+	at := podTemplate.Child("spec")
+	for i := range spec.Containers {
+		errs = append(errs, missing(at.Child("containers"), i, &spec.Containers[i].Resources, have)...)
+	}
+	for i := range spec.InitContainers {
+		errs = append(errs, missing(at.Child("initContainers"), i, &spec.InitContainers[i].Resources, have)...)
+	}
+	return errs
+}
+
+func missing(list *field.Path, index int, r *corev1.ResourceRequirements, have map[string]bool) field.ErrorList {
+	var errs field.ErrorList
+	for i, claim := range r.Claims {
+		if !have[claim.Name] {
+			err := field.NotFound(list.Index(index).Child("resources", "claims").Index(i).Child("name"), claim.Name)
+			err.Detail = "must be the name of one of podTemplate's spec.resourceClaims"
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		r.Claims = nil
+	}
+	return errs
 }
 
 // judge does with a pod template what the API server does with that of a Deployment or

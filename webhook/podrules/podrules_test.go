@@ -105,6 +105,8 @@ func TestValidate(t *testing.T) {
 			template: `{spec: {initContainers: [{name: main, image: a}]}}`,
 			want:     "spec.podTemplate.spec.initContainers[0].name: Duplicate value",
 		},
+		"a privileged container":                     {template: `{spec: {containers: [{name: main, securityContext: {privileged: true}}]}}`},
+		"an empty list":                              {template: `{spec: {resources: {claims: [], limits: {cpu: "8"}}}}`},
 		"the deprecated name of the service account": {template: `{spec: {serviceAccount: "A B"}}`},
 		"pod-level limits below the object's resources": {
 			template: `{spec: {resources: {limits: {cpu: 500m}}}}`,
@@ -113,6 +115,11 @@ func TestValidate(t *testing.T) {
 		"and below those of another container": {
 			template: `{spec: {resources: {limits: {cpu: "1"}}, containers: [{name: a, image: a, resources: {limits: {cpu: "2"}}}]}}`,
 			want:     "spec.podTemplate.spec.containers[0].resources.limits[cpu]: Invalid value",
+		},
+		"claims that the pod does not have": {
+			template: `{spec: {resourceClaims: [{name: c, resourceClaimName: c}], containers: [{name: a, image: a, resources: {claims: [{name: c}, {name: d}]}}]}}`,
+			change:   func(own *podrules.Own) { own.Main.Resources.Claims = []corev1.ResourceClaim{{Name: "e"}} },
+			want:     "spec.podTemplate.spec.containers[0].resources.claims[1].name: Not found\nspec.resources.claims[0].name: Not found",
 		},
 		"a variable of a volume that is none": {
 			template: `{spec: {volumes: [{name: v, emptyDir: {}}]}}`,

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -40,8 +42,9 @@ func Template(template *corev1.PodTemplateSpec, main Main) field.ErrorList {
 	if template == nil {
 		return nil
 	}
-	errs := ownLabels(podTemplate.Child("metadata", "labels"), template.Labels, main)
-	spec := podTemplate.Child("spec")
+	meta, spec := podTemplate.Child("metadata"), podTemplate.Child("spec")
+	errs := ownLabels(meta.Child("labels"), template.Labels, main)
+	errs = append(errs, metaKeys(meta, &template.ObjectMeta)...)
 	errs = append(errs, podKeys(spec, &template.Spec)...)
 	for i := range template.Spec.Containers {
 		at, c := spec.Child("containers").Index(i), &template.Spec.Containers[i]
@@ -67,6 +70,18 @@ func ownLabels(path *field.Path, written map[string]string, main Main) field.Err
 				"the operator sets this label, and selectors depend on it: remove it")))
 		}
 	}
+	return errs
+}
+
+// metaKeys is podKeys for the metadata of the template.
+func metaKeys(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
+	var errs field.ErrorList
+	repeats(meta.Finalizers, func(name *string) string { return *name }, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("finalizers").Index(i), meta.Finalizers[i]))
+	})
+	repeats(meta.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID }, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("ownerReferences").Index(i).Child("uid"), meta.OwnerReferences[i].UID))
+	})
 	return errs
 }
 

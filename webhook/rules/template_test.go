@@ -160,6 +160,9 @@ spec:
   containers: [{name: a, image: a, env: [{name: A}, {name: a}], ports: [{containerPort: 1}, {containerPort: 1, protocol: UDP}]}]`, ``},
 		"hostAliases":      {`{spec: {hostAliases: [{ip: 10.0.0.1}, {ip: 10.0.0.1}]}}`, `spec.hostAliases[1].ip: Duplicate value: "10.0.0.1"`},
 		"imagePullSecrets": {`{spec: {imagePullSecrets: [{name: a}, {name: a}]}}`, `spec.imagePullSecrets[1].name: Duplicate value: "a"`},
+		"metadata": {`{metadata: {finalizers: [a/b, a/b], ownerReferences: [{uid: a}, {uid: a}]}}`, `
+metadata.finalizers[1]: Duplicate value: "a/b"
+metadata.ownerReferences[1].uid: Duplicate value: "a"`},
 		"of a container": {`
 spec:
   containers:
