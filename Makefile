@@ -122,8 +122,10 @@ faults: ## Run every fault, every edit of a child and 2,000 hostile objects a ki
 	  -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer|an edit of a child|a field of a spec|cannot be decoded stop'
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME each (30s)
+fuzz: ## Run every fuzz target for FUZZTIME each (30s), and compare admission with the API server on MODELBOX_SPECS new specs (20000)
 	@./hack/fuzz.sh
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} \
+	  $(GO) test ./controller -timeout 1h -count 1 -ginkgo.v -ginkgo.focus 'admission and the API server'
 
 .PHONY: bench
 bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)

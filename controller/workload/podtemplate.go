@@ -29,7 +29,17 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return template, &UnbuildableError{fmt.Errorf("spec.podTemplate: cannot be merged over the generated pod template: %w", err)}
 	}
+	w.keepImage(&merged.Spec)
 	return ownFields(merged), nil
+}
+
+// keepImage keeps the image where PodTemplate has an empty one, which only says "not set".
+func (w *Workload) keepImage(pod *corev1.PodSpec) {
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; c.Name == w.Container && c.Image == "" {
+			c.Image = w.Image
+		}
+	}
 }
 
 func (w *Workload) mainContainer() corev1.Container {

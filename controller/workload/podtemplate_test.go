@@ -23,11 +23,12 @@ func template(t *testing.T, raw string) *Workload {
 	return w
 }
 
-// In a strategic merge a null deletes; in a pod template it only says nothing.
+// In a strategic merge a null deletes; in a pod template it only says nothing, as an empty
+// image does.
 func TestTemplateKeepsTheMainContainerFromNulls(t *testing.T) {
 	for _, raw := range []string{
 		"", `{}`, `{"spec":null}`, `{"metadata":null,"spec":{"containers":null}}`, `{"spec":{"containers":[]}}`,
-		`{"spec":{"containers":[{"name":"main","image":null}]}}`,
+		`{"spec":{"containers":[{"name":"main","image":null}]}}`, `{"spec":{"containers":[{"name":"main","image":""}]}}`,
 	} {
 		got, err := template(t, raw).Template()
 		if err != nil {

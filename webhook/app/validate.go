@@ -4,9 +4,11 @@
 package app
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -46,13 +48,28 @@ func Validate(app *appv1.App) field.ErrorList {
 	}
 	errs = append(errs, rules.TargetPorts(portsPath, app.Spec.Ports, template)...)
 	errs = append(errs, rules.Claims(resourcesPath, app.Spec.Resources, template)...)
-	return append(errs, rules.Template(template, rules.Main{
+	errs = append(errs, rules.FileKeys(envsPath, app.Spec.Envs, template)...)
+	if template == nil {
+		return errs
+	}
+	errs = append(errs, rules.Template(template, rules.Main{
 		Name:     app.Name,
-		Ports:    rules.ContainerPorts(app.Spec.Ports),
 		Reserved: reserved,
 		AppName:  AppName,
 		Instance: app.Name,
 	})...)
+	return append(errs, podrules.Validate(template, own(app), errs)...)
+}
+
+// own is what an App says of its pods outside of the pod template.
+func own(app *appv1.App) *podrules.Own {
+	main := corev1.Container{
+		Name: app.Name, Image: app.Spec.Image, Ports: rules.ContainerPorts(app.Spec.Ports), Env: app.Spec.Envs,
+	}
+	if app.Spec.Resources != nil {
+		main.Resources = *app.Spec.Resources
+	}
+	return &podrules.Own{Main: main, Ports: app.Spec.Ports, Reserved: reserved}
 }
 
 // Warn says what in an App is allowed and yet likely to surprise, one sentence

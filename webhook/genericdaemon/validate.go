@@ -6,10 +6,12 @@ package genericdaemon
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -47,12 +49,27 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 		return errs // What refers to the template cannot be judged.
 	}
 	errs = append(errs, rules.Claims(resourcesPath, daemon.Spec.Resources, template)...)
-	return append(errs, rules.Template(template, rules.Main{
+	errs = append(errs, rules.FileKeys(envsPath, daemon.Spec.Envs, template)...)
+	if template == nil {
+		return errs
+	}
+	errs = append(errs, rules.Template(template, rules.Main{
 		Name:     daemon.Name,
 		Reserved: reserved,
 		AppName:  AppName,
 		Instance: daemon.Name,
 	})...)
+	return append(errs, podrules.Validate(template, own(daemon), errs)...)
+}
+
+// own is what a Genericdaemon says of its pods outside of the pod template. The label is
+// not part of it: one that is valid by itself contradicts no affinity.
+func own(daemon *mydomainv1beta1.Genericdaemon) *podrules.Own {
+	main := corev1.Container{Name: daemon.Name, Image: daemon.Spec.Image, Env: daemon.Spec.Envs}
+	if daemon.Spec.Resources != nil {
+		main.Resources = *daemon.Spec.Resources
+	}
+	return &podrules.Own{Main: main, Reserved: reserved}
 }
 
 // label judges a node label: "", "key" or "key=value", as Kubernetes writes them.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -72,13 +73,29 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	}
 	errs = append(errs, rules.TargetPorts(portsPath, box.Spec.Ports, template)...)
 	errs = append(errs, rules.Claims(resourcesPath, box.Spec.Resources, template)...)
-	return append(errs, rules.Template(template, rules.Main{
+	errs = append(errs, rules.FileKeys(envsPath, box.Spec.Envs, template)...)
+	if template == nil {
+		return errs
+	}
+	errs = append(errs, rules.Template(template, rules.Main{
 		Name:     box.Spec.Name,
-		Ports:    declared,
 		Reserved: reserved,
 		AppName:  AppName,
 		Instance: box.Name,
 	})...)
+	return append(errs, podrules.Validate(template, own(&box.Spec, declared), errs)...)
+}
+
+// own is what the spec says of its pods outside of the pod template.
+func own(spec *modelv1.ModelBoxSpec, declared []corev1.ContainerPort) *podrules.Own {
+	main := corev1.Container{
+		Name: spec.Name, Image: spec.Image, Ports: declared, Env: spec.Envs, EnvFrom: spec.EnvFrom,
+		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
+	}
+	if spec.Resources != nil {
+		main.Resources = *spec.Resources
+	}
+	return &podrules.Own{Main: main, Ports: spec.Ports, Reserved: reserved}
 }
 
 // container judges the main container's name and image, and how many of it there

@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 		"custom, with none":     {`{image: a:1, resourceType: custom}`, `spec.resources: Required value: resourceType custom is what spec.resources says: write it, or set resourceType to small, medium or large`},
 		"custom, and wrong":     {`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`, `spec.resources.requests[cpu]: Invalid value: "2": must not be more than the limit of 1`},
 		"an unknown type":       {`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`, "spec.resourceType: Unsupported value: \"Small\": supported values: \"small\", \"medium\", \"large\", \"custom\"\nspec.resources.limits[x]: Invalid value: \"x\": must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu"},
-		"a claim":               {`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a}]}}}`, ``},
+		"a claim":               {`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`, ``},
 		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`},
 
 		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
@@ -88,10 +88,9 @@ spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for a liveness a
 		"a template": {`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}, spec: {containers: [{name: web, workingDir: /a}]}}}`, ``},
 		"a template that says too much": {
 			`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: web}, name: a}, spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}}}`, `
-spec.podTemplate.metadata.name: Forbidden: has no effect on pods, only labels and annotations have: remove it
 spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": the operator sets this label, and selectors depend on it: remove it
-spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"
-spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image`,
+spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image
+spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
 		},
 		"a template for a container of another name": {
 			`{image: a:1, name: main, podTemplate: {spec: {containers: [{name: web, image: b:2}, {name: main, env: [{name: A}]}]}}}`,
@@ -99,7 +98,7 @@ spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is w
 		},
 		"a template with an unknown field": {
 			`{image: a:1, podTemplate: {spec: {nodeSelektor: {}, restartPolicy: Never}}}`, `
-spec.podTemplate.spec.nodeSelektor: Forbidden: a pod template has no such field: check its spelling and its place
+spec.podTemplate.spec.nodeSelektor: Forbidden: Kubernetes 1.37, which this release is built for, has no such field: check its spelling and its place
 spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
 		},
 	} {

@@ -3,42 +3,7 @@
 
 package rules
 
-import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
-
-// containerPorts judges the ports that a container of the template declares.
-func containerPorts(path *field.Path, ports []corev1.ContainerPort) field.ErrorList {
-	var errs field.ErrorList
-	for i := range ports {
-		errs = append(errs, containerPort(path.Index(i), &ports[i])...)
-	}
-	errs = append(errs, unique(path, "name", ports, func(p *corev1.ContainerPort) string { return p.Name })...)
-	repeats(ports, numberAndProtocol, func(i int) {
-		errs = append(errs, field.Duplicate(path.Index(i).Child("containerPort"), ports[i].ContainerPort))
-	})
-	return errs
-}
-
-func containerPort(path *field.Path, p *corev1.ContainerPort) field.ErrorList {
-	var errs field.ErrorList
-	if p.Name != "" && !isPortName(p.Name) {
-		errs = append(errs, field.Invalid(path.Child("name"), p.Name, portName))
-	}
-	if !isPort(p.ContainerPort) {
-		errs = append(errs, field.Invalid(path.Child("containerPort"), p.ContainerPort, portNumber))
-	}
-	if p.HostPort != 0 && !isPort(p.HostPort) {
-		errs = append(errs, field.Invalid(path.Child("hostPort"), p.HostPort, portNumber))
-	}
-	if p.Protocol != "" && !slices.Contains(protocols, p.Protocol) {
-		errs = append(errs, field.NotSupported(path.Child("protocol"), p.Protocol, protocols))
-	}
-	return errs
-}
+import corev1 "k8s.io/api/core/v1"
 
 type containerPortKey struct {
 	number   int32
@@ -52,4 +17,10 @@ func numberAndProtocol(p *corev1.ContainerPort) containerPortKey {
 		return containerPortKey{p.ContainerPort, corev1.ProtocolTCP}
 	}
 	return containerPortKey{p.ContainerPort, p.Protocol}
+}
+
+// isSidecar says whether an init container keeps running beside the others
+// (KEP-753).
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

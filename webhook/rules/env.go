@@ -38,7 +38,26 @@ func Env(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
 			errs = append(errs, valueFrom(path.Index(i), v)...)
 		}
 	}
-	return append(errs, unique(path, "name", vars, func(v *corev1.EnvVar) string { return v.Name })...)
+	return append(errs, uniqueEnv(path, vars)...)
+}
+
+func uniqueEnv(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
+	return unique(path, "name", vars, func(v *corev1.EnvVar) string { return v.Name })
+}
+
+// FileKeys refuses variables from a file in a volume where there is no pod template, and
+// so no volume. With one, package podrules knows of the volumes.
+func FileKeys(path *field.Path, vars []corev1.EnvVar, template *corev1.PodTemplateSpec) field.ErrorList {
+	if template != nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range vars {
+		if from := vars[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+			errs = append(errs, field.NotFound(path.Index(i).Child("valueFrom", "fileKeyRef", "volumeName"), from.FileKeyRef.VolumeName))
+		}
+	}
+	return errs
 }
 
 func valueFrom(path *field.Path, v *corev1.EnvVar) field.ErrorList {
@@ -86,7 +105,7 @@ func keySources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
 }
 
 func keyOf(path *field.Path, name, key string) field.ErrorList {
-	errs := objectRef(path, name)
+	errs := objectRef(path, name, false)
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), "a key is required"))
 	}
@@ -97,12 +116,13 @@ func keyOf(path *field.Path, name, key string) field.ErrorList {
 	return errs
 }
 
-// objectRef judges the name of a ConfigMap or Secret.
-func objectRef(path *field.Path, name string) field.ErrorList {
+// objectRef judges the name of a ConfigMap or Secret. Kubernetes lets the names of those
+// that become variables as a whole end with a dash, as a prefix may.
+func objectRef(path *field.Path, name string, prefix bool) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "a name is required")}
 	}
-	if len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 {
+	if len(apivalidation.NameIsDNSSubdomain(name, prefix)) > 0 {
 		return field.ErrorList{field.Invalid(path.Child("name"), name,
 			"must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots")}
 	}
@@ -131,6 +151,8 @@ var (
 		"limits.cpu", "limits.memory", "limits.ephemeral-storage",
 		"requests.cpu", "requests.memory", "requests.ephemeral-storage",
 	}
+	cpuDivisors  = []string{"1m", "1"}
+	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 )
 
 // podSources judges the sources that are a fact of the pod.
@@ -145,10 +167,24 @@ func podSources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
 				append([]string{"metadata.labels['key']", "metadata.annotations['key']"}, podFields...)))
 		}
 	}
-	if ref := from.ResourceFieldRef; ref != nil && !isContainerResource(ref.Resource) {
-		errs = append(errs, field.NotSupported(path.Child("resourceFieldRef", "resource"), ref.Resource, containerResources))
+	if ref := from.ResourceFieldRef; ref != nil {
+		errs = append(errs, containerResource(path.Child("resourceFieldRef"), ref)...)
 	}
 	return errs
+}
+
+func containerResource(path *field.Path, ref *corev1.ResourceFieldSelector) field.ErrorList {
+	if !isContainerResource(ref.Resource) {
+		return field.ErrorList{field.NotSupported(path.Child("resource"), ref.Resource, containerResources)}
+	}
+	known := byteDivisors
+	if strings.HasSuffix(ref.Resource, ".cpu") {
+		known = cpuDivisors
+	}
+	if divisor := ref.Divisor.String(); !ref.Divisor.IsZero() && !slices.Contains(known, divisor) {
+		return field.ErrorList{field.NotSupported(path.Child("divisor"), divisor, known)}
+	}
+	return nil
 }
 
 func isPodField(fieldPath string) bool {
@@ -180,10 +216,10 @@ func EnvFrom(path *field.Path, list []corev1.EnvFromSource) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("prefix"), from.Prefix, envName))
 		}
 		if from.ConfigMapRef != nil {
-			errs = append(errs, objectRef(at.Child("configMapRef"), from.ConfigMapRef.Name)...)
+			errs = append(errs, objectRef(at.Child("configMapRef"), from.ConfigMapRef.Name, true)...)
 		}
 		if from.SecretRef != nil {
-			errs = append(errs, objectRef(at.Child("secretRef"), from.SecretRef.Name)...)
+			errs = append(errs, objectRef(at.Child("secretRef"), from.SecretRef.Name, true)...)
 		}
 		if (from.ConfigMapRef == nil) == (from.SecretRef == nil) {
 			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "exactly one of configMapRef and secretRef is required"))

@@ -67,7 +67,16 @@ f[1].name: Required value: a name is required`},
 		"a resource":            {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]`, ``},
 		"huge pages":            {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.hugepages-2Mi}}}]`, ``},
 		"an unknown resource":   {`[{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]`, `f[0].valueFrom.resourceFieldRef.resource: Unsupported value: "cpu": ` + resources},
-		"a key of a file":       {`[{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a/b, key: K}}}]`, ``},
+		"divisors": {`
+- {name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}
+- {name: B, valueFrom: {resourceFieldRef: {resource: requests.memory, divisor: 1Gi}}}
+- {name: C, valueFrom: {resourceFieldRef: {resource: limits.hugepages-2Mi, divisor: "0"}}}`, ``},
+		"wrong divisors": {`
+- {name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 2m}}}
+- {name: B, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1m}}}`, `
+f[0].valueFrom.resourceFieldRef.divisor: Unsupported value: "2m": supported values: "1m", "1"
+f[1].valueFrom.resourceFieldRef.divisor: Unsupported value: "1m": supported values: "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"`},
+		"a key of a file": {`[{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a/b, key: K}}}]`, ``},
 		"a key of a file, wrong": {`[{name: A, valueFrom: {fileKeyRef: {volumeName: "", path: a/../b, key: ""}}}]`, `
 f[0].valueFrom.fileKeyRef.volumeName: Required value: a name is required
 f[0].valueFrom.fileKeyRef.key: Invalid value: "": ` + name + `
@@ -102,15 +111,27 @@ func TestRepeatsInLongLists(t *testing.T) {
 func TestEnvFrom(t *testing.T) {
 	const one = `exactly one of configMapRef and secretRef is required`
 	judge(t, map[string]row{
-		"a ConfigMap":    {`[{configMapRef: {name: a}}]`, ``},
-		"a Secret":       {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
-		"neither":        {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
-		"both":           {`[{configMapRef: {name: a}, secretRef: {name: b}}]`, `f[0]: Invalid value: ` + one},
-		"a wrong prefix": {`[{secretRef: {name: a}, prefix: "="}]`, `f[0].prefix: Invalid value: "=": must consist of printable ASCII characters other than '='`},
-		"no name":        {`[{configMapRef: {}}]`, `f[0].configMapRef.name: Required value: a name is required`},
+		"a ConfigMap":       {`[{configMapRef: {name: a}}]`, ``},
+		"a Secret":          {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
+		"neither":           {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
+		"both":              {`[{configMapRef: {name: a}, secretRef: {name: b}}]`, `f[0]: Invalid value: ` + one},
+		"a wrong prefix":    {`[{secretRef: {name: a}, prefix: "="}]`, `f[0].prefix: Invalid value: "=": must consist of printable ASCII characters other than '='`},
+		"a dash at the end": {`[{configMapRef: {name: a-}}, {secretRef: {name: a-}}]`, ``}, // As Kubernetes has it.
+		"no name":           {`[{configMapRef: {}}]`, `f[0].configMapRef.name: Required value: a name is required`},
 		"a wrong name": {
 			`[{secretRef: {name: ` + strings.Repeat("a", 254) + `}}]`,
 			`f[0].secretRef.name: Invalid value: "` + strings.Repeat("a", 254) + `": must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots`,
 		},
 	}, func(list *[]corev1.EnvFromSource) field.ErrorList { return rules.EnvFrom(f, *list) })
+}
+
+func TestFileKeys(t *testing.T) {
+	t.Parallel()
+	vars := []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v"}}}}
+	if got, want := lines(rules.FileKeys(f, vars, nil)), `f[1].valueFrom.fileKeyRef.volumeName: Not found: "v"`; got != want {
+		t.Errorf("without a template: %s, want %s", got, want)
+	}
+	if errs := rules.FileKeys(f, vars, &corev1.PodTemplateSpec{}); len(errs) > 0 {
+		t.Errorf("with a template: %v", errs)
+	}
 }

@@ -78,7 +78,7 @@ func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.Erro
 func misspelt(strict []error) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range strict {
-		detail := "a pod template has no such field: check its spelling and its place"
+		detail := "Kubernetes " + Kubernetes + ", which this release is built for, has no such field: check its spelling and its place"
 		if strings.HasPrefix(err.Error(), "duplicate") {
 			detail = "the field is there twice: remove one of them"
 		}

@@ -16,7 +16,7 @@ import (
 func TestPodTemplate(t *testing.T) {
 	t.Parallel()
 	const (
-		unknown = `: Forbidden: a pod template has no such field: check its spelling and its place`
+		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field: check its spelling and its place`
 		twice   = `: Forbidden: the field is there twice: remove one of them`
 	)
 	for name, tc := range map[string]struct {

@@ -40,7 +40,8 @@ func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
 }
 
 // Probe judges a probe of a container that declares the given ports. Nil is no
-// probe, and not judged.
+// probe, and not judged. What is behind a feature gate that is off by default (the
+// protocol of httpGet, the mode of grpc) is not judged either: the API server drops it.
 func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1.ContainerPort) field.ErrorList {
 	if probe == nil {
 		return nil
@@ -82,8 +83,8 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 	if tcp := handler.TCPSocket; tcp != nil {
 		errs = append(errs, probePort(path, "tcpSocket", tcp.Port, ports)...)
 	}
-	if grpc := handler.GRPC; grpc != nil {
-		errs = append(errs, grpcCheck(path.Child("grpc"), grpc)...)
+	if grpc := handler.GRPC; grpc != nil && !isPort(grpc.Port) {
+		errs = append(errs, field.Invalid(path.Child("grpc", "port"), grpc.Port, portNumber))
 	}
 	return errs
 }
@@ -98,34 +99,6 @@ func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.Contain
 			errs = append(errs, field.Invalid(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), name,
 				"must consist of letters, digits and dashes"))
 		}
-	}
-	if get.Protocol != nil {
-		errs = append(errs, httpProtocol(path.Child("httpGet"), get)...)
-	}
-	return errs
-}
-
-func httpProtocol(path *field.Path, get *corev1.HTTPGetAction) field.ErrorList {
-	known := []corev1.HTTPProtocol{corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2}
-	switch {
-	case !slices.Contains(known, *get.Protocol):
-		return field.ErrorList{field.NotSupported(path.Child("protocol"), *get.Protocol, known)}
-	case *get.Protocol == corev1.HTTPProtocolHTTP2 && get.Scheme == corev1.URISchemeHTTPS:
-		return field.ErrorList{field.Invalid(path.Child("protocol"), *get.Protocol, "HTTP2 is without TLS: set scheme to HTTP")}
-	case *get.Protocol == corev1.HTTPProtocolHTTP2 && get.Host != "":
-		return field.ErrorList{field.Forbidden(path.Child("host"), "HTTP2 takes no host: remove it")}
-	}
-	return nil
-}
-
-func grpcCheck(path *field.Path, grpc *corev1.GRPCAction) field.ErrorList {
-	var errs field.ErrorList
-	if !isPort(grpc.Port) {
-		errs = append(errs, field.Invalid(path.Child("port"), grpc.Port, portNumber))
-	}
-	known := []corev1.GRPCProbeMode{corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS}
-	if grpc.Mode != nil && !slices.Contains(known, *grpc.Mode) {
-		errs = append(errs, field.NotSupported(path.Child("mode"), *grpc.Mode, known))
 	}
 	return errs
 }

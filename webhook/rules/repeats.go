@@ -4,8 +4,6 @@
 package rules
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -58,33 +56,4 @@ func contains[T any](list []T, is func(*T) bool) bool {
 		}
 	}
 	return false
-}
-
-// names are those of a list, to look up.
-type names struct {
-	few  []string
-	many map[string]struct{}
-}
-
-func namesOf[T any](list []T, name func(*T) string) names {
-	if len(list) == 0 {
-		return names{}
-	}
-	few := make([]string, len(list))
-	for i := range list {
-		few[i] = name(&list[i])
-	}
-	if len(list) <= scanned {
-		return names{few: few}
-	}
-	many := make(map[string]struct{}, len(list))
-	for _, n := range few {
-		many[n] = struct{}{}
-	}
-	return names{many: many}
-}
-
-func (n names) has(name string) bool {
-	_, ok := n.many[name]
-	return name != "" && (ok || slices.Contains(n.few, name))
 }

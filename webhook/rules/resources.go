@@ -98,15 +98,26 @@ func withinLimits(path *field.Path, r *corev1.ResourceRequirements) field.ErrorL
 		switch {
 		case !limited && exact:
 			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "a request for it needs the same limit"))
-		case limited && exact && request.Cmp(limit) != 0:
+		case limited && exact && compare(request, limit) != 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				fmt.Sprintf("must be equal to the limit of %s", limit.String())))
-		case limited && request.Cmp(limit) > 0:
+		case limited && compare(request, limit) > 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				fmt.Sprintf("must not be more than the limit of %s", limit.String())))
 		}
 	}
 	return errs
+}
+
+// compare compares quantities as the API server stores them: rounded up to thousandths.
+func compare(a, b resource.Quantity) int {
+	if order := a.Cmp(b); order <= 0 {
+		return order
+	}
+	a, b = a.DeepCopy(), b.DeepCopy()
+	a.RoundUp(resource.Milli)
+	b.RoundUp(resource.Milli)
+	return a.Cmp(b)
 }
 
 func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
@@ -125,31 +136,24 @@ func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return field.ErrorList{field.Forbidden(path, "huge pages need cpu or memory besides them")}
 }
 
-// Claims says whether the claims that a container's resources name are claims of the
-// pod. Both may be nil.
+// Claims refuses claims where there is no pod template, and so no claim of the pod, and
+// claims that are there twice. With a template, package podrules knows the pod's claims.
+// Both may be nil.
 func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.PodTemplateSpec) field.ErrorList {
 	if r == nil || len(r.Claims) == 0 {
 		return nil
 	}
-	if template == nil {
-		return claims(path, r.Claims, names{})
+	if template != nil {
+		return uniqueClaims(path, r.Claims)
 	}
-	return claims(path, r.Claims, namesOf(template.Spec.ResourceClaims, claimName))
+	var errs field.ErrorList
+	for i := range r.Claims {
+		errs = append(errs, field.Invalid(path.Child("claims").Index(i).Child("name"), r.Claims[i].Name,
+			"must be the name of one of podTemplate's spec.resourceClaims"))
+	}
+	return append(errs, uniqueClaims(path, r.Claims)...)
 }
 
-func claimName(c *corev1.PodResourceClaim) string { return c.Name }
-
-func claims(path *field.Path, list []corev1.ResourceClaim, have names) field.ErrorList {
-	if len(list) == 0 {
-		return nil
-	}
-	path = path.Child("claims")
-	var errs field.ErrorList
-	for i := range list {
-		if !have.has(list[i].Name) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("name"), list[i].Name,
-				"must be the name of one of podTemplate's spec.resourceClaims"))
-		}
-	}
-	return append(errs, unique(path, "name", list, func(c *corev1.ResourceClaim) string { return c.Name })...)
+func uniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
+	return unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
 }

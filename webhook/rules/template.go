@@ -6,22 +6,20 @@ package rules
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
-// Main is what the rules of a pod template need to know of the main container.
+// Main is what the operator's own rules of a pod template need to know of the main
+// container.
 type Main struct {
 	// Name of the container. Empty if it is not known yet.
 	Name string
-	// Ports that the container declares, outside of the template.
-	Ports []corev1.ContainerPort
 	// Reserved are its fields that have a field of their own in the object.
 	Reserved []Reserved
 	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
@@ -36,104 +34,132 @@ type Reserved struct {
 	Instead string
 }
 
-// Template judges a pod template for what will be merged over the generated one. A
+// Template judges a pod template by the operator's own rules: those on what is merged
+// over the generated template, on images, and on lists whose keys server-side apply wants
+// to be unique. All else that Kubernetes wants of pods is for package podrules to say. A
 // nil template is not judged.
 func Template(template *corev1.PodTemplateSpec, main Main) field.ErrorList {
 	if template == nil {
 		return nil
 	}
-	meta := podTemplate.Child("metadata")
-	errs := templateMeta(meta, &template.ObjectMeta)
-	errs = append(errs, labels(meta.Child("labels"), template.Labels, main)...)
-	errs = append(errs, annotations(meta.Child("annotations"), template.Annotations)...)
-	spec := podTemplate.Child("spec")
-	errs = append(errs, podSpec(spec, &template.Spec)...)
-	errs = append(errs, containers(spec, &template.Spec, main)...)
-	return append(errs, volumes(spec.Child("volumes"), template.Spec.Volumes)...)
-}
-
-// templateMeta refuses what a pod template's metadata can hold, but no Deployment
-// hands on to its pods.
-func templateMeta(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
-	var errs field.ErrorList
-	for _, f := range [...]struct {
-		name string
-		set  bool
-	}{
-		{"name", meta.Name != ""},
-		{"generateName", meta.GenerateName != ""},
-		{"namespace", meta.Namespace != ""},
-		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a person may write.
-		{"uid", meta.UID != ""},
-		{"resourceVersion", meta.ResourceVersion != ""},
-		{"generation", meta.Generation != 0},
-		{"creationTimestamp", !meta.CreationTimestamp.IsZero()},
-		{"deletionTimestamp", meta.DeletionTimestamp != nil},
-		{"deletionGracePeriodSeconds", meta.DeletionGracePeriodSeconds != nil},
-		{"ownerReferences", len(meta.OwnerReferences) > 0},
-		{"finalizers", len(meta.Finalizers) > 0},
-		{"managedFields", len(meta.ManagedFields) > 0},
-	} {
-		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), "has no effect on pods, only labels and annotations have: remove it"))
+	meta, spec := podTemplate.Child("metadata"), podTemplate.Child("spec")
+	errs := ownLabels(meta.Child("labels"), template.Labels, main)
+	errs = append(errs, metaKeys(meta, &template.ObjectMeta)...)
+	errs = append(errs, podKeys(spec, &template.Spec)...)
+	for i := range template.Spec.Containers {
+		at, c := spec.Child("containers").Index(i), &template.Spec.Containers[i]
+		if c.Name != "" && c.Name == main.Name {
+			errs = append(errs, main.container(at, c)...)
+		} else {
+			errs = append(errs, otherContainer(at, c)...)
 		}
+	}
+	for i := range template.Spec.InitContainers {
+		errs = append(errs, otherContainer(spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i])...)
 	}
 	return errs
 }
 
-func labels(path *field.Path, written map[string]string, main Main) field.ErrorList {
+// ownLabels refuses other values for the labels that the operator sets.
+func ownLabels(path *field.Path, written map[string]string, main Main) field.ErrorList {
 	ours := map[string]string{api.LabelName: main.AppName, api.LabelInstance: main.Instance, api.LabelManagedBy: api.ManagedBy}
 	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		value := written[key]
-		want, own := ours[key]
-		switch {
-		case own && value != want:
+	for _, key := range slices.Sorted(maps.Keys(ours)) {
+		if value, ok := written[key]; ok && value != ours[key] {
 			errs = append(errs, Ambiguous(field.Invalid(path.Key(key), value,
 				"the operator sets this label, and selectors depend on it: remove it")))
-		case len(validation.IsQualifiedName(key)) > 0:
-			errs = append(errs, field.Invalid(path.Key(key), key, strings.Join(validation.IsQualifiedName(key), "; ")))
-		case len(validation.IsValidLabelValue(value)) > 0:
-			errs = append(errs, field.Invalid(path.Key(key), value, strings.Join(validation.IsValidLabelValue(value), "; ")))
 		}
 	}
 	return errs
 }
 
-func annotations(path *field.Path, written map[string]string) field.ErrorList {
-	const most = 256 << 10 // Bytes, all keys and values together.
+// metaKeys is podKeys for the metadata of the template.
+func metaKeys(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
 	var errs field.ErrorList
-	size := 0
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		size += len(key) + len(written[key])
-		// Kubernetes takes the prefix of an annotation in upper case as well.
-		if broken := validation.IsQualifiedName(strings.ToLower(key)); len(broken) > 0 {
-			errs = append(errs, field.Invalid(path.Key(key), key, strings.Join(broken, "; ")))
-		}
-	}
-	if size > most {
-		errs = append(errs, field.TooLong(path, "", most))
-	}
+	repeats(meta.Finalizers, func(name *string) string { return *name }, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("finalizers").Index(i), meta.Finalizers[i]))
+	})
+	repeats(meta.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID }, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("ownerReferences").Index(i).Child("uid"), meta.OwnerReferences[i].UID))
+	})
 	return errs
 }
 
-// podSpec refuses what a Deployment's pods cannot have, and lists in which a key is
-// there twice: the API server creates a child with such a list, and answers every later
-// server-side apply of it with an error.
-func podSpec(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	var errs field.ErrorList
-	if spec.RestartPolicy != "" && spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), spec.RestartPolicy,
-			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "pods that are kept running have no deadline: remove it"))
-	}
-	if len(spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "only a running pod takes them: use kubectl debug"))
-	}
-	errs = append(errs, unique(path.Child("resourceClaims"), "name", spec.ResourceClaims, claimName)...)
-	errs = append(errs, unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })...)
+// podKeys refuses lists in which a key is there twice, although Kubernetes lets them be:
+// the API server creates a child with such a list, and answers every later server-side
+// apply of it with an error.
+func podKeys(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	errs := unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
 	return append(errs, unique(path.Child("imagePullSecrets"), "name", spec.ImagePullSecrets,
 		func(s *corev1.LocalObjectReference) string { return s.Name })...)
+}
+
+// containerKeys is podKeys for a container.
+func containerKeys(path *field.Path, c *corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	repeats(c.Ports, numberAndProtocol, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("containerPort"), c.Ports[i].ContainerPort))
+	})
+	errs = append(errs, uniqueEnv(path.Child("env"), c.Env)...)
+	return append(errs, uniqueClaims(path.Child("resources"), c.Resources.Claims)...)
+}
+
+func otherContainer(path *field.Path, c *corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	if c.Image != "" {
+		errs = Image(path.Child("image"), c.Image)
+	}
+	return append(errs, containerKeys(path, c)...)
+}
+
+// container judges what is added to the main container. Its reserved fields are taken
+// out first: one error says that they are not written here.
+func (main Main) container(path *field.Path, c *corev1.Container) field.ErrorList {
+	rest := *c
+	var errs field.ErrorList
+	for _, reserved := range main.Reserved {
+		if take(&rest, reserved.Field) {
+			errs = append(errs, Ambiguous(field.Forbidden(path.Child(reserved.Field), "of the main container is written in "+reserved.Instead)))
+		}
+	}
+	return append(errs, containerKeys(path, &rest)...)
+}
+
+// take clears a field of a container and says whether it was set.
+func take(c *corev1.Container, name string) bool {
+	before := *c
+	switch name {
+	case "image":
+		c.Image = ""
+		return before.Image != ""
+	case "resources":
+		c.Resources = corev1.ResourceRequirements{}
+		return len(before.Resources.Limits)+len(before.Resources.Requests)+len(before.Resources.Claims) > 0
+	case "ports":
+		c.Ports = nil
+		return len(before.Ports) > 0
+	case "env":
+		c.Env = nil
+		return len(before.Env) > 0
+	case "envFrom":
+		c.EnvFrom = nil
+		return len(before.EnvFrom) > 0
+	}
+	return takeProbe(c, name)
+}
+
+func takeProbe(c *corev1.Container, name string) bool {
+	before := *c
+	switch name {
+	case "readinessProbe":
+		c.ReadinessProbe = nil
+		return before.ReadinessProbe != nil
+	case "livenessProbe":
+		c.LivenessProbe = nil
+		return before.LivenessProbe != nil
+	case "startupProbe":
+		c.StartupProbe = nil
+		return before.StartupProbe != nil
+	}
+	return false
 }

@@ -1,0 +1,109 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podrules_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// hostile are templates of the largest size, whose parts make work for each other.
+var hostile = map[string]func(i int) string{
+	"containers":     func(i int) string { return fmt.Sprintf(`{"spec":{"containers":[%s]}}`, repeat(i, `{"name":"%d"}`)) },
+	"initContainers": func(i int) string { return fmt.Sprintf(`{"spec":{"initContainers":[%s]}}`, repeat(i, `{"name":"%d"}`)) },
+	"volumes": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"volumes":[%s]}}`, repeat(i, `{"name":"%d","nfs":{}}`))
+	},
+	"mounts": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"containers":[{"name":"main","volumeMounts":[%s]}]}}`, repeat(i, `{"name":"%d"}`))
+	},
+	"claims": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"resourceClaims":[%s],"containers":[{"name":"a","resources":{"claims":[%s]}}]}}`, repeat(i/2, `{"name":"%d"}`), repeat(i/2, `{"name":"x%d"}`))
+	},
+	"overlapping claims": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"containers":[{"name":"a","resources":{"claims":[%s,%s]}}]}}`, repeat(i/2, `{"name":"a","request":"%d"}`), repeat(i/2, `{"name":"b%d"}`))
+	},
+	"tolerations": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"tolerations":[%s]}}`, repeat(i, `{"key":"%d ","operator":"x"}`))
+	},
+	"constraints": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"topologySpreadConstraints":[%s]}}`, repeat(i, `{"topologyKey":"a%d"}`))
+	},
+	"labels":       func(i int) string { return fmt.Sprintf(`{"metadata":{"labels":{%s}}}`, repeat(i, `"%d ":""`)) },
+	"annotations":  func(i int) string { return fmt.Sprintf(`{"metadata":{"annotations":{%s}}}`, repeat(i, `"%d ":""`)) },
+	"nodeSelector": func(i int) string { return fmt.Sprintf(`{"spec":{"nodeSelector":{%s}}}`, repeat(i, `"%d ":""`)) },
+	"pod limits": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"resources":{"limits":{%s}}}}`, repeat(i, `"%d ":-1`))
+	},
+	"hostAliases": func(i int) string { return fmt.Sprintf(`{"spec":{"hostAliases":[%s]}}`, repeat(i, `{"ip":"%d"}`)) },
+	"nameservers": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"dnsConfig":{"nameservers":[%s]}}}`, repeat(i, `"%d"`))
+	},
+	"searches": func(i int) string { return fmt.Sprintf(`{"spec":{"dnsConfig":{"searches":[%s]}}}`, repeat(i, `"%d "`)) },
+	"sysctls": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"hostNetwork":true,"securityContext":{"sysctls":[%s]}}}`, repeat(i, `{"name":"net.%d"}`))
+	},
+	"host ports": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, repeat(i, `{"containerPort":1,"hostPort":2,"name":"%d"}`))
+	},
+	"projections": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"volumes":[{"name":"v","projected":{"sources":[%s]}}]}}`, repeat(i, `{"configMap":{"name":"%d "}}`))
+	},
+	"affinity": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[%s]}}}}}`, repeat(i, `{"matchExpressions":[{"key":"%d "}]}`))
+	},
+	"node selector values": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In","values":[%s]}]}]}}}}}`, repeat(i, `"%d "`))
+	},
+	"scheduling gates": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"schedulingGates":[%s]}}`, repeat(i, `{"name":"%d "}`))
+	},
+	"match label keys": func(i int) string {
+		return fmt.Sprintf(`{"spec":{"topologySpreadConstraints":[{"topologyKey":"a","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{%s}},"matchLabelKeys":[%s]}]}}`,
+			repeat(i/2, `"%d":""`), repeat(i/2, `"%d"`))
+	},
+}
+
+func repeat(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ",")
+}
+
+// What a template of the largest size costs is in proportion to its size, at worst.
+func TestCost(t *testing.T) {
+	for name, write := range hostile {
+		n := 1
+		for len(write(2*n)) <= rules.MaxPodTemplate {
+			n *= 2
+		}
+		template := &corev1.PodTemplateSpec{}
+		if err := json.Unmarshal([]byte(write(n)), template); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		errs := rules.First(podrules.Validate(template, own("main"), nil))
+		text := fmt.Sprint(errs.ToAggregate())
+		took := time.Since(start).Round(time.Millisecond)
+		runtime.ReadMemStats(&after)
+		megabytes := (after.TotalAlloc - before.TotalAlloc) >> 20
+		t.Logf("%s, %d: %s, %d MB, %d errors, %d bytes of text", name, n, took, megabytes, len(errs), len(text))
+		if megabytes > 100 || len(text) > 2*rules.MaxPodTemplate {
+			t.Errorf("%s, %d of them: %d MB are allocated for %d bytes of text", name, n, megabytes, len(text))
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podrules judges pods by the rules of Kubernetes itself: the code that an API
+// server of version rules.Kubernetes runs, with the feature gates that are on by default.
+// It has no rules of its own, so it cannot drift away from what a cluster accepts. An API
+// server of another version, or with other gates, may judge a child otherwise; what it
+// says is then in the object's status.
+package podrules
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/capabilities"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// Whether privileged containers are allowed is for the flag --allow-privileged of the API
+// server to say, which clusters set. The validation asks this variable of the process.
+func init() { capabilities.Setup(true, 0) }
+
+// podTemplate is where each kind keeps its pod template.
+var podTemplate = field.NewPath("spec", "podTemplate")
+
+// Own is what an object's own fields, those outside of its pod template, say of its pods.
+type Own struct {
+	// Main is the main container. Its name is empty if it is not known yet.
+	Main corev1.Container
+	// Ports are what Main.Ports are made of (rules.ContainerPorts).
+	Ports []modelv1.Port
+	// Reserved are the fields of Main that are written in the object, and where.
+	Reserved []rules.Reserved
+}
+
+// Validate returns what the API server would have against a Deployment or a DaemonSet of
+// these pods: those of the template, with the object's own fields merged into its main
+// container. Each error has the path of the field that its user wrote, in the template or
+// outside of it. An error of an own field is left out where known has one of it already.
+//
+// A nil template has no errors: the rules for own fields say all about these. Validate uses
+// the template up, because it fills in what the API server would; own stays as it is.
+func Validate(template *corev1.PodTemplateSpec, own *Own, known field.ErrorList) field.ErrorList {
+	if template == nil {
+		return nil
+	}
+	p := places{own: own, known: known, written: len(template.Spec.Containers)}
+	p.main = own.mergeInto(&template.Spec)
+	var out field.ErrorList
+	for _, err := range append(missingClaims(&template.Spec), judge(template)...) {
+		if p.moved(err) {
+			out = append(out, err)
+		}
+	}
+	// Kubernetes walks through maps: sorted, the answer to the same object is the same.
+	slices.SortStableFunc(out, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+	})
+	return out
+}
+
+// mergeInto fills the main container's own fields in, as the controller's strategic merge
+// does, and adds the main container if the template does not have it. It returns where the
+// main container is; one that is there twice is an error of its own.
+func (own *Own) mergeInto(spec *corev1.PodSpec) (main []int) {
+	// The controller applies no other service account under the deprecated name.
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+	// An empty list is not there any more when the API server gets the child.
+	if spec.Resources != nil && len(spec.Resources.Claims) == 0 {
+		spec.Resources.Claims = nil
+	}
+	for i := range spec.Containers {
+		if c := &spec.Containers[i]; own.Main.Name != "" && c.Name == own.Main.Name {
+			main = append(main, i)
+			from := own.Main.DeepCopy()
+			for _, reserved := range own.Reserved {
+				fill(c, from, reserved.Field)
+			}
+		}
+	}
+	if len(main) > 0 {
+		return main
+	}
+	c := own.Main.DeepCopy()
+	if c.Name == "" {
+		c.Name = unnamed
+	}
+	spec.Containers = append(spec.Containers, *c)
+	return []int{len(spec.Containers) - 1}
+}
+
+// unnamed is a name for a container that has none yet, because the API server makes the
+// object's name only after admission.
+const unnamed = "00000000000000000000000000000000000000000000000000000000000"
+
+func fill(c, from *corev1.Container, name string) {
+	switch name {
+	case "image":
+		c.Image = from.Image
+	case "resources":
+		c.Resources = from.Resources
+	case "ports":
+		c.Ports = from.Ports
+	case "env":
+		c.Env = from.Env
+	case "envFrom":
+		c.EnvFrom = from.EnvFrom
+	case "readinessProbe":
+		c.ReadinessProbe = from.ReadinessProbe
+	case "livenessProbe":
+		c.LivenessProbe = from.LivenessProbe
+	case "startupProbe":
+		c.StartupProbe = from.StartupProbe
+	}
+}
+
+// missingClaims finds the claims of containers that the pod does not have, and takes them
+// from what Kubernetes judges, which names all claims of the pod in each of its errors:
+// a template of 128 KiB made 500 MB of them.
+func missingClaims(spec *corev1.PodSpec) field.ErrorList {
+	have := make(map[string]bool, len(spec.ResourceClaims))
+	for i := range spec.ResourceClaims {
+		have[spec.ResourceClaims[i].Name] = true
+	}
+	var errs field.ErrorList
+	at := podTemplate.Child("spec")
+	for i := range spec.Containers {
+		errs = append(errs, missing(at.Child("containers"), i, &spec.Containers[i].Resources, have)...)
+	}
+	for i := range spec.InitContainers {
+		errs = append(errs, missing(at.Child("initContainers"), i, &spec.InitContainers[i].Resources, have)...)
+	}
+	return errs
+}
+
+func missing(list *field.Path, index int, r *corev1.ResourceRequirements, have map[string]bool) field.ErrorList {
+	var errs field.ErrorList
+	for i, claim := range r.Claims {
+		if !have[claim.Name] {
+			err := field.NotFound(list.Index(index).Child("resources", "claims").Index(i).Child("name"), claim.Name)
+			err.Detail = "must be the name of one of podTemplate's spec.resourceClaims"
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		r.Claims = nil
+	}
+	return errs
+}
+
+// judge does with a pod template what the API server does with that of a Deployment or
+// DaemonSet that is created: defaults, conversion, PrepareForCreate and Validate of
+// k8s.io/kubernetes/pkg/registry/apps.
+func judge(template *corev1.PodTemplateSpec) field.ErrorList {
+	object := &corev1.PodTemplate{Template: *template}
+	corev1defaults.SetObjectDefaults_PodTemplate(object)
+	pods := &core.PodTemplateSpec{}
+	if err := corev1defaults.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&object.Template, pods, nil); err != nil {
+		return field.ErrorList{field.InternalError(podTemplate, err)}
+	}
+	pod.DropDisabledTemplateFields(pods, nil)
+	errs := validation.ValidatePodTemplateSpec(pods, podTemplate, pod.GetValidationOptionsFromPodTemplate(pods, nil))
+	return append(errs, keptRunning(&pods.Spec)...)
+}
+
+// keptRunning are the two rules that package apps adds for pods which are kept running
+// (ValidatePodTemplateSpecForReplicaSet, ValidateDaemonSetSpec).
+func keptRunning(spec *core.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	at := podTemplate.Child("spec")
+	if spec.RestartPolicy != core.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), spec.RestartPolicy, []core.RestartPolicy{core.RestartPolicyAlways}))
+	}
+	if spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "pods that are kept running have no deadline: remove it"))
+	}
+	return errs
+}
