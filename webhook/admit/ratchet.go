@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
 // wrong returns what is wrong with obj, misfits being what could not be decoded. An
@@ -26,7 +28,7 @@ func (j *judge[T, P]) wrong(obj *T, misfits field.ErrorList, r *request) field.E
 		j.Default(old, nil, nil)
 		errs = added(errs, append(before, j.Validate(old)...))
 	}
-	return withoutEchoes(errs)
+	return withoutEchoes(errs, r.Object)
 }
 
 // fault is what makes two errors the same: type and value, and the field, but not where
@@ -84,9 +86,10 @@ func added(errs, old field.ErrorList) field.ErrorList {
 }
 
 // withoutEchoes drops the errors that only follow from a value that was left out: at its
-// place, within it, or that what it is in lacks it. They go after the comparison with
+// place, within it, that what it is in lacks it, or of a default that was derived from
+// it, and so is nowhere in the object as it was sent. They go after the comparison with
 // the stored object, since what they hide there would look new later.
-func withoutEchoes(errs field.ErrorList) field.ErrorList {
+func withoutEchoes(errs field.ErrorList, object []byte) field.ErrorList {
 	var left []string
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeTypeInvalid {
@@ -98,8 +101,25 @@ func withoutEchoes(errs field.ErrorList) field.ErrorList {
 	}
 	slices.Sort(left)
 	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		return err.Type != field.ErrorTypeTypeInvalid && echoes(err.Field, left)
+		derived := err.Type == field.ErrorTypeInvalid && !sent(err.Field, object)
+		return err.Type != field.ErrorTypeTypeInvalid && (derived || echoes(err.Field, left))
 	})
+}
+
+// sent says whether there is something at a path of an object.
+func sent(path string, object []byte) bool {
+	_, ok := raw.Find(object, pointer(path))
+	return ok
+}
+
+// pointer is a path as a JSON pointer.
+func pointer(path string) string {
+	if path == "" {
+		return ""
+	}
+	up := parent(path)
+	name := strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.Trim(path[len(up):], ".[]"))
+	return pointer(up) + "/" + name
 }
 
 // echoes says whether an error's path is one of the sorted paths, or below one, or what
