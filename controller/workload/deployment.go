@@ -30,7 +30,7 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 }
 
 func (w *Workload) strategy() appsv1.DeploymentStrategy {
-	if w.Rollout == nil {
+	if rules.Unset(w.Rollout) {
 		return appsv1.DeploymentStrategy{}
 	}
 	step := rules.IntOrPercent(*w.Rollout)

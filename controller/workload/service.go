@@ -37,7 +37,7 @@ func (w *Workload) servicePorts() []corev1.ServicePort {
 		ports = append(ports, corev1.ServicePort{
 			Name:        port.Name,
 			Protocol:    rules.Protocol(port),
-			AppProtocol: port.AppProtocol,
+			AppProtocol: rules.AppProtocol(port),
 			Port:        port.Port,
 			TargetPort:  rules.TargetPort(port),
 			NodePort:    port.NodePort,

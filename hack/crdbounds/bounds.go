@@ -29,7 +29,9 @@ const (
 	// maxQuantityInteger is what a quantity without quotation marks may be at most; as
 	// the pattern, 18 digits.
 	maxQuantityInteger = 1e18
-	maxTimeLength      = int64(len("2006-01-02T15:04:05Z"))
+	// maxStep is the largest step of a rollout: see MaxReplicas of webhook/rules.
+	maxStep       = 1<<30 - 1
+	maxTimeLength = int64(len("2006-01-02T15:04:05Z"))
 	// maxExactInteger is the largest integer that each client reads as it was
 	// written: larger ones go through floating-point numbers in many of them, and in
 	// the schema's own comparison.
@@ -117,7 +119,7 @@ func boundIntOrString(path string, schema map[string]any) error {
 		set(schema, "maxLength", int64(15)) // The name of a port (RFC 6335).
 		between(schema, 1, 65535)
 	case strings.HasSuffix(path, ".rollingUpdate"): // The rest is in a marker.
-		between(schema, 1, math.MaxInt32)
+		between(schema, 1, maxStep)
 	default:
 		return fmt.Errorf("%s is an int-or-string for which no bound is known", path)
 	}

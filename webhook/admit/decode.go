@@ -8,23 +8,37 @@ import (
 	"reflect"
 
 	"github.com/go-json-experiment/json"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
+
+// read decodes an object without what in it cannot be decoded, of which it returns
+// the errors: one wrong value must not hide what else is wrong. The error is that
+// nothing can be decoded, because the object is none.
+func read[T any](object []byte) (*T, field.ErrorList, error) {
+	if obj, err := decode[T](object); err == nil && !lenient.Fractions(object) {
+		return obj, nil, nil
+	}
+	rest, errs, err := lenient.Strip(object, reflect.TypeFor[T](), nil, true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	obj, err := decode[T](rest)
+	return obj, errs, err
+}
 
 // decode reads an object with regard to case, as the API server does. Decoding is
 // most of what an admission costs, and the decoder that is to be encoding/json/v2
 // takes a third of the time and half of the allocations. What it refuses (a member that
 // is there twice, text that is not UTF-8, a wrong type) is given to the API server's
-// own decoder, which has the last word and names the field.
+// own decoder, which has the last word.
 func decode[T any](object []byte) (*T, error) {
 	if errs := quantity.Check(object, reflect.TypeFor[T](), nil); len(errs) > 0 {
-		return nil, &fieldErrors{errs}
+		return nil, errs[0]
 	}
 	obj := new(T)
 	if json.Unmarshal(object, obj) == nil {
@@ -37,11 +51,6 @@ func decode[T any](object []byte) (*T, error) {
 	return obj, nil
 }
 
-// fieldErrors are errors with their paths, of an object that must not be decoded.
-type fieldErrors struct{ list field.ErrorList }
-
-func (e *fieldErrors) Error() string { return rules.First(e.list).ToAggregate().Error() }
-
 // blank makes decode pass over parts of an object that nobody is going to look at.
 // On an object that has been stored for a while they can be most of it.
 func blank(object []byte, pointers ...string) {
@@ -50,10 +59,4 @@ func blank(object []byte, pointers ...string) {
 			raw.Blank(part)
 		}
 	}
-}
-
-// leaving says whether an object that cannot be decoded is being deleted.
-func leaving(object []byte) bool {
-	obj, err := decode[metav1.PartialObjectMetadata](object)
-	return err == nil && obj.DeletionTimestamp != nil
 }

@@ -119,7 +119,7 @@ func TestMutating(t *testing.T) {
 			with(with(complete(), large), func(b *Box) { defaultBox(b, nil, nil) }),
 			`[{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"4","memory":"8Gi"},"requests":{"cpu":"4","memory":"8Gi"}}}]`,
 		},
-		"an old object that cannot be read": {
+		"an old object of which a part cannot be read": {
 			edit(reviewOf("UPDATE", typical(), complete()), "x", "request", "oldObject", "spec", "replicas"), complete(), "some",
 		},
 		"no spec, where nothing is required": {
@@ -131,10 +131,13 @@ func TestMutating(t *testing.T) {
 			reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Scratch = new("x") }), nil), complete(),
 			`[{"op":"remove","path":"/spec/scratch"}]`,
 		},
-		"a dry run":                {edit(reviewOf("CREATE", typical(), nil), true, "request", "dryRun"), complete(), "some"},
-		"a key of another case":    {edit(reviewOf("CREATE", typical(), nil), 7, "request", "object", "spec", "Replicas"), complete(), "some"},
-		"a status of no shape":     {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil, "none"},
-		"a wrong type":             {edit(reviewOf("CREATE", typical(), nil), "four", "request", "object", "spec", "replicas"), nil, "none"},
+		"a dry run":             {edit(reviewOf("CREATE", typical(), nil), true, "request", "dryRun"), complete(), "some"},
+		"a key of another case": {edit(reviewOf("CREATE", typical(), nil), 7, "request", "object", "spec", "Replicas"), complete(), "some"},
+		"a status of no shape":  {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil, "none"},
+		"a wrong type that was there before": {
+			edit(edit(reviewOf("UPDATE", typical(), typical()), "four", "request", "object", "spec", "replicas"), "four", "request", "oldObject", "spec", "replicas"),
+			nil, "none",
+		},
 		"an object that is a list": {edit(reviewOf("CREATE", typical(), nil), []int{}, "request", "object"), nil, "none"},
 		"a null where an object belongs": {
 			edit(reviewOf("CREATE", typical(), nil), []any{nil, map[string]any{"port": 1}}, "request", "object", "spec", "ports"), nil, "none",
@@ -214,6 +217,13 @@ func TestRefusals(t *testing.T) {
 			b.Spec.Ports = append(ports, b.Spec.Ports...)
 		}
 	}
+	// misfit is a box without an image, whose stored one has "four" replicas.
+	misfit := func(operation, replicas string) string {
+		review := edit(reviewOf(operation, with(complete(), noImageAtAll), with(complete(), noImageAtAll)), replicas, "request", "object", "spec", "replicas")
+		return edit(review, "four", "request", "oldObject", "spec", "replicas")
+	}
+	fourIsNone := field.TypeInvalid(spec.Child("replicas"), "four", "must be of type int32, not string")
+	notANumber := field.TypeInvalid(spec.Child("replicas"), "five", "must be of type int32, not string")
 	for name, tc := range map[string]struct {
 		review string
 		want   field.ErrorList
@@ -236,10 +246,15 @@ func TestRefusals(t *testing.T) {
 		"a second one like it": {
 			reviewOf("UPDATE", with(complete(), addPorts(BoxPort{}, BoxPort{})), with(complete(), addPorts(BoxPort{}))), field.ErrorList{badPort(1)},
 		},
-		"an old object that cannot be read": {
-			edit(reviewOf("UPDATE", with(complete(), bad), with(complete(), bad)), "x", "request", "oldObject", "spec", "ports"),
-			field.ErrorList{noImage, negative},
+		"an old object that is none": {
+			edit(reviewOf("UPDATE", with(complete(), bad), with(complete(), bad)), []int{}, "request", "oldObject"), field.ErrorList{noImage, negative},
 		},
+		"an old object of which a part cannot be read": {
+			edit(reviewOf("UPDATE", with(complete(), bad), with(complete(), bad)), "x", "request", "oldObject", "spec", "ports"), nil,
+		},
+		"a wrong type that was there before": {misfit("UPDATE", "four"), nil},
+		"another wrong type":                 {misfit("UPDATE", "five"), field.ErrorList{notANumber}},
+		"a wrong type and a bad value":       {misfit("CREATE", "four"), field.ErrorList{fourIsNone, noImage}},
 		"an old object that was never defaulted": {
 			reviewOf("UPDATE", with(complete(), noImageAtAll), with(typical(), noImageAtAll)), nil,
 		},
@@ -312,20 +327,25 @@ func TestUndecodable(t *testing.T) {
 	leaving := reviewOf("UPDATE", with(complete(), func(b *Box) { b.DeletionTimestamp = new(metav1.Now()) }), nil)
 	for name, tc := range map[string]struct{ review, field, message string }{
 		"wrong type": {
-			edit(create, "four", "request", "object", "spec", "replicas"), "spec.replicas", `Invalid value: "string": cannot be read as int32`,
+			edit(create, "four", "request", "object", "spec", "replicas"), "spec.replicas", `Invalid value: "four": must be of type int32, not string`,
 		},
 		"wrong type in a list": {
-			edit(create, []any{map[string]any{"port": true}}, "request", "object", "spec", "ports"), "spec.ports.port", `Invalid value: "bool": cannot be read as int32`,
+			edit(create, []any{map[string]any{"port": true}}, "request", "object", "spec", "ports"), "spec.ports[0].port", `Invalid value: true: must be of type int32, not bool`,
 		},
 		"a value that its type refuses": {
-			edit(create, map[string]any{"limits": map[string]any{"cpu": "much"}}, "request", "object", "spec", "resources"), "(root)", "quantities must match",
+			edit(create, map[string]any{"limits": map[string]any{"cpu": "much"}}, "request", "object", "spec", "resources"), "spec.resources.limits[cpu]", "quantities must match",
 		},
-		"not an object":                  {edit(create, 7, "request", "object"), "(root)", "cannot unmarshal number"},
+		"a number that is no integer": {
+			edit(create, map[string]any{"limits": map[string]any{"cpu": 1, "memory": 0.5}}, "request", "object", "spec", "resources"),
+			"spec.resources.limits[memory]", `Invalid value: 0.5: must be a string or a whole number: write it in quotes ("0.5")`,
+		},
+		"not an object":                  {edit(create, 7, "request", "object"), "(root)", "Invalid value: 7: must be of type admit.Box, not number"},
 		"wrong type while being deleted": {edit(leaving, "four", "request", "object", "spec", "replicas"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r := ask(t, Mutating(boxKind), tc.review); !r.Allowed || len(r.Patch) > 0 {
+			// That it is no object, the schema says.
+			if r := ask(t, Mutating(boxKind), tc.review); r.Allowed != (tc.field == "" || tc.field == "(root)") || len(r.Patch) > 0 {
 				t.Errorf("the mutating webhook: allowed %v, patch %s", r.Allowed, r.Patch)
 			}
 			r := ask(t, Validating(boxKind), tc.review)

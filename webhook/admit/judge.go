@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -25,7 +26,7 @@ var allowed = verdict{}
 // Mutating is the webhook that defaults.
 //
 // It also validates what it has defaulted, and refuses it with everything that is
-// wrong. The API server checks the schema after mutation and stops there if it
+// wrong, what is of the wrong JSON type included. The API server checks the schema after mutation and stops there if it
 // finds something, before any validating webhook; a person with an error of each
 // sort would see them in two rounds. That is why Kind.Validate repeats the
 // schema's bounds.
@@ -53,19 +54,23 @@ func (j *judge[T, P]) mutate(_ context.Context, r *request, ops *patch.Ops) (ver
 	if !r.Operation.is("UPDATE") {
 		blank(r.Object, "/metadata/managedFields")
 	}
-	obj, err := decode[T](r.Object)
+	obj, misfits, err := read[T](r.Object)
 	if err != nil {
-		// A field has the wrong JSON type. The schema says so in the next step,
-		// for every such field and with its path, where a decoder stops at the
-		// first.
+		// It is no object at all, which the schema says in the next step.
 		return allowed, nil //nolint:nilerr // The comment above says why.
 	}
 	if P(obj).GetDeletionTimestamp() != nil {
 		return allowed, nil
 	}
-	j.Default(obj, j.old(r), ops)
-	if errs := j.wrong(obj, r); len(errs) > 0 {
+	old, _ := j.old(r)
+	j.Default(obj, old, ops)
+	if errs := j.wrong(obj, misfits, r); len(errs) > 0 {
 		return verdict{refusal: j.invalid(name(r, P(obj)), errs)}, nil
+	}
+	if len(misfits) > 0 {
+		// The stored object has them too. Defaults that take a value that cannot be
+		// read for one that is missing must not be written over it.
+		return allowed, nil
 	}
 	if ops.Len() == 0 || ops.Err() != nil {
 		return allowed, ops.Err()
@@ -81,18 +86,15 @@ func (j *judge[T, P]) mutate(_ context.Context, r *request, ops *patch.Ops) (ver
 
 func (j *judge[T, P]) validate(ctx context.Context, r *request, _ *patch.Ops) (verdict, error) {
 	blank(r.Object, "/status", "/metadata/managedFields")
-	obj, err := decode[T](r.Object)
+	obj, misfits, err := read[T](r.Object)
 	if err != nil {
-		if leaving(r.Object) {
-			return allowed, nil
-		}
 		return verdict{refusal: j.invalid(name(r, nil), undecodable(err))}, nil
 	}
 	if P(obj).GetDeletionTimestamp() != nil {
 		return allowed, nil
 	}
 	j.Default(obj, nil, nil)
-	if errs := j.wrong(obj, r); len(errs) > 0 {
+	if errs := j.wrong(obj, misfits, r); len(errs) > 0 {
 		return verdict{refusal: j.invalid(name(r, P(obj)), errs)}, nil
 	}
 	if j.Warn == nil {
@@ -101,18 +103,19 @@ func (j *judge[T, P]) validate(ctx context.Context, r *request, _ *patch.Ops) (v
 	return verdict{warnings: j.Warn(ctx, obj)}, nil
 }
 
-// old is the object as it is stored, nil if there is none. One that cannot be
-// decoded is taken as none: a person must be able to repair it.
-func (j *judge[T, P]) old(r *request) *T {
+// old is the object as it is stored, nil if there is none, and the errors of what is
+// left out of it: what in it cannot be decoded must neither hide what else is wrong
+// with it nor keep a person from repairing it.
+func (j *judge[T, P]) old(r *request) (*T, field.ErrorList) {
 	if !r.Operation.is("UPDATE") || r.OldObject.absent() {
-		return nil
+		return nil, nil
 	}
 	blank(r.OldObject, "/status", "/metadata/managedFields")
-	old, err := decode[T](r.OldObject)
+	old, misfits, err := read[T](r.OldObject)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return old
+	return old, misfits
 }
 
 // name is what to call an object. One that is created with generateName has no

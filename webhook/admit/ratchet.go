@@ -6,32 +6,36 @@ package admit
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
-// wrong returns what is wrong with obj. An update is answerable for what it
-// changes only: what is wrong with the object as it is stored, perhaps since
-// before a rule existed, must not keep its labels or its image from being
-// changed (KEP-4008 does the same for schemas). The old object is decoded only if
-// there is something to compare.
-func (j *judge[T, P]) wrong(obj *T, r *request) field.ErrorList {
-	errs := j.Validate(obj)
+// wrong returns what is wrong with obj, misfits being what could not be decoded. An
+// update is answerable for what it changes only: what is wrong with the object as it
+// is stored, perhaps since before a rule existed, must not keep its labels or its image
+// from being changed (KEP-4008 does the same for schemas). The old object is decoded
+// only if there is something to compare.
+func (j *judge[T, P]) wrong(obj *T, misfits field.ErrorList, r *request) field.ErrorList {
+	errs := append(misfits[:len(misfits):len(misfits)], j.Validate(obj)...)
 	if len(errs) == 0 {
 		return nil
 	}
 	// Decoded anew: the one that Default was handed is not to be changed.
-	old := j.old(r)
-	if old == nil {
-		return errs
+	if old, before := j.old(r); old != nil {
+		j.Default(old, nil, nil)
+		errs = added(errs, append(before, j.Validate(old)...))
 	}
-	j.Default(old, nil, nil)
-	return added(errs, j.Validate(old))
+	return withoutEchoes(errs, r.Object)
 }
 
-// fault is what makes two errors the same: type, value and detail, and the field,
-// but not where in a list it stands, since an item put in front moves all others. Of
-// an error about a size, the value is no part of it.
+// fault is what makes two errors the same: type and value, and the field, but not where
+// in a list it stands, since an item put in front moves all others. Beside a value that
+// is wrong, the detail does not count: it can quote another field, and to correct that
+// one must not make an error here that was there before look new. Of an error about a
+// size, the value is no part of it.
 type fault struct{ field, body string }
 
 var index = regexp.MustCompile(`\[\d+\]`)
@@ -44,8 +48,20 @@ func faultOf(err *field.Error) (fault, int) {
 		f.body = string(err.Type) + err.Detail
 		return f, size
 	}
-	f.body = err.ErrorBody()
+	f.body = (&field.Error{Type: err.Type, BadValue: err.BadValue, Detail: detail(err)}).ErrorBody()
 	return f, 0
+}
+
+// detail is an error's detail, if its value does not tell it from others.
+func detail(err *field.Error) string {
+	switch err.BadValue.(type) {
+	case nil, field.OmitValueType:
+		return err.Detail
+	}
+	if err.Type == field.ErrorTypeInvalid || err.Type == field.ErrorTypeTypeInvalid {
+		return ""
+	}
+	return err.Detail
 }
 
 // added returns the errors that are not in old, as multisets: a second error
@@ -67,4 +83,69 @@ func added(errs, old field.ErrorList) field.ErrorList {
 		rest = append(rest, err)
 	}
 	return rest
+}
+
+// withoutEchoes drops the errors that only follow from a value that was left out: at its
+// place, within it, that what it is in lacks it, or of a default that was derived from
+// it, and so is nowhere in the object as it was sent. They go after the comparison with
+// the stored object, since what they hide there would look new later.
+func withoutEchoes(errs field.ErrorList, object []byte) field.ErrorList {
+	var left []string
+	for _, err := range errs {
+		if err.Type == field.ErrorTypeTypeInvalid {
+			left = append(left, err.Field)
+		}
+	}
+	if len(left) == 0 {
+		return errs
+	}
+	slices.Sort(left)
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		derived := err.Type == field.ErrorTypeInvalid && !sent(err.Field, object)
+		return err.Type != field.ErrorTypeTypeInvalid && (derived || echoes(err.Field, left))
+	})
+}
+
+// sent says whether there is something at a path of an object.
+func sent(path string, object []byte) bool {
+	_, ok := raw.Find(object, pointer(path))
+	return ok
+}
+
+// pointer is a path as a JSON pointer.
+func pointer(path string) string {
+	if path == "" {
+		return ""
+	}
+	up := parent(path)
+	name := strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.Trim(path[len(up):], ".[]"))
+	return pointer(up) + "/" + name
+}
+
+// echoes says whether an error's path is one of the sorted paths, or below one, or what
+// one of them is in.
+func echoes(path string, left []string) bool {
+	for up := path; up != ""; up = parent(up) {
+		if _, found := slices.BinarySearch(left, up); found {
+			return true
+		}
+	}
+	at, _ := slices.BinarySearch(left, path)
+	for _, below := range left[at:] {
+		if !strings.HasPrefix(below, path) {
+			return false
+		}
+		if parent(below) == path {
+			return true
+		}
+	}
+	return false
+}
+
+// parent is the path of what holds the field at a path.
+func parent(path string) string {
+	if strings.HasSuffix(path, "]") {
+		return path[:max(strings.LastIndexByte(path, '['), 0)]
+	}
+	return path[:max(strings.LastIndexByte(path, '.'), 0)]
 }

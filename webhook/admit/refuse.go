@@ -4,7 +4,6 @@
 package admit
 
 import (
-	"encoding/json"
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,15 +26,10 @@ func internal(err error) *metav1.Status {
 	return new(apierrors.NewInternalError(err).Status())
 }
 
-// undecodable says what a decoder found, without the decoder's words for it
-// where it names the field. Lists have no index in its paths.
+// undecodable is the error for an object of which nothing can be decoded.
 func undecodable(err error) field.ErrorList {
-	if bad, ok := errors.AsType[*fieldErrors](err); ok {
-		return bad.list
-	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return field.ErrorList{field.TypeInvalid(field.NewPath(wrong.Field), wrong.Value, "cannot be read as "+wrong.Type.String())}
+	if misfit, ok := errors.AsType[*field.Error](err); ok {
+		return field.ErrorList{misfit}
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())}
 }

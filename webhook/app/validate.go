@@ -37,7 +37,7 @@ var reserved = []rules.Reserved{
 func Validate(app *appv1.App) field.ErrorList {
 	template, undecoded := rules.PodTemplate(app.Spec.PodTemplate)
 	errs := rules.ObjectName(&app.ObjectMeta)
-	errs = append(errs, rules.Replicas(replicasPath, app.Spec.Replicas)...)
+	errs = append(errs, rules.Replicas(replicasPath, app.Spec.Replicas, rules.MaxReplicas)...)
 	errs = append(errs, rules.Image(imagePath, app.Spec.Image)...)
 	errs = append(errs, rules.Resources(resourcesPath, app.Spec.Resources)...)
 	errs = append(errs, rules.Envs(envsPath, app.Spec.Envs)...)

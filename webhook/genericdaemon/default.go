@@ -8,12 +8,13 @@ import (
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Default fills in what daemon leaves open, its rollingUpdate, and records it in
 // ops, which may be nil. Nothing is derived, so the stored object does not matter.
 func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
-	if daemon.Spec.RollingUpdate == nil {
+	if rules.Unset(daemon.Spec.RollingUpdate) {
 		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))
 	}
 }

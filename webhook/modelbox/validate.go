@@ -106,7 +106,7 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas)...)
+	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, rules.MaxReplicas)...)
 }
 
 // size judges the resources, by themselves and as what the resource type stands for.

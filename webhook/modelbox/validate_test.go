@@ -51,7 +51,7 @@ func TestValidate(t *testing.T) {
 		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`},
 
 		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
-		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number, 1 or more, or a percentage from 1% to 100%`},
+		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number, 1 to 1073741823, or a percentage from 1% to 100%`},
 
 		"ports":                    {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
 		"a port":                   {`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`, `spec.ports[0].port: Invalid value: 65536: must be a number from 1 to 65535`},
@@ -61,7 +61,9 @@ func TestValidate(t *testing.T) {
 		"a target in the template": {`{image: a:1, ports: [{port: 1, targetPort: a}], podTemplate: {spec: {containers: [{name: b, image: c, ports: [{name: a, containerPort: 1}]}]}}}`, ``},
 		"a target in a template that cannot be read": {
 			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
-			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array`,
+			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
+spec.ports[0].targetPort: Invalid value: "a": no container has a TCP port of this name: write a number, or declare the port in podTemplate
+spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`,
 		},
 		"serviceType":        {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"an unknown service": {`{image: a:1, serviceType: ExternalName}`, `spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`},

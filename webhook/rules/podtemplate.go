@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
@@ -24,20 +25,6 @@ var podTemplate = field.NewPath("spec", "podTemplate")
 // MaxPodTemplate is how many bytes a pod template may have, as JSON without spaces. It
 // has no schema that bounds its parts, so it is bounded as a whole.
 const MaxPodTemplate = 128 << 10
-
-// Undecodable says why a pod template must not be decoded: because of its size, or
-// because of quantities that would be expensive to compute with. It does not decode
-// it. Nil, and a template that can be decoded, is no error.
-func Undecodable(raw *runtime.RawExtension) field.ErrorList {
-	switch {
-	case raw == nil:
-		return nil
-	case len(raw.Raw) > MaxPodTemplate:
-		return field.ErrorList{TooLarge(podTemplate, len(raw.Raw), MaxPodTemplate,
-			"move large values to a ConfigMap or a Secret that the pod mounts")}
-	}
-	return quantity.Check(raw.Raw, templateType, podTemplate)
-}
 
 var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
 
@@ -56,22 +43,47 @@ func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
 // wrong type is an error at its path. The schema says nothing of the field, so
 // nobody else would tell.
 //
-// Nil, and JSON's null, is no template and no error. With errors the template is
-// there as well, as far as it was understood, unless something in it is of the
-// wrong type, or that Undecodable finds something in: then it is nil.
+// Nil, and JSON's null, is no template and no error. With errors the template is there
+// as well, without what could not be understood: one error must not hide others, which
+// would look new when the first is corrected. It is nil only if it is too large, or no
+// JSON object.
 func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
-	if errs := Undecodable(raw); len(errs) > 0 {
-		return nil, unbuildable(errs...)
+	if len(raw.Raw) > MaxPodTemplate {
+		return nil, unbuildable(TooLarge(podTemplate, len(raw.Raw), MaxPodTemplate,
+			"move large values to a ConfigMap or a Secret that the pod mounts"))
+	}
+	template, errs := podTemplateIn(raw.Raw)
+	return template, unbuildable(errs...)
+}
+
+func podTemplateIn(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
+	if len(quantity.Check(data, templateType, podTemplate)) == 0 {
+		template := &corev1.PodTemplateSpec{}
+		if unknown, err := kjson.UnmarshalStrict(data, template); err == nil {
+			return template, misspelt(unknown)
+		}
+	}
+	rest, errs, err := lenient.Strip(data, templateType, podTemplate, false)
+	if err != nil {
+		return nil, field.ErrorList{unreadable(err)}
 	}
 	template := &corev1.PodTemplateSpec{}
-	unknown, err := kjson.UnmarshalStrict(raw.Raw, template)
+	unknown, err := kjson.UnmarshalStrict(rest, template)
 	if err != nil {
-		return nil, unbuildable(undecodable(raw.Raw, err)...)
+		return nil, append(errs, unreadable(err))
 	}
-	return template, unbuildable(misspelt(unknown)...)
+	return template, append(errs, misspelt(unknown)...)
+}
+
+// unreadable is the error for a template of which no part is left.
+func unreadable(err error) *field.Error {
+	if misfit, ok := errors.AsType[*field.Error](err); ok {
+		return misfit
+	}
+	return field.Invalid(podTemplate, field.OmitValueType{}, err.Error())
 }
 
 // misspelt makes errors of what the decoder calls strict errors.

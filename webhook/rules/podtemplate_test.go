@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
@@ -21,7 +24,7 @@ func TestPodTemplate(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		raw, want string
-		// none says that nothing of the template could be understood.
+		// none says that there is no template, or nothing of it could be understood.
 		none bool
 	}{
 		"nothing":    {raw: ``, none: true},
@@ -59,7 +62,7 @@ spec.podTemplate.kind` + unknown,
 			want: `spec.podTemplate: Too long: may not be more than 131072 bytes: move large values to a ConfigMap or a Secret that the pod mounts`,
 		},
 		"expensive quantities": {
-			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`, none: true,
+			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,
 			want: `
 spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": has too large an exponent: it must be from -99 to 99
 spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": has too large an exponent: it must be from -99 to 99`,
@@ -72,28 +75,24 @@ spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-99999999
 		"wrong types, with what else is wrong": {
 			raw: `{"spec":{"containers":[{"name":"a","image":5,"imagePullPolice":1},{"name":"b","ports":{"a":1},` +
 				`"resources":{"limits":{"cpu":"1x","memory":"1Gi"}}}],"volumes":"none","terminationGracePeriodSeconds":1.5}}`,
-			none: true,
 			want: `
-spec.podTemplate.spec.containers[0].image: Invalid value: 5: must be of type string, not number
+spec.podTemplate.spec.containers[0].image: Invalid value: 5: must be of type string, not number: write it in quotes ("5")
 spec.podTemplate.spec.containers[1].ports: Invalid value: must be of type []v1.ContainerPort, not object
-spec.podTemplate.spec.containers[1].resources.limits.cpu: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
+spec.podTemplate.spec.containers[1].resources.limits[cpu]: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
 spec.podTemplate.spec.terminationGracePeriodSeconds: Invalid value: 1.5: must be of type int64, not number 1.5
 spec.podTemplate.spec.volumes: Invalid value: "none": must be of type []v1.Volume, not string
 spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 		},
 		"a number that is too large": {
 			raw:  `{"spec":{"priority":3000000000}}`,
-			none: true,
 			want: `spec.podTemplate.spec.priority: Invalid value: 3000000000: must be of type int32, not number 3000000000`,
 		},
 		"a label that is no string": {
 			raw:  `{"metadata":{"labels":{"a":"b","c":true}}}`,
-			none: true,
-			want: `spec.podTemplate.metadata.labels.c: Invalid value: true: must be of type string, not bool`,
+			want: `spec.podTemplate.metadata.labels[c]: Invalid value: true: must be of type string, not bool: write it in quotes ("true")`,
 		},
 		"a time that is none": {
 			raw:  `{"metadata":{"creationTimestamp":"yesterday"}}`,
-			none: true,
 			want: `spec.podTemplate.metadata.creationTimestamp: Invalid value: "yesterday": parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
 		},
 	} {
@@ -110,6 +109,26 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 	}
 	if template, errs := rules.PodTemplate(nil); template != nil || errs != nil {
 		t.Errorf("nil: %v %v", template, errs)
+	}
+}
+
+// What is understood of a template is there, so that it is judged: one error must not
+// hide others.
+func TestPodTemplateWithoutWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":5,"nodeName":"a","volumes":[{"name":"v"},7,{"name":"w"}],` +
+		`"nodeSelector":{"x":1,"y":"z"},"containers":[{"name":"side","image":"A B","resources":{"limits":{"cpu":"1e999","memory":1.5}}}]}}`)})
+	want := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		NodeName: "a", Volumes: []corev1.Volume{{Name: "v"}, {}, {Name: "w"}}, NodeSelector: map[string]string{"y": "z"},
+		Containers: []corev1.Container{{Name: "side", Image: "A B", Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1.5")},
+		}}},
+	}}
+	if diff := cmp.Diff(want, template); diff != "" {
+		t.Errorf("the template (-want +got):\n%s", diff)
+	}
+	if len(errs) != 4 || len(rules.Unbuildable(errs)) != 4 {
+		t.Errorf("errors: %v", errs)
 	}
 }
 

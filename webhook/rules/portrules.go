@@ -54,7 +54,7 @@ func portNumbers(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	if !isPort(port.Port) {
 		errs = append(errs, field.Invalid(at().Child("port"), port.Port, portNumber))
 	}
-	if port.TargetPort != nil && !isNumberOrName(*port.TargetPort) {
+	if !Unset(port.TargetPort) && !isNumberOrName(*port.TargetPort) {
 		errs = append(errs, notAPort(at().Child("targetPort"), *port.TargetPort))
 	}
 	if port.NodePort != 0 && !isPort(port.NodePort) {
@@ -71,7 +71,7 @@ func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	if !slices.Contains(protocols, Protocol(port)) {
 		errs = append(errs, field.NotSupported(at().Child("protocol"), port.Protocol, protocols))
 	}
-	if port.AppProtocol != nil && !isAppProtocol(*port.AppProtocol) {
+	if port.AppProtocol != nil && *port.AppProtocol != "" && !isAppProtocol(*port.AppProtocol) {
 		errs = append(errs, field.Invalid(at().Child("appProtocol"), *port.AppProtocol,
 			"must be an IANA service name or a prefixed name such as kubernetes.io/h2c, 1 to 253 characters"))
 	}

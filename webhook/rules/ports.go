@@ -21,10 +21,18 @@ func Protocol(port *modelv1.Port) corev1.Protocol {
 // TargetPort is the port in the container: the port's own number if it says
 // nothing.
 func TargetPort(port *modelv1.Port) intstr.IntOrString {
-	if port.TargetPort == nil {
+	if Unset(port.TargetPort) {
 		return intstr.FromInt32(port.Port)
 	}
 	return *port.TargetPort
+}
+
+// AppProtocol is the port's hint of a protocol, nil if it says nothing.
+func AppProtocol(port *modelv1.Port) *string {
+	if port.AppProtocol != nil && *port.AppProtocol == "" {
+		return nil
+	}
+	return port.AppProtocol
 }
 
 // ServiceType is the type that a Service needs for the ports: NodePort if one of

@@ -34,7 +34,6 @@ func TestPorts(t *testing.T) {
 		"targetPort 65536":           {`[{port: 1, targetPort: 65536}]`, `f[0].targetPort: Invalid value: 65536: ` + either},
 		"targetPort by name":         {`[{port: 1, targetPort: a-1}]`, ``},
 		"targetPort, a number in \"": {`[{port: 1, targetPort: "80"}]`, `f[0].targetPort: Invalid value: "80": ` + either},
-		"targetPort, no name":        {`[{port: 1, targetPort: ""}]`, `f[0].targetPort: Invalid value: "": ` + either},
 		"nodePort -1":                {`[{port: 1, nodePort: -1}]`, `f[0].nodePort: Invalid value: -1: ` + number},
 		"nodePort 65536":             {`[{port: 1, nodePort: 65536}]`, `f[0].nodePort: Invalid value: 65536: ` + number},
 		"a name of 15":               {`[{port: 1, name: a23456789-12345}]`, ``},
@@ -46,7 +45,9 @@ func TestPorts(t *testing.T) {
 		"protocol UDP":               {`[{port: 1, protocol: UDP}]`, ``},
 		"protocol HTTP":              {`[{port: 1, protocol: HTTP}]`, `f[0].protocol: Unsupported value: "HTTP": supported values: "TCP", "UDP", "SCTP"`},
 		"appProtocol":                {`[{port: 1, appProtocol: kubernetes.io/h2c}]`, ``},
-		"appProtocol, none":          {`[{port: 1, appProtocol: ""}]`, `f[0].appProtocol: Invalid value: "": ` + app},
+		"appProtocol, none":          {`[{port: 1, appProtocol: ""}]`, ``},
+		"targetPort, none":           {`[{port: 1, targetPort: ""}]`, ``},
+		"nodePort 0, twice":          {`[{port: 1, name: a, nodePort: 0}, {port: 2, name: b, nodePort: 0}]`, ``},
 		"appProtocol, a space":       {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
 		"appProtocol of 253":         {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
 		"appProtocol of 254":         {`[{port: 1, appProtocol: ` + domain + `/bb}]`, `f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app},
@@ -57,13 +58,13 @@ func TestPorts(t *testing.T) {
 		"a port in two protocols":    {`[{port: 1, name: a}, {port: 1, protocol: UDP, name: b}]`, ``},
 		"a port twice":               {`[{port: 1, name: a}, {port: 1, protocol: TCP, name: a}]`, `f[1]: Duplicate value: "TCP 1"`},
 		"all at once": {
-			`[{port: 0, name: A, protocol: X, nodePort: -1, targetPort: 0, appProtocol: ""}]`, `
+			`[{port: 0, name: A, protocol: X, nodePort: -1, targetPort: 0, appProtocol: "a b"}]`, `
 f[0].port: Invalid value: 0: ` + number + `
 f[0].targetPort: Invalid value: 0: ` + either + `
 f[0].nodePort: Invalid value: -1: ` + number + `
 f[0].name: Invalid value: "A": ` + name + `
 f[0].protocol: Unsupported value: "X": supported values: "TCP", "UDP", "SCTP"
-f[0].appProtocol: Invalid value: "": ` + app,
+f[0].appProtocol: Invalid value: "a b": ` + app,
 		},
 	}, func(ports *[]modelv1.Port) field.ErrorList { return rules.Ports(f, *ports) })
 }

@@ -3,13 +3,22 @@
 
 package rules
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"fmt"
 
-// Replicas says whether a number of pods is 0 or more. A missing one has a
-// default and is not judged.
-func Replicas(path *field.Path, replicas *int32) field.ErrorList {
-	if replicas == nil || *replicas >= 0 {
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Replicas says whether a number of pods is 0 to most. A missing one has a default and
+// is not judged.
+func Replicas(path *field.Path, replicas *int32, most int32) field.ErrorList {
+	switch {
+	case replicas == nil:
 		return nil
+	case *replicas < 0:
+		return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
+	case *replicas > most:
+		return field.ErrorList{field.Invalid(path, *replicas, fmt.Sprintf("must be %d or less", most))}
 	}
-	return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
+	return nil
 }

@@ -11,13 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-const rolloutStep = "must be a number, 1 or more, or a percentage from 1% to 100%"
+// MaxReplicas is the most pods that an object may ask for, and MaxStep the largest step
+// of a rolling update in pods. The Deployment controller adds the step to the replicas
+// in an int32 (NewRSNewReplicas in k8s.io/kubernetes/pkg/controller/deployment/util), and
+// a step of 100% is as many pods again: twice 1<<30 - 1 is less than 1<<31 - 1.
+const (
+	MaxReplicas = int32(1<<30 - 1)
+	MaxStep     = MaxReplicas
+)
+
+const rolloutStep = "must be a number, 1 to 1073741823, or a percentage from 1% to 100%"
+
+// Unset says whether an optional number or string is not set: an empty string is not.
+func Unset(v *intstr.IntOrString) bool {
+	return v == nil || v.Type == intstr.String && v.StrVal == ""
+}
 
 // IntOrPercent is the value as Kubernetes wants it, where every string is a
-// percentage: the string "5" means the number 5. Anything else stays as it is.
+// percentage: the string "5" means the number 5. A number above MaxStep, which was
+// stored before that was refused, becomes MaxStep: no rollout can tell the difference.
+// Anything else stays as it is.
 func IntOrPercent(v intstr.IntOrString) intstr.IntOrString {
 	if v.Type == intstr.Int {
-		return v
+		return intstr.FromInt32(min(v.IntVal, MaxStep))
 	}
 	if number, ok := decimal(v.StrVal, 9); ok {
 		return intstr.FromInt32(number)
@@ -25,15 +41,15 @@ func IntOrPercent(v intstr.IntOrString) intstr.IntOrString {
 	return v
 }
 
-// Rollout says whether a value can be the step of a rolling update: 1 or more, as
+// Rollout says whether a value can be the step of a rolling update: 1 to MaxStep, as
 // a number or as a string of up to 9 digits, or 1% to 100%. Zero would stop a
-// rollout for good. Nil is not judged.
+// rollout for good. One that is Unset is not judged.
 func Rollout(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	switch {
-	case v == nil:
+	case Unset(v):
 		return nil
 	case v.Type == intstr.Int:
-		if v.IntVal < 1 {
+		if v.IntVal < 1 || v.IntVal > MaxStep {
 			return field.ErrorList{field.Invalid(path, v.IntVal, rolloutStep)}
 		}
 	case !isStep(v.StrVal):
@@ -69,7 +85,7 @@ func decimal(s string, digits int) (number int32, ok bool) {
 // RolloutWarning is a sentence on a rollout that may leave no pod to serve, and ""
 // on every other: a step of all replicas takes all of them away at once.
 func RolloutWarning(path *field.Path, v *intstr.IntOrString, replicas *int32) string {
-	if v == nil || replicas == nil || *replicas == 0 {
+	if Unset(v) || replicas == nil || *replicas == 0 {
 		return ""
 	}
 	step := IntOrPercent(*v)

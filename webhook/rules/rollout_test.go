@@ -4,6 +4,7 @@
 package rules_test
 
 import (
+	"math"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,12 +14,14 @@ import (
 )
 
 func TestRollout(t *testing.T) {
-	const rule = "must be a number, 1 or more, or a percentage from 1% to 100%"
+	const rule = "must be a number, 1 to 1073741823, or a percentage from 1% to 100%"
 	judge(t, map[string]row{
 		"1":                 {`1`, ``},
 		"0":                 {`0`, `f: Invalid value: 0: ` + rule},
 		"-1":                {`-1`, `f: Invalid value: -1: ` + rule},
-		"the most":          {`2147483647`, ``},
+		"the most":          {`1073741823`, ``},
+		"one more":          {`1073741824`, `f: Invalid value: 1073741824: ` + rule},
+		"an int32":          {`2147483647`, `f: Invalid value: 2147483647: ` + rule},
 		"1 as a string":     {`"1"`, ``},
 		"0 as a string":     {`"0"`, `f: Invalid value: "0": ` + rule},
 		"nine digits":       {`"999999999"`, ``},
@@ -35,7 +38,7 @@ func TestRollout(t *testing.T) {
 		"a space":           {`"5 %"`, `f: Invalid value: "5 %": ` + rule},
 		"% alone":           {`"%"`, `f: Invalid value: "%": ` + rule},
 		"two %":             {`5%%`, `f: Invalid value: "5%%": ` + rule},
-		"empty":             {`""`, `f: Invalid value: "": ` + rule},
+		"empty":             {`""`, ``},
 		"words":             {`half`, `f: Invalid value: "half": ` + rule},
 	}, func(v *intstr.IntOrString) field.ErrorList { return rules.Rollout(f, v) })
 }
@@ -52,6 +55,9 @@ func TestIntOrPercent(t *testing.T) {
 	for in, want := range map[intstr.IntOrString]intstr.IntOrString{
 		intstr.FromInt32(5):           intstr.FromInt32(5),
 		intstr.FromInt32(0):           intstr.FromInt32(0),
+		intstr.FromInt32(1<<30 - 1):   intstr.FromInt32(1<<30 - 1),
+		intstr.FromInt32(1<<31 - 1):   intstr.FromInt32(1<<30 - 1),
+		intstr.FromString("99999999"): intstr.FromInt32(99999999),
 		intstr.FromString("5"):        intstr.FromInt32(5),
 		intstr.FromString("5%"):       intstr.FromString("5%"),
 		intstr.FromString("05"):       intstr.FromString("05"),
@@ -60,6 +66,22 @@ func TestIntOrPercent(t *testing.T) {
 	} {
 		if got := rules.IntOrPercent(in); got != want {
 			t.Errorf("%#v becomes %#v, want %#v", in, got, want)
+		}
+	}
+}
+
+// The Deployment controller adds the step to the replicas, in an int32.
+func TestStepsFitTheirNumber(t *testing.T) {
+	t.Parallel()
+	for _, step := range []intstr.IntOrString{
+		intstr.FromInt32(rules.MaxStep), intstr.FromString("999999999"), intstr.FromString("100%"), intstr.FromString("99%"),
+	} {
+		if errs := rules.Rollout(f, &step); errs != nil {
+			t.Fatal(errs)
+		}
+		surge, err := intstr.GetScaledValueFromIntOrPercent(new(rules.IntOrPercent(step)), int(rules.MaxReplicas), true)
+		if err != nil || int64(surge)+int64(rules.MaxReplicas) > math.MaxInt32 {
+			t.Errorf("%s of %d is %d (%v)", step.String(), rules.MaxReplicas, surge, err)
 		}
 	}
 }

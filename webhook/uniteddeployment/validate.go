@@ -4,6 +4,8 @@
 package uniteddeployment
 
 import (
+	"math"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,7 +27,7 @@ func Validate(ud *extensionv1.UnitedDeployment) field.ErrorList {
 	if ud.Spec.Replicas == nil {
 		return append(errs, field.Required(replicasPath, "the number of pods that the Deployment is held at"))
 	}
-	return append(errs, rules.Replicas(replicasPath, ud.Spec.Replicas)...)
+	return append(errs, rules.Replicas(replicasPath, ud.Spec.Replicas, math.MaxInt32)...)
 }
 
 func target(name string) field.ErrorList {

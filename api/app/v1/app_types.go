@@ -13,15 +13,16 @@ import (
 
 // AppSpec is what an App should be.
 type AppSpec struct {
-	// replicas is the number of pods, 0 or more. Defaults to 1. Served by
-	// /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on the App
-	// itself.
+	// replicas is the number of pods, 0 to 1073741823: with as many again during a
+	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
+	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
+	// the App itself.
 	//
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=1073741823
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// image is the image of the main container, such as
@@ -58,8 +59,8 @@ type AppSpec struct {
 	// +listMapKey=port
 	// +listMapKey=protocol
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",message="port names must be unique"
-	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.name) || a.name == '' || self.exists_one(b, has(b.name) && b.name == a.name))",message="port names must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || a.nodePort == 0 || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
 	Ports []modelv1.Port `json:"ports,omitempty"`
 
 	// podTemplate is the door to everything else that a Pod has: a

@@ -12,7 +12,7 @@ import (
 
 // ResourceType names a preset of CPU and memory for the main container.
 //
-// +kubebuilder:validation:Enum=small;medium;large;custom
+// +kubebuilder:validation:Enum="";small;medium;large;custom
 type ResourceType string
 
 // The presets. In each, requests equal limits, so that the pod's quality of
@@ -30,7 +30,7 @@ const (
 
 // DefaultProbes says whether admission fills in probes that were not written.
 //
-// +kubebuilder:validation:Enum=Enabled;Disabled
+// +kubebuilder:validation:Enum="";Enabled;Disabled
 type DefaultProbes string
 
 const (
@@ -42,15 +42,14 @@ const (
 
 // ModelBoxSpec is what a ModelBox should be.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort))",message="a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType",fieldPath=".serviceType"
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort) || p.nodePort == 0)",message="a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType",fieldPath=".serviceType"
 type ModelBoxSpec struct {
 	// name is the name of the main container in the pod: a DNS-1123 label,
 	// 1 to 63 characters. Defaults to the name of the object.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	Name string `json:"name,omitempty"`
 
 	// image is the image of the main container, such as
@@ -63,15 +62,16 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
-	// replicas is the number of pods, 0 or more. Defaults to 1. Served by
-	// /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on the
-	// ModelBox itself.
+	// replicas is the number of pods, 0 to 1073741823: with as many again during a
+	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
+	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
+	// the ModelBox itself.
 	//
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:Maximum=1073741823
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// resourceType is a preset of CPU and memory, requests equal to limits:
@@ -91,15 +91,15 @@ type ModelBoxSpec struct {
 
 	// rollingUpdate is how many pods a rollout may add and how many it may take
 	// away at a time (maxSurge and maxUnavailable of the Deployment): a number
-	// of pods, 1 or more, or a percentage of replicas from 1% to 100%. Defaults
-	// to 25%.
+	// of pods, 1 to 1073741823 (see replicas), or a percentage of replicas from 1%
+	// to 100%. Defaults to 25%.
 	//
 	// +optional
 	// +default="25%"
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$')",message="must be a number of pods, 1 or more, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods, 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
 	// ports that the main container listens on and the Service offers, at most
@@ -110,8 +110,8 @@ type ModelBoxSpec struct {
 	// +listMapKey=port
 	// +listMapKey=protocol
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))",message="port names must be unique"
-	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.name) || a.name == '' || self.exists_one(b, has(b.name) && b.name == a.name))",message="port names must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || a.nodePort == 0 || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
 	Ports []Port `json:"ports,omitempty"`
 
 	// serviceType is the type of the Service: ClusterIP, NodePort or
@@ -119,7 +119,7 @@ type ModelBoxSpec struct {
 	// ClusterIP otherwise.
 	//
 	// +optional
-	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	// +kubebuilder:validation:Enum="";ClusterIP;NodePort;LoadBalancer
 	ServiceType corev1.ServiceType `json:"serviceType,omitempty"`
 
 	// envs are the environment variables of the main container, with unique
@@ -197,10 +197,9 @@ type Port struct {
 	// tcp-80.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]+-)*[a-z0-9]+$`
-	// +kubebuilder:validation:XValidation:rule="self.matches('[a-z]')",message="must contain at least one letter (a-z)"
+	// +kubebuilder:validation:Pattern=`^(([a-z0-9]+-)*[a-z0-9]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('[a-z]')",message="must contain at least one letter (a-z)"
 	Name string `json:"name,omitempty"`
 
 	// port that the Service offers, 1 to 65535; unique together with protocol.
@@ -217,16 +216,16 @@ type Port struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self.matches('^([a-z0-9]+-)*[a-z0-9]+$') && self.matches('[a-z]')",message="must be a number from 1 to 65535 or the name of a container port"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self == '' || self.matches('^([a-z0-9]+-)*[a-z0-9]+$') && self.matches('[a-z]')",message="must be a number from 1 to 65535 or the name of a container port"
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 
 	// nodePort is the port on every node, 1 to 65535, within the range that the
 	// cluster allows (30000 to 32767 unless its owner changed it); unique in the
-	// object. Without it the cluster chooses one if serviceType needs one, and
-	// keeps it.
+	// object. Without it, or with 0, the cluster chooses one if serviceType needs
+	// one, and keeps it.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	NodePort int32 `json:"nodePort,omitempty"`
 
@@ -235,14 +234,13 @@ type Port struct {
 	// +optional
 	// +default="TCP"
 	// +kubebuilder:default=TCP
-	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
+	// +kubebuilder:validation:Enum="";TCP;UDP;SCTP
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
 	// appProtocol is a hint for load balancers and meshes: an IANA service name
 	// or a prefixed name such as kubernetes.io/h2c. At most 253 characters.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	AppProtocol *string `json:"appProtocol,omitempty"`
 }

@@ -31,9 +31,8 @@ type EruSpec struct {
 	// name of the object.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	DeploymentName string `json:"deploymentName,omitempty"`
 
 	// enabled says whether the schedule is acted on. Defaults to false.
@@ -49,7 +48,6 @@ type EruSpec struct {
 	// +optional
 	// +default="0 0 * * *"
 	// +kubebuilder:default="0 0 * * *"
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Schedule string `json:"schedule,omitempty"`
 
@@ -59,7 +57,6 @@ type EruSpec struct {
 	// +optional
 	// +default="Etc/UTC"
 	// +kubebuilder:default="Etc/UTC"
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	TimeZone string `json:"timeZone,omitempty"`
 

@@ -47,15 +47,15 @@ type GenericdaemonSpec struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// rollingUpdate is how many nodes may be without a ready daemon during a
-	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 or more,
-	// or a percentage from 1% to 100%. Defaults to 10%.
+	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 to
+	// 1073741823, or a percentage from 1% to 100%. Defaults to 10%.
 	//
 	// +optional
 	// +default="10%"
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})$')",message="must be a number of nodes, 1 or more, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of nodes, 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
 	// podTemplate is the door to everything else that a Pod has: a

@@ -16,9 +16,10 @@ import (
 //
 // AppSpec is what an App should be.
 type AppSpecApplyConfiguration struct {
-	// replicas is the number of pods, 0 or more. Defaults to 1. Served by
-	// /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on the App
-	// itself.
+	// replicas is the number of pods, 0 to 1073741823: with as many again during a
+	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
+	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
+	// the App itself.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2" or one pinned by digest. An image

@@ -25,9 +25,10 @@ type ModelBoxSpecApplyConfiguration struct {
 	// with no tag, or with ":latest", is accepted with a warning: what runs can
 	// then change without a change of this object. 1 to 1024 characters.
 	Image *string `json:"image,omitempty"`
-	// replicas is the number of pods, 0 or more. Defaults to 1. Served by
-	// /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on the
-	// ModelBox itself.
+	// replicas is the number of pods, 0 to 1073741823: with as many again during a
+	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
+	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
+	// the ModelBox itself.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resourceType is a preset of CPU and memory, requests equal to limits:
 	// small is 1 CPU and 2Gi, medium 2 CPU and 4Gi, large 4 CPU and 8Gi; custom
@@ -40,8 +41,8 @@ type ModelBoxSpecApplyConfiguration struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// rollingUpdate is how many pods a rollout may add and how many it may take
 	// away at a time (maxSurge and maxUnavailable of the Deployment): a number
-	// of pods, 1 or more, or a percentage of replicas from 1% to 100%. Defaults
-	// to 25%.
+	// of pods, 1 to 1073741823 (see replicas), or a percentage of replicas from 1%
+	// to 100%. Defaults to 25%.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 	// ports that the main container listens on and the Service offers, at most
 	// 64. Without ports there is no Service and no default probe.

@@ -28,8 +28,8 @@ type PortApplyConfiguration struct {
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 	// nodePort is the port on every node, 1 to 65535, within the range that the
 	// cluster allows (30000 to 32767 unless its owner changed it); unique in the
-	// object. Without it the cluster chooses one if serviceType needs one, and
-	// keeps it.
+	// object. Without it, or with 0, the cluster chooses one if serviceType needs
+	// one, and keeps it.
 	NodePort *int32 `json:"nodePort,omitempty"`
 	// protocol is TCP, UDP or SCTP. Defaults to TCP.
 	Protocol *corev1.Protocol `json:"protocol,omitempty"`

@@ -33,8 +33,8 @@ type GenericdaemonSpecApplyConfiguration struct {
 	// runs.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
 	// rollingUpdate is how many nodes may be without a ready daemon during a
-	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 or more,
-	// or a percentage from 1% to 100%. Defaults to 10%.
+	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 to
+	// 1073741823, or a percentage from 1% to 100%. Defaults to 10%.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 	// podTemplate is the door to everything else that a Pod has: a
 	// PodTemplateSpec that is merged over the generated one by Kubernetes'

@@ -1,0 +1,184 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+)
+
+// bearers are specs in which each optional text of a schema can be set: for each kind,
+// what holds it. A place that is in none of them is made in the first.
+var bearers = map[string][]string{
+	"ModelBox": {
+		`{image: "a:1", ports: [{port: 80}], resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}},
+envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: a}}],
+livenessProbe: {httpGet: {port: 80}}, readinessProbe: {httpGet: {port: 80}}, startupProbe: {httpGet: {port: 80}}}`,
+		`{image: "a:1", ports: [{port: 80}, {port: 81}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}], envFrom: [{configMapRef: {name: a}}],
+livenessProbe: {grpc: {port: 80}}, readinessProbe: {grpc: {port: 80}}, startupProbe: {grpc: {port: 80}}}`,
+		`{image: "a:1", ports: [{port: 80}], 
+livenessProbe: {tcpSocket: {port: 80}}, readinessProbe: {tcpSocket: {port: 80}}, startupProbe: {tcpSocket: {port: 80}}}`,
+		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
+	},
+	"App": {
+		`{image: "a:1", ports: [{port: 80}, {port: 81}], envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}`,
+		`{image: "a:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}`,
+		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
+	},
+	"Genericdaemon": {
+		`{image: "a:1", envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}`,
+		`{image: "a:1", envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}`,
+		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
+	},
+	"UnitedDeployment": {`{deploymentName: web, replicas: 1}`},
+	"Eru":              {`{enabled: true}`},
+}
+
+// refusedEmpty are the optional texts that must not be empty, by the end of their place:
+// they are in Kubernetes' own types, and the API server refuses the pod.
+var refusedEmpty = []string{"httpGet/protocol", "grpc/mode"}
+
+// defaultsOwed are fields with a default that an empty string does not get yet at
+// admission. The controller takes it for not set.
+var defaultsOwed = []string{"ModelBox rollingUpdate", "ModelBox ports/0/targetPort", "App ports/0/targetPort"}
+
+var _ = Describe("an empty string in an optional field", func() {
+	for _, kind := range slices.Sorted(maps.Keys(bearers)) {
+		It("means that the field is not set: "+kind, func(ctx context.Context) {
+			crd := crdOf(kind)
+			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			places := optionalTexts(&schema, "")
+			namespace, tried, kept := newNamespace(), map[string]bool{}, []string{}
+			object := func(spec any) *unstructured.Unstructured {
+				obj := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+				obj.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+				obj.SetKind(kind)
+				obj.SetNamespace(namespace)
+				obj.SetName("empty")
+				return obj
+			}
+			for _, bearer := range bearers[kind] {
+				var spec any
+				Expect(yaml.Unmarshal([]byte(bearer), &spec)).To(Succeed())
+				without := object(clone(spec))
+				Expect(env.Client.Create(ctx, without, client.DryRunAll)).To(Succeed(), bearer)
+				for _, place := range places {
+					holder := holderOf(place)
+					if in, ok := get(spec, holder); holder != "" && (!ok || in == nil) {
+						continue
+					}
+					with := clone(spec)
+					if was, set := get(spec, place); set && was != "" {
+						continue
+					}
+					with = put(with, place, "")
+					tried[place] = true
+					By(place + " of " + bearer)
+					obj := object(clone(with))
+					err := env.Client.Create(ctx, obj, client.DryRunAll)
+					if slices.ContainsFunc(refusedEmpty, func(end string) bool { return strings.HasSuffix(place, end) }) {
+						Expect(err).To(MatchError(ContainSubstring("spec." + strings.ReplaceAll(place, "/", "."))))
+						continue
+					}
+					Expect(err).NotTo(HaveOccurred(), place)
+					stored, _ := get(obj.Object["spec"], place)
+					if stored != "" {
+						Expect(text(obj.Object["spec"])).To(MatchJSON(text(without.Object["spec"])), place)
+						continue
+					}
+					kept = append(kept, place)
+					if !slices.Contains(defaultsOwed, kind+" "+place) {
+						_, filled := get(without.Object["spec"], place)
+						Expect(filled).To(BeFalse(), "%s has a default", place)
+					}
+					Expect(text(put(obj.Object["spec"], place, nil))).To(MatchJSON(text(put(clone(without.Object["spec"]), place, nil))), place)
+				}
+			}
+			GinkgoWriter.Println(kind, "keeps the empty string in", kept)
+			Expect(slices.Sorted(maps.Keys(tried))).To(Equal(places), "each is tried")
+		})
+	}
+
+	It("is accepted while the webhooks are away, each by itself", func(ctx context.Context) {
+		namespace := newNamespace()
+		withoutWebhooks(ctx, func() error {
+			for _, kind := range slices.Sorted(maps.Keys(bearers)) {
+				crd := crdOf(kind)
+				schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+				for _, bearer := range bearers[kind] {
+					var spec any
+					if err := yaml.Unmarshal([]byte(bearer), &spec); err != nil {
+						return err
+					}
+					for _, place := range optionalTexts(&schema, "") {
+						holder := holderOf(place)
+						if in, ok := get(spec, holder); holder != "" && (!ok || in == nil) {
+							continue
+						}
+						obj := &unstructured.Unstructured{Object: map[string]any{"spec": put(clone(spec), place, "")}}
+						obj.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+						obj.SetKind(kind)
+						obj.SetNamespace(namespace)
+						obj.SetName("empty")
+						Expect(env.Client.Create(ctx, obj, client.DryRunAll)).To(Succeed(), kind+" "+place)
+					}
+				}
+			}
+			return nil
+		})
+	})
+})
+
+func crdOf(kind string) *apiextensionsv1.CustomResourceDefinition {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "crd", "bases", "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.Unmarshal(data, crd)).To(Succeed())
+		if crd.Spec.Names.Kind == kind {
+			return crd
+		}
+	}
+	Fail("there is no CRD of " + kind)
+	return nil
+}
+
+// optionalTexts are the places of a schema, such as ports/0/name, in which a text, or a
+// number or text, may be left out, unless it is empty then by the schema's own default.
+// A quantity is none: no client can read an empty one.
+func optionalTexts(schema *apiextensionsv1.JSONSchemaProps, place string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		property := schema.Properties[name]
+		at := strings.TrimPrefix(place+"/"+name, "/")
+		text := property.Type == "string" || property.XIntOrString && !strings.Contains(property.Pattern, "KMGTPE")
+		optional := !slices.Contains(schema.Required, name) && (property.Default == nil || string(property.Default.Raw) != `""`)
+		if text && optional {
+			out = append(out, at)
+		}
+		if property.Items != nil {
+			property, at = *property.Items.Schema, at+"/0"
+		}
+		out = append(out, optionalTexts(&property, at)...)
+	}
+	return out
+}
+
+func holderOf(place string) string { return place[:max(strings.LastIndexByte(place, '/'), 0)] }
