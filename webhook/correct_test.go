@@ -127,24 +127,44 @@ func (nothingThere) Get(context.Context, client.ObjectKey, client.Object, ...cli
 // any order. Both webhooks admit each step, and none that makes another field bad.
 func TestErrorsAreCorrectedOneByOne(t *testing.T) {
 	t.Parallel()
-	mux := http.NewServeMux()
-	for _, register := range kinds {
-		register(mux, surroundings{clock: clock.RealClock{}, reader: nothingThere{}})
-	}
+	const rounds = 100
+	mux := webhooks()
 	for _, kind := range corrections {
 		t.Run(kind.gvk.Kind, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(rounds) {
-				(&corrector{t: t, mux: mux, kind: kind, random: rand.New(rand.NewPCG(seed, 1))}).run()
-				if t.Failed() {
-					t.Fatalf("the seed is %d", seed)
-				}
+				correct(t, mux, kind, seed)
 			}
 		})
 	}
 }
 
-const rounds = 300
+// FuzzCorrections is the same with other seeds.
+func FuzzCorrections(f *testing.F) {
+	mux := webhooks()
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		for _, kind := range corrections {
+			correct(t, mux, kind, seed)
+		}
+	})
+}
+
+func webhooks() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, register := range kinds {
+		register(mux, surroundings{clock: clock.RealClock{}, reader: nothingThere{}})
+	}
+	return mux
+}
+
+func correct(t *testing.T, mux *http.ServeMux, kind correction, seed uint64) {
+	t.Helper()
+	(&corrector{t: t, mux: mux, kind: kind, random: rand.New(rand.NewPCG(seed, 1))}).run()
+	if t.Failed() {
+		t.Fatalf("the seed is %d", seed)
+	}
+}
 
 type corrector struct {
 	t      *testing.T
@@ -155,36 +175,45 @@ type corrector struct {
 }
 
 func (c *corrector) run() {
-	var spec any
-	if err := yaml.Unmarshal([]byte(c.kind.spec), &spec); err != nil {
+	c.t.Helper()
+	if err := yaml.Unmarshal([]byte(c.kind.spec), &c.valid); err != nil {
 		c.t.Fatal(err)
 	}
-	c.valid = spec
-	if refusal := c.update(c.object(spec), c.object(spec)); refusal != "" {
+	if refusal := c.update(c.valid, c.valid); refusal != "" {
 		c.t.Fatalf("the valid object is refused: %s", refusal)
 	}
 	places := slices.Sorted(maps.Keys(c.kind.bad))
-	c.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	c.shuffle(places)
 	spoilt, good := places[:min(len(places)-1, 1+c.random.IntN(6))], places[len(places)-1]
-	stored := clone(spec)
+	stored := clone(c.valid)
 	for _, place := range spoilt {
 		bad := c.kind.bad[place]
 		stored = put(stored, place, bad[c.random.IntN(len(bad))])
 	}
 	for _, bad := range c.kind.bad[good] {
-		if worse := put(clone(stored), good, bad); c.update(c.object(stored), c.object(worse)) == "" {
+		if worse := put(clone(stored), good, bad); c.update(stored, worse) == "" {
 			c.t.Errorf("%v is admitted in %s: %s", bad, good, text(worse))
 		}
 	}
-	c.random.Shuffle(len(spoilt), func(i, j int) { spoilt[i], spoilt[j] = spoilt[j], spoilt[i] })
-	for _, place := range spoilt {
+	c.shuffle(spoilt)
+	c.correct(stored, spoilt)
+}
+
+// correct corrects places of a stored object one by one.
+func (c *corrector) correct(stored any, places []string) {
+	c.t.Helper()
+	for _, place := range places {
 		was, _ := get(c.valid, place)
 		better := put(clone(stored), place, was)
-		if refusal := c.update(c.object(stored), c.object(better)); refusal != "" {
+		if refusal := c.update(stored, better); refusal != "" {
 			c.t.Errorf("the correction of %s is refused: %s\nstored:    %s\ncorrected: %s", place, refusal, text(stored), text(better))
 		}
 		stored = better
 	}
+}
+
+func (c *corrector) shuffle(places []string) {
+	c.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 }
 
 func (c *corrector) object(spec any) []byte {
@@ -194,9 +223,11 @@ func (c *corrector) object(spec any) []byte {
 	}))
 }
 
-// update sends an update to both webhooks, one after the other, and returns a refusal.
-func (c *corrector) update(old, updated []byte) string {
+// update sends an update of a spec to both webhooks, one after the other, and returns a
+// refusal.
+func (c *corrector) update(before, after any) string {
 	c.t.Helper()
+	old, updated := c.object(before), c.object(after)
 	answer := c.ask(admit.MutatePath(c.kind.gvk), old, updated)
 	if !answer.Allowed {
 		return "mutating: " + answer.Result.Message

@@ -101,8 +101,13 @@ func withoutEchoes(errs field.ErrorList, object []byte) field.ErrorList {
 	}
 	slices.Sort(left)
 	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		derived := err.Type == field.ErrorTypeInvalid && !sent(err.Field, object)
-		return err.Type != field.ErrorTypeTypeInvalid && (derived || echoes(err.Field, left))
+		switch err.Type {
+		case field.ErrorTypeTypeInvalid:
+			return false
+		case field.ErrorTypeInvalid:
+			return !sent(err.Field, object) || echoes(err.Field, left)
+		}
+		return echoes(err.Field, left)
 	})
 }
 

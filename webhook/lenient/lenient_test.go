@@ -149,7 +149,7 @@ func TestWhatIsLeftIsDecoded(t *testing.T) {
 		`"resources":{"limits":{"cpu":1,"memory":"1Gi"}},"ports":[{"port":80,"targetPort":"web","appProtocol":"http"},{"port":81}],` +
 		`"envs":[{"name":"A","value":"b"},{"name":"B","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu","divisor":"1"}}}],` +
 		`"livenessProbe":{"httpGet":{"port":80,"httpHeaders":[{"name":"a","value":"b"}]},"periodSeconds":5}}}`
-	const rounds = 3000
+	const rounds = 500
 	spoilt := 0
 	for seed := range uint64(rounds) {
 		object := tree(t, []byte(box)).(map[string]any)
