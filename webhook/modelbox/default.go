@@ -59,7 +59,7 @@ func (d *defaults) fixed() {
 	if d.spec.Replicas == nil {
 		patch.Set(d.ops, "/spec/replicas", &d.spec.Replicas, new(int32(1)))
 	}
-	if d.spec.RollingUpdate == nil {
+	if rules.Unset(d.spec.RollingUpdate) {
 		patch.Set(d.ops, "/spec/rollingUpdate", &d.spec.RollingUpdate, new(intstr.FromString("25%")))
 	}
 	if d.spec.DefaultProbes == "" {

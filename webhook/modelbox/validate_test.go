@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
 			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
 spec.ports[0].targetPort: Invalid value: "a": no container has a TCP port of this name: write a number, or declare the port in podTemplate
-spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`,
+spec.resources.claims[0].name: Not found: "a": must be the name of one of podTemplate's spec.resourceClaims`,
 		},
 		"serviceType":        {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"an unknown service": {`{image: a:1, serviceType: ExternalName}`, `spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`},

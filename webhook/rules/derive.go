@@ -36,7 +36,7 @@ func DefaultPorts(ports, before []modelv1.Port, owners *Owners, ops *patch.Ops) 
 		if port.Protocol == "" {
 			patch.Set(ops, patch.At(portsPointer, i, "/protocol"), &port.Protocol, corev1.ProtocolTCP)
 		}
-		if port.TargetPort == nil {
+		if Unset(port.TargetPort) {
 			patch.Set(ops, patch.At(portsPointer, i, "/targetPort"), &port.TargetPort, new(intstr.FromInt32(port.Port)))
 		}
 		switch alone := len(ports) == 1; {
