@@ -19,7 +19,7 @@ import (
 // from being changed (KEP-4008 does the same for schemas). The old object is decoded
 // only if there is something to compare.
 func (j *judge[T, P]) wrong(obj *T, misfits field.ErrorList, r *request) field.ErrorList {
-	errs := append(misfits[:len(misfits):len(misfits)], j.Validate(obj)...)
+	errs := append(slices.Clip(misfits), j.Validate(obj)...)
 	if len(errs) == 0 {
 		return nil
 	}

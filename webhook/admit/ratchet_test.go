@@ -4,6 +4,7 @@
 package admit
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,7 +78,7 @@ func TestEchoes(t *testing.T) {
 		field.Invalid(ports.Index(0).Child("targetPort"), 0, "is bad"), field.Invalid(labels.Key("a.b/c"), "", "is bad"),
 		field.Invalid(firstPort(ports).Child("deeper"), "", "is bad"),
 	}
-	all := append(echoes[:3:3], append(told[:len(told):len(told)], echoes[3:]...)...)
+	all := append(echoes[:3:3], append(slices.Clip(told), echoes[3:]...)...)
 	if diff := cmp.Diff(told, withoutEchoes(all, []byte(object))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

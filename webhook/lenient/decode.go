@@ -132,7 +132,7 @@ func (s *search) unfit(value any, typ reflect.Type) string {
 	if plain(value, typ) {
 		return ""
 	}
-	if _, err := decoded(leaf(value, typ), typ); err != nil {
+	if err := try(leaf(value, typ), typ); err != nil {
 		return describe(value, typ, err)
 	}
 	return ""
@@ -149,7 +149,7 @@ func (s *search) unfitQuantity(value any) string {
 	if errs := quantity.Check(text, quantityType, nil); len(errs) > 0 {
 		return errs[0].Detail
 	}
-	if _, err := decoded(empty(value), quantityType); err != nil {
+	if err := try(empty(value), quantityType); err != nil {
 		return describe(value, quantityType, err)
 	}
 	return ""
@@ -190,13 +190,13 @@ func empty(value any) any {
 	return value
 }
 
-func decoded(value any, typ reflect.Type) (reflect.Value, error) {
-	into := reflect.New(typ)
+// try decodes a value.
+func try(value any, typ reflect.Type) error {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return into, fmt.Errorf("encoding the value: %w", err)
+		return fmt.Errorf("encoding the value: %w", err)
 	}
-	return into, kjson.UnmarshalCaseSensitivePreserveInts(data, into.Interface())
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface())
 }
 
 var (
