@@ -4,7 +4,9 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -16,15 +18,35 @@ type exception struct {
 	path     string // A regular expression for the fields.
 	detail   string // And one for the sentence.
 	examples []string
+	// hides says that the children tell nothing of the spec's other errors.
+	hides bool
 }
 
 func (e exception) is(err *field.Error) bool {
 	return regexp.MustCompile(`^(`+e.path+`)$`).MatchString(err.Field) && regexp.MustCompile(e.detail).MatchString(err.Error())
 }
 
+// many is a list in YAML's flow style.
+func many(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ", ")
+}
+
 func isException(err *field.Error) bool {
 	for _, e := range exceptions {
 		if e.is(err) {
+			return true
+		}
+	}
+	return false
+}
+
+func hidesOthers(err *field.Error) bool {
+	for _, e := range exceptions {
+		if e.hides && e.is(err) {
 			return true
 		}
 	}
@@ -50,6 +72,25 @@ var exceptions = map[string]exception{
 		detail:   `must be an image reference|write an image reference|Too long`,
 		examples: []string{`App {image: "A B"}`, `App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:"}]}}}`},
 	},
+	"fields that this release does not know": {
+		reason:   "they could be neither built nor repaired",
+		path:     `spec\.podTemplate\..*`,
+		detail:   `has no such field|the field is there twice|must be of type`,
+		examples: []string{`App {image: "a:1", podTemplate: {spec: {nodeSelektor: {}}}}`, `App {image: "a:1", podTemplate: {spec: {hostNetwork: 5}}}`},
+	},
+	"bounds": {
+		reason: "every list, map and string of the schemas has a bound, and so has a pod template as a whole",
+		path:   `spec\.(envs|envFrom|ports|image|podTemplate)|spec\.ports\[\d+\]\.appProtocol`,
+		detail: `Too many|Too long|may not be more than|1 to 253 characters`,
+		examples: []string{
+			`App {image: "a:1", envs: [` + many(1025, `{name: A%d}`) + `]}`,
+			`ModelBox {image: "a:1", envFrom: [` + many(65, `{configMapRef: {name: a%d}}`) + `]}`,
+			`App {image: "a:1", ports: [` + many(65, `{name: a%d, port: 80%[1]d}`) + `]}`,
+			`App {image: "` + strings.Repeat("a/", 600) + `a"}`,
+			`App {image: "a:1", ports: [{port: 80, appProtocol: ` + strings.Repeat("a", 200) + `.` + strings.Repeat("b", 40) + `/` + strings.Repeat("c", 40) + `}]}`,
+			`App {image: "a:1", podTemplate: {metadata: {annotations: {a: ` + strings.Repeat("a", 140_000) + `}}}}`,
+		},
+	},
 	"directives of a strategic merge": {
 		reason:   "in a map they would act on what the operator generated, and be gone from the child",
 		path:     `spec\.podTemplate\..*`,
@@ -58,6 +99,7 @@ var exceptions = map[string]exception{
 	},
 	"containers of one name": {
 		reason:   "the strategic merge would make one container of them",
+		hides:    true,
 		path:     `spec\.podTemplate\.spec\.containers\[\d+\]\.name`,
 		detail:   `Duplicate value`,
 		examples: []string{`App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:1"}, {name: side, image: "b:1", args: [a]}]}}}`},
@@ -71,10 +113,10 @@ var exceptions = map[string]exception{
 			`App {image: "a:1", ports: [{port: 80, targetPort: none}]}`,
 		},
 	},
-	"ports": {
-		reason: "one list is both the container's and the Service's ports",
-		path:   `spec\.ports\[\d+\](\.name|\.nodePort)?`,
-		detail: `Duplicate value|a nodePort needs serviceType`,
+	"one port of the nodes for two protocols": {
+		reason: "the schema wants them unique, and not every load balancer takes it",
+		path:   `spec\.ports\[\d+\]\.nodePort`,
+		detail: `Duplicate value`,
 		examples: []string{
 			`App {image: "a:1", ports: [{name: a, port: 53, nodePort: 30053}, {name: b, port: 53, protocol: UDP, nodePort: 30053}]}`,
 		},

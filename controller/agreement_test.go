@@ -148,9 +148,11 @@ func compareAll(ctx context.Context, j *jury, specs []drawnSpec) (agreementTally
 	var wg sync.WaitGroup
 	for range 2 * workers {
 		wg.Go(func() {
-			defer GinkgoRecover()
 			for i := range next {
-				heard[i] = j.hear(ctx, specs[i])
+				func() {
+					defer GinkgoRecover()
+					heard[i] = j.hear(ctx, specs[i])
+				}()
 			}
 		})
 	}
@@ -186,8 +188,8 @@ func (t *agreementTally) add(o opinions) string {
 		return ""
 	}
 	unexplained := slices.DeleteFunc(slices.Clone(o.refused), isException)
-	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) {
-		t.ownRules++ // Of what cannot be built, it cannot be told whether the rest is justified.
+	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) || slices.ContainsFunc(o.refused, hidesOthers) {
+		t.ownRules++ // Without the children of the spec as it is, nobody can tell whether the rest is justified.
 		return ""
 	}
 	t.differences++

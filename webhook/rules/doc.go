@@ -7,7 +7,8 @@
 //
 // A rule returns every error that it finds, each at the exact path of the field,
 // with a sentence that says the way out. It refuses what the CRD's schema refuses,
-// because admission answers first, and what the API server would refuse in the
-// children as far as that is cheap to tell: an error at the object's own field is
-// worth more than one in its status a second later.
+// because admission answers first, and of an object's own fields what the API server
+// would refuse in the children: an error at the field is worth more than one in the
+// object's status a second later. What the API server would have against a pod template,
+// package podrules asks the API server's own code.
 package rules

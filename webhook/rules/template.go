@@ -90,8 +90,11 @@ func metaKeys(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
 // apply of it with an error.
 func podKeys(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	errs := unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
-	return append(errs, unique(path.Child("imagePullSecrets"), "name", spec.ImagePullSecrets,
-		func(s *corev1.LocalObjectReference) string { return s.Name })...)
+	// Here an empty name is a key like any other.
+	repeats(spec.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name }, func(i int) {
+		errs = append(errs, field.Duplicate(path.Child("imagePullSecrets").Index(i).Child("name"), spec.ImagePullSecrets[i].Name))
+	})
+	return errs
 }
 
 // containerKeys is podKeys for a container.

@@ -135,13 +135,15 @@ metadata:
   deletionGracePeriodSeconds: 1
   ownerReferences: [{}]
   finalizers: [a/b]
-  managedFields: [{}]`, spec)
+  managedFields: [{}]
+spec: {serviceAccount: a}`, spec)
 	got := rules.TemplateWarnings(spec)
-	if errs := template(spec); len(errs) > 0 || len(got) != 13 {
+	if errs := template(spec); len(errs) > 0 || len(got) != 14 {
 		t.Errorf("errors %v, warnings %q", errs, got)
 	}
 	for i, want := range map[int]string{
 		0:  `spec.podTemplate.metadata.name: has no effect on pods, only labels and annotations have`,
+		13: `spec.podTemplate.spec.serviceAccount: deprecated, and has no effect: write serviceAccountName`,
 		12: `spec.podTemplate.metadata.finalizers: a deleted pod stays until somebody removes them from it`,
 	} {
 		if got[i] != want {
@@ -158,8 +160,9 @@ spec:
   hostAliases: [{ip: 10.0.0.1}, {ip: 10.0.0.2}]
   imagePullSecrets: [{name: a}, {name: b}]
   containers: [{name: a, image: a, env: [{name: A}, {name: a}], ports: [{containerPort: 1}, {containerPort: 1, protocol: UDP}]}]`, ``},
-		"hostAliases":      {`{spec: {hostAliases: [{ip: 10.0.0.1}, {ip: 10.0.0.1}]}}`, `spec.hostAliases[1].ip: Duplicate value: "10.0.0.1"`},
-		"imagePullSecrets": {`{spec: {imagePullSecrets: [{name: a}, {name: a}]}}`, `spec.imagePullSecrets[1].name: Duplicate value: "a"`},
+		"hostAliases": {`{spec: {hostAliases: [{ip: 10.0.0.1}, {ip: 10.0.0.1}]}}`, `spec.hostAliases[1].ip: Duplicate value: "10.0.0.1"`},
+		"imagePullSecrets": {`{spec: {imagePullSecrets: [{name: a}, {name: a}, {}, {}]}}`,
+			"spec.imagePullSecrets[1].name: Duplicate value: \"a\"\nspec.imagePullSecrets[3].name: Duplicate value: \"\""},
 		"metadata": {`{metadata: {finalizers: [a/b, a/b], ownerReferences: [{uid: a}, {uid: a}]}}`, `
 metadata.finalizers[1]: Duplicate value: "a/b"
 metadata.ownerReferences[1].uid: Duplicate value: "a"`},

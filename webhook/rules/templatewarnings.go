@@ -21,6 +21,9 @@ func TemplateWarnings(template *corev1.PodTemplateSpec) []string {
 	}
 	out := imageWarnings(template)
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
+	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
+		out = append(out, podTemplate.Child("spec", "serviceAccount").String()+": deprecated, and has no effect: write serviceAccountName")
+	}
 	if _, ok := template.Annotations[AnnotationRestartedAt]; ok {
 		out = append(out, podTemplate.Child("metadata", "annotations").Key(AnnotationRestartedAt).String()+
 			": has no effect: use kubectl rollout restart, or an Eru")
