@@ -90,6 +90,11 @@ func (s *search) members(object map[string]any, typ reflect.Type, path *field.Pa
 		switch typ.Kind() {
 		case reflect.Map:
 			member, at = typ.Elem(), path.Key(name)
+			if detail := quantity.PageSize(typ, name); detail != "" {
+				s.report(at, name, detail)
+				delete(object, name)
+				continue
+			}
 		case reflect.Struct:
 			member, at = memberType(typ, name), path.Child(name)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -30,8 +31,8 @@ func Parse(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(text)
 }
 
-// Check returns an error for each quantity in data that is too long or has too large
-// an exponent. typ is what data is going to be decoded into, and tells which of its
+// Check returns an error for each quantity in data, also in the name of a resource, that
+// is too long or has too large an exponent. typ is what data is going to be decoded into, and tells which of its
 // strings are quantities; path is where data is. What has no such quantity is read
 // once, and not decoded.
 func Check(data []byte, typ reflect.Type, path *field.Path) field.ErrorList {
@@ -111,6 +112,9 @@ func (c *check) object(typ reflect.Type, path *field.Path) error {
 
 func (c *check) member(typ reflect.Type, name string, path *field.Path) error {
 	if typ.Kind() == reflect.Map {
+		if detail := PageSize(typ, name); detail != "" {
+			c.errs = append(c.errs, field.Invalid(path.Key(fmt.Sprintf("%.64s", name)), fmt.Sprintf("%.64s", name), detail))
+		}
 		return c.value(typ.Elem(), path.Key(name))
 	}
 	return c.value(fieldType(typ, name), path.Child(name))
@@ -144,6 +148,18 @@ func fieldType(typ reflect.Type, name string) reflect.Type {
 		}
 	}
 	return nil
+}
+
+// PageSize says what makes a key of a map of a type expensive, "" if nothing does. The
+// name of a resource such as hugepages-2Mi has a quantity in it, which Kubernetes' own
+// validation computes with (IsHugePageResourceValueDivisible in
+// k8s.io/kubernetes/pkg/apis/core/helper).
+func PageSize(typ reflect.Type, key string) string {
+	size, ok := strings.CutPrefix(key, corev1.ResourceHugePagesPrefix)
+	if typ.Elem() != quantityType || !ok {
+		return ""
+	}
+	return excess(size)
 }
 
 // excess says what about a quantity makes it expensive, "" if nothing does. What is

@@ -54,6 +54,10 @@ func TestCheckFindsWhatIsExpensive(t *testing.T) {
 			`{"spec":{"volumes":[{"ephemeral":{"volumeClaimTemplate":{"spec":{"resources":{"requests":{"storage":"1e999"}}}}}}]}}`,
 			[]string{"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]"},
 		},
+		"the name of a resource": {
+			`{"spec":{"overhead":{"hugepages-1e999999999":"1","hugepages-2Mi":"1","a.b/hugepages-1e999":"1"},"nodeSelector":{"hugepages-1e999":"1e999"}}}`,
+			[]string{"spec.overhead[hugepages-1e999999999]"},
+		},
 		"several":                  {`{"spec":{"overhead":{"a":"1e999","b":"1","c":"1e-999"}}}`, []string{"spec.overhead[a]", "spec.overhead[c]"}},
 		"another type":             {`{"spec":["1e999",{"cpu":"1e999"}]}`, nil},
 		"half an object":           {`{"spec":{"overhead":{"a":"1e999",`, []string{"spec.overhead[a]"}},
