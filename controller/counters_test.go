@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -110,11 +111,11 @@ var _ = Describe("a spec that admission would refuse today", func() {
 
 	It("is built and scaled where the API server accepts the children, and Ready quotes the rule", func() {
 		box := newBox(func(s *modelv1.ModelBoxSpec) {
-			s.PodTemplate = raw(`{"metadata":{"name":"has-no-effect"}}`)
+			s.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("undeclared")}}}
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
 		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
-		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; admission would refuse this spec today: spec.podTemplate.metadata.name"))
+		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; admission would refuse this spec today: spec.readinessProbe.tcpSocket.port"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(3)) })
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))

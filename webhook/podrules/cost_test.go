@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -85,25 +84,29 @@ func repeat(n int, format string) string {
 // What a template of the largest size costs is in proportion to its size, at worst.
 func TestCost(t *testing.T) {
 	for name, write := range hostile {
-		n := 1
+		n := 4
 		for len(write(2*n)) <= rules.MaxPodTemplate {
 			n *= 2
 		}
-		template := &corev1.PodTemplateSpec{}
-		if err := json.Unmarshal([]byte(write(n)), template); err != nil {
-			t.Fatal(err)
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		start := time.Now()
-		errs := rules.First(podrules.Validate(template, own("main"), nil))
-		text := fmt.Sprint(errs.ToAggregate())
-		took := time.Since(start).Round(time.Millisecond)
-		runtime.ReadMemStats(&after)
-		megabytes := (after.TotalAlloc - before.TotalAlloc) >> 20
-		t.Logf("%s, %d: %s, %d MB, %d errors, %d bytes of text", name, n, took, megabytes, len(errs), len(text))
-		if megabytes > 100 || len(text) > 2*rules.MaxPodTemplate {
-			t.Errorf("%s, %d of them: %d MB are allocated for %d bytes of text", name, n, megabytes, len(text))
+		quarter, _ := cost(t, write(n/4))
+		whole, text := cost(t, write(n))
+		t.Logf("%s, %d: %d MB, a quarter of them %d MB, %d bytes of text", name, n, whole, quarter, text)
+		if whole > 8*quarter+8 || text > 2*rules.MaxPodTemplate {
+			t.Errorf("%s, %d of them: %d MB are allocated, for a quarter of them %d MB, and %d bytes of text", name, n, whole, quarter, text)
 		}
 	}
+}
+
+// cost is how many MB a judgement allocates, and the length of its errors in an answer.
+func cost(t *testing.T, data string) (megabytes uint64, text int) {
+	t.Helper()
+	template := &corev1.PodTemplateSpec{}
+	if err := json.Unmarshal([]byte(data), template); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	errs := rules.First(podrules.Validate(template, own("main"), nil))
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) >> 20, len(fmt.Sprint(errs.ToAggregate()))
 }
