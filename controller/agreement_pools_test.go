@@ -14,7 +14,7 @@ var (
 	}
 	someNumbers    = []any{0, 1, 1, 2, 10, 80, 8080, 30000, -1, 65535, 65536, 2147483647, 420, 511, 512}
 	someQuantities = []any{"0", "1", "500m", "2", "1Gi", "2Gi", "4Gi", "-1", "1.5", "100u", "1m", "1k", "1Mi", "0.5m", "2Mi", "1e3"}
-	portsOrNames   = []any{80, 8080, 1, 0, 65536, "http", "admin", "none", "A", "10%", "25%"}
+	portsOrNames   = []any{80, 8080, 1, 0, 65536, "http", "admin", "none", "A", "10%", "25%", ""}
 )
 
 // texts are what the fields of a name may have.

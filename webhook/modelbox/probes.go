@@ -38,7 +38,7 @@ func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
 		case d.isLeft(path, *probe):
 			patch.Unset(d.ops, path, probe)
 		}
-	case (*probe).TCPSocket != nil && (*probe).TCPSocket.Port != intstr.IntOrString{} && d.isDerivedPort(path, *probe, was):
+	case d.isDerivedPort(path, *probe, was):
 		wanted = wanted && !otherAction(*probe) && !d.hasTCPSocket(path, (*probe).TCPSocket)
 		if !wanted || !isTCP(*probe, port) {
 			d.replaceAction(path, probe, port, wanted)
@@ -52,9 +52,9 @@ func (d *defaults) isLeft(path string, probe *corev1.Probe) bool {
 	return d.owners.Known() && bare(probe) && !d.owners.Set(path, nil)
 }
 
-// isDerivedPort says whether the port of a probe's TCP action was derived.
+// isDerivedPort says whether a probe has a TCP action whose port was derived.
 func (d *defaults) isDerivedPort(path string, probe, was *corev1.Probe) bool {
-	if d.old == nil {
+	if d.old == nil || probe.TCPSocket == nil || probe.TCPSocket.Port == (intstr.IntOrString{}) {
 		return false
 	}
 	if d.owners.Known() {
