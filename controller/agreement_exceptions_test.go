@@ -79,10 +79,12 @@ var exceptions = map[string]exception{
 		examples: []string{`App {image: "a:1", podTemplate: {spec: {nodeSelektor: {}}}}`, `App {image: "a:1", podTemplate: {spec: {hostNetwork: 5}}}`},
 	},
 	"bounds": {
-		reason: "every list, map and string of the schemas has a bound, and so has a pod template as a whole",
-		path:   `spec\.(envs|envFrom|ports|image|podTemplate)|spec\.ports\[\d+\]\.appProtocol`,
-		detail: `Too many|Too long|may not be more than|1 to 253 characters`,
+		reason: "every list, map, string and number of the schemas has a bound, and so has a pod template as a whole",
+		path:   `spec\.(envs|envFrom|ports|image|podTemplate|replicas|rollingUpdate)|spec\.ports\[\d+\]\.appProtocol`,
+		detail: `Too many|Too long|may not be more than|1 to 253 characters|1073741823`,
 		examples: []string{
+			`App {image: "a:1", replicas: 1073741824}`,
+			`ModelBox {image: "a:1", rollingUpdate: 1073741824}`,
 			`App {image: "a:1", envs: [` + many(1025, `{name: A%d}`) + `]}`,
 			`ModelBox {image: "a:1", envFrom: [` + many(65, `{configMapRef: {name: a%d}}`) + `]}`,
 			`App {image: "a:1", ports: [` + many(65, `{name: a%d, port: 80%[1]d}`) + `]}`,
