@@ -96,19 +96,22 @@ func withoutWebhooks(ctx context.Context, do func() error) {
 	}
 	bad := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: modelv1.ModelBoxSpec{Image: "Refused"}}
 	refused := func() error { return env.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll) }
+	// What fails in do must not fail in every spec after it.
+	defer func() {
+		for _, configuration := range []client.Object{mutating, validating} {
+			configuration.SetResourceVersion("")
+			Expect(env.Client.Create(ctx, configuration)).To(Succeed())
+		}
+		good := bad.DeepCopy()
+		good.Spec.Image = "nginx:1.27"
+		Eventually(func() int {
+			before := calls()
+			Expect(env.Client.Create(ctx, good.DeepCopy(), client.DryRunAll)).To(Succeed())
+			return calls() - before
+		}).Should(Equal(2), "both webhooks are called again")
+	}()
 	Eventually(refused).Should(Succeed())
 	Expect(do()).To(Succeed())
-	for _, configuration := range []client.Object{mutating, validating} {
-		configuration.SetResourceVersion("")
-		Expect(env.Client.Create(ctx, configuration)).To(Succeed())
-	}
-	good := bad.DeepCopy()
-	good.Spec.Image = "nginx:1.27"
-	Eventually(func() int {
-		before := calls()
-		Expect(env.Client.Create(ctx, good.DeepCopy(), client.DryRunAll)).To(Succeed())
-		return calls() - before
-	}).Should(Equal(2), "both webhooks are called again")
 }
 
 // calls counts the admissions that the process has answered.

@@ -38,13 +38,13 @@ func newCodecs(scheme *runtime.Scheme, kind schema.GroupVersionKind) codecs {
 	return codecs{factory, kind, scheme.AllKnownTypes()[kind]}
 }
 
-// SupportedMediaTypes are client-go's, with another decoder for JSON's events.
+// SupportedMediaTypes are client-go's, with another decoder and framer for JSON's events.
 func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := slices.Clone(c.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range infos {
 		if media, _, err := mime.ParseMediaType(infos[i].MediaType); err == nil && media == runtime.ContentTypeJSON {
 			stream := *infos[i].StreamSerializer
-			stream.Serializer = events{stream.Serializer}
+			stream.Serializer, stream.Framer = events{stream.Serializer}, framer{stream.Framer}
 			infos[i].StreamSerializer = &stream
 		}
 	}
@@ -81,7 +81,7 @@ func (o objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 		if obj := o.object(data); obj != nil {
 			return obj, &o.kind, nil
 		}
-	} else if o.list(data, into) {
+	} else if o.list(data, into) || o.list(new(cutter).cut(slices.Clone(data)), into) {
 		return into, new(o.listKind()), nil
 	}
 	return o.Decoder.Decode(data, defaults, into)

@@ -1,0 +1,51 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// deepest is how many levels a pod template can have so that the API server can still
+// read the object: its managedFields then have the 10,000 levels that JSON decoders
+// take. The API server stores deeper ones too, and answers every list of the kind with an
+// error from then on, which no client can mend (docs/troubleshooting.md).
+const deepest = 9993
+
+// No JSON decoder takes an event or a list that has such an object in it.
+var _ = Describe("an object that is nested as deeply as the API server can read", func() {
+	It("stops no other object, in a watch and in a list", func(ctx context.Context) {
+		namespace := newNamespace()
+		DeferCleanup(removeAll, namespace)
+		store := func(name string) {
+			GinkgoHelper()
+			body := fmt.Sprintf(`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":%q},"spec":{"image":"a:1","podTemplate":%s}}`,
+				name, strings.Repeat(`{"a":`, deepest)+"1"+strings.Repeat("}", deepest))
+			_, err := kubernetes.NewForConfigOrDie(env.Config).RESTClient().Post().
+				AbsPath("/apis/model.github.com/v1/namespaces/" + namespace + "/modelboxes").Body([]byte(body)).DoRaw(ctx)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		good := func(name string) {
+			GinkgoHelper()
+			box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{Image: "a:1"}}
+			box.Namespace, box.Name = namespace, name
+			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			Eventually(verdict(ctx, box)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")))
+		}
+		store("deep-1")
+		good("after-an-event")
+		stop()
+		store("deep-2")
+		start()
+		good("after-a-list")
+	})
+})
