@@ -199,6 +199,7 @@ func (h *history) update(who string, write func() field.ErrorList, also ...map[s
 	for _, manifest := range also {
 		overlay(next["spec"].(map[string]any), manifest)
 	}
+	withoutNull(next["spec"].(map[string]any))
 	h.set.update(next, who)
 	return errs
 }
