@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -153,7 +156,13 @@ func readyCondition(ctx context.Context, object *unstructured.Unstructured) (wro
 	return wrong, said, nil
 }
 
-// leave frees the node ports that the last owners had.
+// leave frees the node ports that the last owners had. The owners go first, or the
+// controllers of the next spec would make their Services again.
 func (s *stage) leave(ctx context.Context) error {
-	return env.Client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(s.namespace))
+	for _, kind := range []client.Object{&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &corev1.Service{}} {
+		if err := env.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
