@@ -81,7 +81,7 @@ func (o objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 		if obj := o.object(data); obj != nil {
 			return obj, &o.kind, nil
 		}
-	} else if o.list(data, into) || o.list(new(cutter).cut(slices.Clone(data)), into) {
+	} else if o.list(data, into) || o.deepList(data, into) {
 		return into, new(o.listKind()), nil
 	}
 	return o.Decoder.Decode(data, defaults, into)

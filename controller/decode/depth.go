@@ -5,6 +5,7 @@ package decode
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,9 +13,9 @@ import (
 
 // maxDepth is how deep values are read. A pod template has about twenty levels.
 //
-// JSON decoders refuse more than 10,000, and so does the API server. But it sends an
-// object of that many in an event or in a list, which adds one level or two, so that
-// everyone who watches objects of the kind gets an error instead of an event.
+// JSON decoders and the API server accept at most 10,000 levels. The API server sends an
+// object with 10,000 levels in an event or in a list, which adds one or two levels: each
+// client that watches objects of the kind would get an error instead of the event.
 const maxDepth = 1000
 
 // cutter reads JSON values, and writes 0 for what is below maxDepth.
@@ -86,6 +87,12 @@ func (c *cutter) step(b byte) {
 	case b == '}' || b == ']':
 		c.depth--
 	}
+}
+
+// deepList is list for data that is too deep to be decoded, and false for any other.
+func (o objects) deepList(data []byte, into runtime.Object) bool {
+	kept := new(cutter).cut(slices.Clone(data))
+	return len(kept) < len(data) && o.list(kept, into)
 }
 
 // framer is a framer that reads frames without what is below maxDepth.

@@ -14,12 +14,11 @@ import (
 
 // resourceType is custom if resources are given, and small otherwise.
 func (d *defaults) resourceType() {
-	if d.spec.ResourceType == "" {
-		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, d.derivedType())
+	if d.spec.ResourceType != "" && !d.isDerivedType() {
 		return
 	}
-	if d.isDerivedType() && d.spec.ResourceType != d.derivedType() {
-		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, d.derivedType())
+	if now := d.derivedType(); d.spec.ResourceType != now {
+		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, now)
 	}
 }
 
@@ -88,13 +87,13 @@ func amounts(value resource.Quantity) func(string) bool {
 }
 
 // resources are those of the preset, unless a client set some. Those that a client set
-// under custom stand alone: nothing of an earlier preset stays beside them. Where no
-// client set any, whoever turns a preset into custom keeps its values, because an
-// editor shows them as if they were set, and cannot set them to what they are.
+// are the only ones: no value of an earlier preset remains beside them. If a preset
+// becomes custom and no client set any, the values of the preset remain: an editor shows
+// them as if they were set, and an update that sets them to the same values has no effect.
 func (d *defaults) resources() {
 	preset := presetOf(d.spec.ResourceType)
-	switch given := d.given(); {
-	case d.spec.Resources != nil && given:
+	switch {
+	case d.given():
 		d.keepSet()
 	case preset != nil && !preset.is(d.spec.Resources):
 		now, _ := Preset(preset.name)
@@ -109,7 +108,7 @@ func (d *defaults) keepSet() {
 }
 
 func (d *defaults) keepSetIn(list string, quantities *corev1.ResourceList) {
-	if len(*quantities) == 0 {
+	if d.old == nil || len(*quantities) == 0 {
 		return
 	}
 	path := resourcesPointer + "/" + list

@@ -25,8 +25,8 @@ const portsPointer = "/spec/ports"
 // what the same manifest makes on create.
 //
 // A port whose number is changed in place, in an editor or by a JSON patch, is a new
-// item to the API server, and whoever changed it owns all its fields: its name and its
-// targetPort stay as they read, as those of a Service do.
+// item to the API server, and the client that changes it owns all of its fields: its name
+// and its targetPort keep their values, as those of a Service do.
 func DefaultPorts(ports, before []modelv1.Port, owners *Owners, ops *patch.Ops) {
 	if len(ports) > MaxPorts {
 		return // Refused anyway, and not worth comparing each with each.
@@ -51,13 +51,13 @@ func DefaultPorts(ports, before []modelv1.Port, owners *Owners, ops *patch.Ops) 
 // isDerivedName says whether a port has the name that was filled in while it was one
 // of several. Without managedFields it is one if the port had it then.
 func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *Owners) bool {
-	if port.Name != derivedName(port) {
+	if !owners.Known() && len(before) < 2 || port.Name != derivedName(port) {
 		return false
 	}
 	if owners.Known() {
 		return !owners.SetName(port)
 	}
-	return len(before) > 1 && contains(before, func(p *modelv1.Port) bool { return samePort(p, port) && p.Name == port.Name })
+	return contains(before, func(p *modelv1.Port) bool { return samePort(p, port) && p.Name == port.Name })
 }
 
 // derivedName is the name of a port that has none and is not alone, such as tcp-80.
