@@ -189,7 +189,7 @@ func (t *agreementTally) add(o opinions) string {
 	}
 	unexplained := slices.DeleteFunc(slices.Clone(o.refused), isException)
 	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) || slices.ContainsFunc(o.refused, hidesOthers) {
-		t.ownRules++ // Without the children of the spec as it is, nobody can tell whether the rest is justified.
+		t.ownRules++ // Without children the API server cannot be asked whether the other errors are justified.
 		return ""
 	}
 	t.differences++

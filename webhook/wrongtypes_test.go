@@ -26,7 +26,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 )
 
-// boxOf is a ModelBox as a person writes it.
+// boxOf is a ModelBox with the spec of a manifest.
 func boxOf(namespace, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "model.github.com/v1", "kind": "ModelBox"}}

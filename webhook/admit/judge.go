@@ -26,10 +26,10 @@ var allowed = verdict{}
 // Mutating is the webhook that defaults.
 //
 // It also validates what it has defaulted, and refuses it with everything that is
-// wrong, what is of the wrong JSON type included. The API server checks the schema after mutation and stops there if it
-// finds something, before any validating webhook; a person with an error of each
-// sort would see them in two rounds. That is why Kind.Validate repeats the
-// schema's bounds.
+// wrong, values of the wrong JSON type included. The API server checks the schema
+// after mutation and stops there if it finds an error, before any validating webhook:
+// an object with errors of both sorts would be refused twice, each time with one sort.
+// That is why Kind.Validate repeats the schema's bounds.
 //
 // It never warns: the validating webhook does, and one is enough.
 func Mutating[T any, P Object[T]](kind Kind[T]) http.Handler {
@@ -105,7 +105,7 @@ func (j *judge[T, P]) validate(ctx context.Context, r *request, _ *patch.Ops) (v
 
 // old is the object as it is stored, nil if there is none, and the errors of what is
 // left out of it: what in it cannot be decoded must neither hide what else is wrong
-// with it nor keep a person from repairing it.
+// with it nor prevent an update that corrects it.
 func (j *judge[T, P]) old(r *request) (*T, field.ErrorList) {
 	if !r.Operation.is("UPDATE") || r.OldObject.absent() {
 		return nil, nil

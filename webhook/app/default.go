@@ -19,7 +19,7 @@ func Default(app, old *appv1.App, ops *patch.Ops) {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
 	}
 	var before []modelv1.Port
-	var owners rules.Owners // Of an update: whoever creates an object set all that is in it.
+	var owners rules.Owners // Only of an update: the client that creates an object sets all of its fields.
 	if old != nil {
 		before, owners = old.Spec.Ports, rules.OwnersOf(&app.ObjectMeta)
 	}

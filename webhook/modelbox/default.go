@@ -39,7 +39,7 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 
 type defaults struct {
 	spec, old *modelv1.ModelBoxSpec
-	owners    rules.Owners // Of an update: whoever creates an object set all that is in it.
+	owners    rules.Owners // Only of an update: the client that creates an object sets all of its fields.
 	ops       *patch.Ops
 }
 

@@ -297,7 +297,7 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	t.Helper()
 	sent := decode(t, data)
 	if old == nil {
-		sent.ManagedFields = nil // As the handler has it: whoever creates an object set all that is in it.
+		sent.ManagedFields = nil // As in the handler: the client that creates an object sets all of its fields.
 	} else {
 		sent.ManagedFields = existing(t, sent)
 	}

@@ -103,7 +103,7 @@ func TestDefaultOnUpdate(t *testing.T) {
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
 				"nobody is known to own anything": nil,
 				"nobody owns it":                  owned(somebody),
-				"somebody owns an empty spec":     owned(`{}`),
+				"a manager owns an empty spec":    owned(`{}`),
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)

@@ -300,7 +300,7 @@ func (h *history) expected() (*server, field.ErrorList) {
 	if spec["resourceType"] == "custom" && spec["resources"] == nil && sent["resources"] != nil {
 		spec["resources"] = sent["resources"]
 	}
-	return fresh, fresh.update(manifest(spec), "somebody")
+	return fresh, fresh.update(manifest(spec), "client")
 }
 
 // withoutRemoved removes what was not sent: an apply removes what no other manager owns,

@@ -163,7 +163,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Nobody is told twice what is wrong with a field.
+// Each field has one error, not the same one twice.
 func TestKnownErrors(t *testing.T) {
 	for known, want := range map[string]string{
 		"spec.image":               "spec.envs[0].name: Required value",

@@ -29,7 +29,7 @@ func TestSet(t *testing.T) {
 		// scalar is for a field that is now "x", object for one that is an object.
 		scalar, object bool
 	}{
-		"nobody":                          {},
+		"no manager":                      {},
 		"the field":                       {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, scalar: true, object: true},
 		"something in it":                 {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`)}, scalar: true, object: true},
 		"itself and something in it":      {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`)}, scalar: true, object: true},

@@ -144,7 +144,7 @@ spec: {serviceAccount: a}`, spec)
 	for i, want := range map[int]string{
 		0:  `spec.podTemplate.metadata.name: has no effect on pods, only labels and annotations have`,
 		13: `spec.podTemplate.spec.serviceAccount: deprecated, and has no effect: write serviceAccountName`,
-		12: `spec.podTemplate.metadata.finalizers: a deleted pod stays until somebody removes them from it`,
+		12: `spec.podTemplate.metadata.finalizers: a deleted pod stays until a client removes them from it`,
 	} {
 		if got[i] != want {
 			t.Errorf("warning %d is %q, want %q", i, got[i], want)

@@ -42,7 +42,7 @@ func metaWarnings(meta *metav1.ObjectMeta) []string {
 		{"name", meta.Name != ""},
 		{"generateName", meta.GenerateName != ""},
 		{"namespace", meta.Namespace != ""},
-		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a person may write.
+		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a client may set.
 		{"uid", meta.UID != ""},
 		{"resourceVersion", meta.ResourceVersion != ""},
 		{"generation", meta.Generation != 0},
@@ -57,7 +57,7 @@ func metaWarnings(meta *metav1.ObjectMeta) []string {
 		}
 	}
 	if len(meta.Finalizers) > 0 {
-		out = append(out, podTemplate.Child("metadata", "finalizers").String()+": a deleted pod stays until somebody removes them from it")
+		out = append(out, podTemplate.Child("metadata", "finalizers").String()+": a deleted pod stays until a client removes them from it")
 	}
 	return out
 }
