@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelbox-operator/modelbox-operator/hack/faults"
+	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
 // The faults of watches, and of the processes around them.

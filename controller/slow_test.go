@@ -24,7 +24,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/hack/faults"
+	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
 // thoroughly says that "make faults" runs the tests, which has time.

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 var (

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/modelbox-operator/modelbox-operator/hack/faults"
+	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
 func TestAReconcileIsBoundedByDefault(t *testing.T) {

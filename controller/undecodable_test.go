@@ -38,8 +38,8 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/hack/extremes"
-	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/test/extremes"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // hostile is how many hostile objects of each kind are stored. Set MODELBOX_OBJECTS

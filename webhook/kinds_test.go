@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // sample is a manifest of config/samples: the users' own, unchanged.

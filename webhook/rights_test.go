@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	"github.com/modelbox-operator/modelbox-operator/hack/testenv"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // The story makes the webhook look at all that it looks at, under the rights that

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	"github.com/modelbox-operator/modelbox-operator/hack/golden"
+	"github.com/modelbox-operator/modelbox-operator/test/golden"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 

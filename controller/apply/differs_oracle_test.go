@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/modelbox-operator/modelbox-operator/hack/filled"
+	"github.com/modelbox-operator/modelbox-operator/test/filled"
 )
 
 // fill fills objects with what can be read back from an API server. The seed makes

@@ -26,7 +26,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/hack/extremes"
+	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"

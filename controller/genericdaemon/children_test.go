@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/hack/golden"
+	"github.com/modelbox-operator/modelbox-operator/test/golden"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/hack/golden"
+	"github.com/modelbox-operator/modelbox-operator/test/golden"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 

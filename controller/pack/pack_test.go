@@ -25,7 +25,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/hack/filled"
+	"github.com/modelbox-operator/modelbox-operator/test/filled"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 

@@ -19,7 +19,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/hack/extremes"
+	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 )
 
