@@ -23,9 +23,9 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	webhookapp "github.com/modelbox-operator/modelbox-operator/webhook/app"
 	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
@@ -62,9 +62,9 @@ var judges = map[string]func(namespace string, spec map[string]any) judgement{
 		named(daemon, namespace)
 		webhookgenericdaemon.Default(daemon, nil, nil)
 		r := &genericdaemon.Reconciler{}
-		w := workload.Reconciler{}
+		w := deployment.Reconciler{}
 		reconcileOne := func(ctx context.Context, obj *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
-			r.Writer, r.Recorder, r.Clock = w.Writer, w.Recorder, w.Clock
+			r.Writer, r.Clock = w.Writer, w.Clock
 			return r.Reconcile(ctx, obj)
 		}
 		return judgeBy(daemon, webhookgenericdaemon.Validate(daemon.DeepCopy()), &w, reconcileOne)
@@ -89,12 +89,12 @@ func named(obj client.Object, namespace string) {
 func judgeBy[T interface {
 	client.Object
 	DeepCopy() T
-}](obj T, errs field.ErrorList, r *workload.Reconciler, reconcileOne func(context.Context, T) (reconcile.Result, error),
+}](obj T, errs field.ErrorList, r *deployment.Reconciler, reconcileOne func(context.Context, T) (reconcile.Result, error),
 ) judgement {
 	GinkgoHelper()
 	creates := &creations{}
-	*r = workload.Reconciler{
-		Writer: apply.Writer{Client: creates, Live: creates}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+	*r = deployment.Reconciler{
+		Writer: apply.Writer{Client: creates, Live: creates, Recorder: events.NewFakeRecorder(100)}, Clock: clock.RealClock{},
 	}
 	_, err := reconcileOne(context.Background(), obj.DeepCopy())
 	Expect(err).NotTo(HaveOccurred())

@@ -106,7 +106,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		return box
 	}
 	message := func(box *modelv1.ModelBox) string {
-		return meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.Ready).Message
+		return meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionReady).Message
 	}
 
 	It("is built and scaled where the API server accepts the children, and Ready quotes the rule", func() {

@@ -22,9 +22,9 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 var errDied = errors.New("the process died")
@@ -76,10 +76,10 @@ func reconcileOnce(ctx context.Context, m *mortal, box *modelv1.ModelBox) error 
 
 // reconcileWith is one reconcile that reads and writes by a client.
 func reconcileWith(ctx context.Context, c client.Client, box *modelv1.ModelBox) error {
-	r := &modelbox.Reconciler{Reconciler: workload.Reconciler{
-		Writer: apply.Writer{Client: c, Live: c}, Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{},
+	r := &modelbox.Reconciler{Reconciler: deployment.Reconciler{
+		Writer: apply.Writer{Client: c, Live: c, Recorder: events.NewFakeRecorder(100)}, Clock: clock.RealClock{},
 	}}
-	_, err := status.Recorded[*modelv1.ModelBox](c, r.Recorder, r).Reconcile(ctx, requestFor(box))
+	_, err := status.Recorded[*modelv1.ModelBox](c, r.Writer.Recorder, r).Reconcile(ctx, requestFor(box))
 	return err
 }
 

@@ -20,10 +20,10 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 // A counter is a client that counts the writes that a reconciler makes and keeps what it
@@ -82,8 +82,9 @@ func (r *counter) client() client.Client {
 
 // reconciler is the reconciler of a kind in a process that has just started.
 func reconciler(c client.Client, kind string) reconcile.Reconciler {
-	writer, seen := apply.Writer{Client: c, Live: c}, events.NewFakeRecorder(100)
-	shared := workload.Reconciler{Writer: writer, Recorder: seen, Clock: clock.RealClock{}}
+	seen := events.NewFakeRecorder(100)
+	writer := apply.Writer{Client: c, Live: c, Recorder: seen}
+	shared := deployment.Reconciler{Writer: writer, Clock: clock.RealClock{}}
 	switch kind {
 	case "ModelBox":
 		return status.Recorded[*modelv1.ModelBox](c, seen, &modelbox.Reconciler{Reconciler: shared})
@@ -91,5 +92,5 @@ func reconciler(c client.Client, kind string) reconcile.Reconciler {
 		return status.Recorded[*appv1.App](c, seen, &app.Reconciler{Reconciler: shared})
 	}
 	return status.Recorded[*mydomainv1beta1.Genericdaemon](c, seen,
-		&genericdaemon.Reconciler{Writer: writer, Recorder: seen, Clock: clock.RealClock{}})
+		&genericdaemon.Reconciler{Writer: writer, Clock: clock.RealClock{}})
 }

@@ -145,7 +145,7 @@ func readyCondition(ctx context.Context, object *unstructured.Unstructured) (wro
 	}
 	for _, condition := range found {
 		condition := condition.(tree)
-		if condition["type"] != status.Ready {
+		if condition["type"] != status.ConditionReady {
 			continue
 		}
 		said = fmt.Sprintf("%v %v: %v", condition["status"], condition["reason"], condition["message"])

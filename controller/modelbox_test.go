@@ -52,7 +52,7 @@ var _ = Describe("a ModelBox", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
 		Expect(box.Status.Address).To(Equal("box." + box.Namespace + ".svc:80"))
-		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Reconciling)).To(BeTrue())
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionReconciling)).To(BeTrue())
 		Consistently(func() string {
 			count, _ := writes(box.Namespace, mark)
 			return describe(count)
@@ -158,15 +158,15 @@ var _ = Describe("a ModelBox", func() {
 		ready()
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Paused, b.Spec.Replicas = true, new(int32(9)) })
 		Eventually(verdict(ctx, box)).Should(Equal("False Paused"))
-		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Paused)).To(BeTrue())
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionPaused)).To(BeTrue())
 		Expect(*get(ctx, deployment).Spec.Replicas).To(BeEquivalentTo(2))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(2)) })
 		Eventually(verdict(ctx, box)).Should(Equal("True Ready"), "nothing waits any more")
-		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Paused)).To(BeTrue())
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionPaused)).To(BeTrue())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Paused, b.Spec.Replicas = false, new(int32(9)) })
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(9))
 		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, status.Paused)).To(BeNil())
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionPaused)).To(BeNil())
 	})
 
 	It("says in the API server's own words why a child was refused, and heals", func() {
@@ -175,11 +175,11 @@ var _ = Describe("a ModelBox", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
 		Expect(box.Status.Conditions[0].Message).To(ContainSubstring("provided port is not in the valid range"))
-		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.Stalled)).To(BeTrue())
+		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionStalled)).To(BeTrue())
 		Eventually(func() string { return eventNote(ctx, box, "ChildRefused") }).Should(ContainSubstring("valid range"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports[0].NodePort = 0 })
 		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, status.Stalled)).To(BeNil())
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)).To(BeNil())
 	})
 
 	It("says why an object that slipped past admission cannot work, and leaves what runs", func() {

@@ -76,7 +76,7 @@ var _ = Describe("a Genericdaemon", func() {
 		Expect(env.Client.Status().Update(ctx, set)).To(Succeed())
 		Eventually(verdict(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
 		Eventually(func() string { return eventNote(ctx, daemon, "NoMatchingNodes") }).Should(ContainSubstring(`"tier=edge"`))
-		Expect(meta.FindStatusCondition(daemon.Status.Conditions, status.Stalled)).To(BeNil(), "a node may come")
+		Expect(meta.FindStatusCondition(daemon.Status.Conditions, status.ConditionStalled)).To(BeNil(), "a node may come")
 
 		change(ctx, daemon, func(d *mydomainv1beta1.Genericdaemon) { d.Spec.Label = "" })
 		Eventually(func() *corev1.Affinity { return get(ctx, set).Spec.Template.Spec.Affinity }).Should(BeNil())

@@ -110,7 +110,7 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 	says := func(obj status.Object, r refusal) {
 		GinkgoHelper()
 		get(ctx, obj)
-		ready := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+		ready := meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady)
 		Expect(ready).NotTo(BeNil(), "%d %s", r.code, r.reason)
 		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
 		Expect(ready.ObservedGeneration).To(Equal(obj.GetGeneration()))
@@ -124,7 +124,7 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
 				says(box, r)
 				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
-				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.Stalled)).To(BeNil())
+				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)).To(BeNil())
 			}
 		},
 		Entry("to the create of a Deployment", newBox, func(verb string, obj any) bool {
@@ -169,7 +169,7 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 // started.
 func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
 	r := &uniteddeployment.Reconciler{Client: unindexed{c}, Clock: clock.RealClock{}}
-	_, err := status.RecordedWithClaims(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
+	_, err := status.RecordedWithWriteAhead(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
 	return err
 }
 

@@ -30,10 +30,10 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 // driven is a controller whose reconciles are called one by one. It reads what the API
@@ -119,14 +119,14 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
-	writer := apply.Writer{Client: d.client, Live: d.live, Memory: d.memory}
+	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder, Memory: d.memory}
 	var r reconcile.Reconciler
 	switch obj.(type) {
 	case *modelv1.ModelBox:
-		kind := &modelbox.Reconciler{Reconciler: workload.Reconciler{Writer: writer, Recorder: d.recorder, Clock: d}}
+		kind := &modelbox.Reconciler{Reconciler: deployment.Reconciler{Writer: writer, Clock: d}}
 		r = status.Recorded[*modelv1.ModelBox](d.client, d.recorder, kind)
 	case *mydomainv1beta1.Genericdaemon:
-		kind := &genericdaemon.Reconciler{Writer: writer, Recorder: d.recorder, Clock: d}
+		kind := &genericdaemon.Reconciler{Writer: writer, Clock: d}
 		r = status.Recorded[*mydomainv1beta1.Genericdaemon](d.client, d.recorder, kind)
 	}
 	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
@@ -525,7 +525,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 func ready(ctx context.Context, obj status.Object) *metav1.Condition {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-	condition := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+	condition := meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady)
 	Expect(condition).NotTo(BeNil(), fmt.Sprintf("%T %s has no Ready condition", obj, obj.GetName()))
 	return condition
 }

@@ -86,7 +86,7 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		restarts := func(c client.Client) (string, error) {
 			recorder := events.NewFakeRecorder(100)
 			r := &eru.Reconciler{Client: c, Recorder: recorder, Clock: ahead{}}
-			_, err := status.RecordedWithLock(c, recorder, r).Reconcile(ctx, requestFor(obj))
+			_, err := status.RecordedWithWriteAhead(c, recorder, r, status.WithOptimisticLock()).Reconcile(ctx, requestFor(obj))
 			return get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"], err
 		}
 		restartedAt, err := restarts(lagging[*mtsrev1.Eru]{env.Client, cached})

@@ -45,7 +45,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
 		found[string(result)] = "an event of an Eru"
 	}
-	for _, condition := range []string{status.Ready, status.Reconciling, status.Stalled, status.Paused} {
+	for _, condition := range []string{status.ConditionReady, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused} {
 		found[condition] = "a condition"
 	}
 	for reason, from := range found {

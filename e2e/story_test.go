@@ -66,7 +66,7 @@ func verdict(ctx context.Context, obj status.Object) func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err.Error()
 		}
-		ready := meta.FindStatusCondition(obj.GetConditions(), status.Ready)
+		ready := meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady)
 		if ready == nil || ready.ObservedGeneration != obj.GetGeneration() {
 			return "not seen"
 		}

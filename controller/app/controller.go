@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app makes of each App a Deployment and a Service.
+// Package app reconciles Apps: each App owns a Deployment and a Service.
 package app
 
 import (
@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
@@ -29,20 +28,24 @@ var kind = appv1.SchemeGroupVersion.WithKind("App")
 
 // Reconciler reconciles Apps.
 type Reconciler struct {
-	workload.Reconciler
+	deployment.Reconciler
 }
 
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := &Reconciler{workload.NewReconciler(mgr, clk)}
-	return r.Watch(mgr, "app", &appv1.App{}, kind.GroupKind()).
-		Complete(status.Recorded(mgr.GetClient(), r.Recorder, r))
+	steps, controller := deployment.NewReconciler(mgr, clk, "app", &appv1.App{}, kind.GroupKind())
+	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}))
 }
 
-// Reconcile makes the children of an App what it asks for and fills in its
-// status. It runs admission's defaults and rules again, so an object that was
-// stored while the webhook was away is handled the same way.
+// Reconcile applies the children of an App and sets its status. It runs the defaults and
+// the rules of admission again, so that an object which was stored while the webhook was
+// away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
-	return apply.Result(r.Bring(ctx, children(obj), app.Validate(obj), &obj.Status.WorkloadStatus))
+	errs := app.Validate(obj)
+	children, err := deployment.Desired(workloadOf(obj), errs)
+	if err == nil {
+		err = r.Apply(ctx, children)
+	}
+	return r.UpdateStatus(ctx, children, &obj.Status.WorkloadStatus, errs, err)
 }

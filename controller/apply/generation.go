@@ -66,7 +66,7 @@ func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child 
 		return err
 	}
 	if live.GetGeneration() > owner.GetGeneration() {
-		return &StaleError{Kind: kindOf(child.Live), Name: child.Name, Written: written, Seen: owner.GetGeneration()}
+		return &StaleError{Kind: kindOf(child.Live), Name: owner.GetName(), Written: written, Seen: owner.GetGeneration()}
 	}
 	child.falseGeneration = true
 	return nil

@@ -23,7 +23,7 @@ type Memory struct {
 	Clock clock.PassiveClock
 
 	mu        sync.Mutex
-	effective bounded[types.UID, []Effective]
+	rewrites  bounded[types.UID, []rewrite]
 	repairs   bounded[repairKey, *repairs]
 	contested bounded[types.UID, *ContestedError]
 	created   bounded[createdKey, struct{}]
@@ -73,30 +73,30 @@ func (m *Memory) now() time.Time {
 	return m.Clock.Now()
 }
 
-// setEffective remembers the effective values of a child, or that there are none.
-func (m *Memory) setEffective(child types.UID, effective []Effective) {
+// setRewrites remembers the effective values of a child, or that there are none.
+func (m *Memory) setRewrites(child types.UID, effective []rewrite) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(effective) == 0 {
-		delete(m.effective, child)
+		delete(m.rewrites, child)
 		return
 	}
-	m.effective.set(child, effective)
+	m.rewrites.set(child, effective)
 }
 
-// areEffective tells whether each of the differences is known as an effective value, and
+// areKnownRewrites tells whether each of the differences is known as an effective value, and
 // returns these.
-func (m *Memory) areEffective(child types.UID, differences []Effective) bool {
+func (m *Memory) areKnownRewrites(child types.UID, differences []rewrite) bool {
 	if m == nil {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range differences {
-		if !slices.ContainsFunc(m.effective[child], func(e Effective) bool { return e.sum == differences[i].sum }) {
+		if !slices.ContainsFunc(m.rewrites[child], func(e rewrite) bool { return e.sum == differences[i].sum }) {
 			return false
 		}
 	}

@@ -98,14 +98,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	m := &Memory{}
 	for i := range 2*most + 1 {
 		uid := types.UID(fmt.Sprint(i))
-		m.setEffective(uid, []Effective{{}})
+		m.setRewrites(uid, []rewrite{{}})
 		m.setCreated(uid, "Deployment")
 		m.setWritten(uid, deployment())
 		m.setContested(uid, &ContestedError{})
 		m.allowRepair(uid, []drift{{field: "image"}})
 	}
 	for name, got := range map[string]int{
-		"effective": len(m.effective), "created": len(m.created), "written": len(m.written), "contested": len(m.contested), "repairs": len(m.repairs),
+		"rewrites": len(m.rewrites), "created": len(m.created), "written": len(m.written), "contested": len(m.contested), "repairs": len(m.repairs),
 	} {
 		if got > most {
 			t.Errorf("%d children are remembered as %s", got, name)
@@ -119,10 +119,10 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestNoMemoryRemembersNothing(t *testing.T) {
 	t.Parallel()
 	var m *Memory
-	m.setEffective("uid", []Effective{{sum: 1}})
+	m.setRewrites("uid", []rewrite{{sum: 1}})
 	m.setCreated("uid", "Deployment")
 	m.setWritten("uid", deployment())
-	if m.areEffective("uid", []Effective{{sum: 1}}) || m.wasCreated("uid", "Deployment") || m.wasWritten("uid", deployment()) {
+	if m.areKnownRewrites("uid", []rewrite{{sum: 1}}) || m.wasCreated("uid", "Deployment") || m.wasWritten("uid", deployment()) {
 		t.Error("nil remembers something")
 	}
 	if limited, _ := m.allowRepair("uid", []drift{{}}); limited != nil || m.stillContested("uid") != nil {

@@ -24,16 +24,16 @@ import (
 // what another manager removed is owned by none. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 
-// Effective is a field whose value in the cluster is not the desired one because
+// rewrite is a field whose value in the cluster is not the desired one because
 // admission or the API server rewrote it when it was written.
-type Effective struct {
-	// Kind and Name are those of the child.
-	Kind, Name string
-	// Field is the path of the field.
-	Field string
-	// Desired and Value are what was written and what became of it, shortened. Either is
-	// empty if it is not there.
-	Desired, Value string
+type rewrite struct {
+	// kind and name are those of the child.
+	kind, name string
+	// field is the path of the field.
+	field string
+	// desired and value are the desired and the observed value, shortened. Either is empty
+	// if there is none.
+	desired, value string
 
 	sum uint64
 }
@@ -48,14 +48,14 @@ type drift struct {
 
 // classify tells the differences of a child that another field manager made from those
 // that a write of our own ended with. live carries its managedFields.
-func classify(desired, live client.Object) ([]drift, []Effective) {
+func classify(desired, live client.Object) ([]drift, []rewrite) {
 	found := differences(desired, live)
 	if len(found) == 0 {
 		return nil, nil
 	}
 	owners := ownersOf(live)
 	var drifts []drift
-	var effective []Effective
+	var rewrites []rewrite
 	for i := range found {
 		owned := found[i].path.owned()
 		manager, others := owners.other(owned)
@@ -64,26 +64,26 @@ func classify(desired, live client.Object) ([]drift, []Effective) {
 			drifts = append(drifts, drift{field: found[i].path.String(), manager: cmp.Or(manager, latest(live))})
 			continue
 		}
-		effective = append(effective, found[i].effective(desired))
+		rewrites = append(rewrites, found[i].rewrite(desired))
 	}
-	return drifts, effective
+	return drifts, rewrites
 }
 
-// effectiveIn are the differences of a child, as they are if no other manager made them.
-func effectiveIn(desired, live client.Object) []Effective {
-	var effective []Effective
+// rewritesIn are the differences of a child, as they are if no other manager made them.
+func rewritesIn(desired, live client.Object) []rewrite {
+	var rewrites []rewrite
 	for _, d := range differences(desired, live) {
-		effective = append(effective, d.effective(desired))
+		rewrites = append(rewrites, d.rewrite(desired))
 	}
-	return effective
+	return rewrites
 }
 
-func (d *difference) effective(child client.Object) Effective {
-	e := Effective{
-		Kind: kindOf(child), Name: child.GetName(), Field: d.path.String(), Desired: short(d.want), Value: short(d.have),
+func (d *difference) rewrite(child client.Object) rewrite {
+	e := rewrite{
+		kind: kindOf(child), name: child.GetName(), field: d.path.String(), desired: short(d.want), value: short(d.have),
 	}
 	sum := fnv.New64a()
-	_, _ = fmt.Fprintf(sum, "%s=%s", e.Field, encoded(d.have)) // A hash never errs.
+	_, _ = fmt.Fprintf(sum, "%s=%s", e.field, encoded(d.have)) // A hash never errs.
 	e.sum = sum.Sum64()
 	return e
 }
@@ -109,8 +109,8 @@ func short(value reflect.Value) string {
 	return string(text)
 }
 
-func (e *Effective) String() string {
-	return fmt.Sprintf("%s rewritten by admission: %s -> %s", e.Field, cmp.Or(e.Desired, "nothing"), cmp.Or(e.Value, "nothing"))
+func (e *rewrite) String() string {
+	return fmt.Sprintf("%s rewritten by admission: %s -> %s", e.field, cmp.Or(e.desired, "nothing"), cmp.Or(e.value, "nothing"))
 }
 
 // latest is the other manager whose fields changed last, status aside.

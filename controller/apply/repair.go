@@ -14,23 +14,23 @@ import (
 // compare finds out why a child does not look as it was written: another field manager
 // changed it, which is repaired, or admission did, which is reported. What is known from an
 // earlier write or reconcile is not read again.
-func (w Writer) compare(ctx context.Context, owner client.Object, child *Child, report *Report) error {
-	cached := effectiveIn(child.Desired, child.Live)
-	if !child.falseGeneration && w.Memory.areEffective(child.Live.GetUID(), cached) {
-		report.Effective = append(report.Effective, cached...)
+func (w Writer) compare(ctx context.Context, owner client.Object, child *Child, report *report) error {
+	cached := rewritesIn(child.Desired, child.Live)
+	if !child.falseGeneration && w.Memory.areKnownRewrites(child.Live.GetUID(), cached) {
+		report.rewrites = append(report.rewrites, cached...)
 		return w.Memory.stillContested(child.Live.GetUID())
 	}
 	live, err := w.readLive(ctx, owner, child)
 	if err != nil {
 		return err
 	}
-	drifts, effective := classify(child.Desired, live)
+	drifts, rewrites := classify(child.Desired, live)
 	if child.falseGeneration {
 		drifts = append(drifts, drift{field: path{{name: "metadata"}, {name: "annotations"}, {name: AnnotationGeneration}}.String()})
 	}
 	if len(drifts) == 0 {
-		w.Memory.setEffective(live.GetUID(), effective)
-		report.Effective = append(report.Effective, effective...)
+		w.Memory.setRewrites(live.GetUID(), rewrites)
+		report.rewrites = append(report.rewrites, rewrites...)
 		return w.Memory.stillContested(live.GetUID())
 	}
 	return w.repair(ctx, owner, child, live, drifts, report)
@@ -47,31 +47,31 @@ func (w Writer) readLive(ctx context.Context, owner client.Object, child *Child)
 		return nil, err
 	}
 	if generation, newer := newerThan(owner, live); newer && !child.falseGeneration {
-		return nil, &StaleError{Kind: kindOf(live), Name: child.Name, Written: generation, Seen: owner.GetGeneration()}
+		return nil, &StaleError{Kind: kindOf(live), Name: owner.GetName(), Written: generation, Seen: owner.GetGeneration()}
 	}
 	if !child.falseHash && !written(child.Desired, live) {
-		return nil, apierrors.NewConflict(resourceOf(live), child.Name, errors.New("the cache does not show its last change yet"))
+		return nil, apierrors.NewConflict(resourceOf(live), owner.GetName(), errors.New("the cache does not show its last change yet"))
 	}
 	return live, nil
 }
 
 // repair applies a child that another field manager changed, as often as the limits
 // allow.
-func (w Writer) repair(ctx context.Context, owner client.Object, child *Child, live client.Object, drifts []drift, report *Report) error {
-	if w.ReadOnly {
+func (w Writer) repair(ctx context.Context, owner client.Object, child *Child, live client.Object, drifts []drift, report *report) error {
+	if w.readOnly {
 		return ErrPaused
 	}
 	kind := kindOf(live)
 	if limited, due := w.Memory.allowRepair(live.GetUID(), drifts); limited != nil {
-		contested := &ContestedError{Kind: kind, Name: child.Name, Field: limited.field, Manager: limited.manager, Due: due}
+		contested := &ContestedError{Kind: kind, Name: owner.GetName(), Field: limited.field, Manager: limited.manager, Due: due}
 		contested.RetryAfter = due.Sub(w.Memory.now())
 		w.Memory.setContested(live.GetUID(), contested)
 		return contested
 	}
 	setGeneration(child.Desired, owner)
-	if err := w.apply(ctx, child, live, report); err != nil {
+	if err := w.update(ctx, child, live, report); err != nil {
 		return Refused("applying", child.Desired, err)
 	}
-	report.Repairs = append(report.Repairs, Repair{Kind: kind, Name: child.Name, Field: drifts[0].field, Manager: drifts[0].manager})
+	report.repairs = append(report.repairs, repair{kind: kind, name: owner.GetName(), field: drifts[0].field, manager: drifts[0].manager})
 	return w.Memory.stillContested(child.Live.GetUID())
 }

@@ -12,47 +12,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Report is what Children did and found.
-type Report struct {
-	Repairs []Repair
-	// Effective are the fields that do not have their desired value because admission
-	// or the API server rewrote it, and Rewritten those of them that were written just now.
-	Effective, Rewritten []Effective
+// report is what Apply did and found.
+type report struct {
+	repairs []repair
+	// rewrites are the fields that do not have their desired value because admission or the
+	// API server rewrote it, and newRewrites those of them that were written just now.
+	rewrites, newRewrites []rewrite
 }
 
-// Repair says that another field manager changed a child, which was applied again.
-type Repair struct {
-	// Kind and Name are those of the child.
-	Kind, Name string
-	// Field is the path of the first field that differed.
-	Field string
-	// Manager is the other field manager, or empty if managedFields do not tell.
-	Manager string
+// repair is a child that was applied again because another field manager changed it.
+type repair struct {
+	kind, name string
+	// field is the path of the first field that differed.
+	field string
+	// manager is the other field manager, or empty if managedFields does not have it.
+	manager string
 }
 
-// Announce reports repairs, and values that admission rewrote, by events on the owner.
-func Announce(recorder events.EventRecorder, owner client.Object, report Report) {
-	for _, repair := range report.Repairs {
+// emit emits an event on the owner for each repair, and for values that admission rewrote.
+func (r *report) emit(recorder events.EventRecorder, owner client.Object) {
+	for _, repair := range r.repairs {
 		recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply",
-			"%s %q: %s was changed by %s and has its desired value again", repair.Kind, repair.Name, repair.Field, named(repair.Manager))
+			"%s %q: %s was changed by %s and has its desired value again", repair.kind, repair.name, repair.field, named(repair.manager))
 	}
-	if len(report.Rewritten) > 0 {
+	if len(r.newRewrites) > 0 {
 		recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Rewritten", "Apply",
-			"%s %q: %s", report.Rewritten[0].Kind, report.Rewritten[0].Name, describe(report.Rewritten))
+			"%s %q: %s", r.newRewrites[0].kind, r.newRewrites[0].name, describe(r.newRewrites))
 	}
 }
 
-// Describe says in the words of a message which values admission rewrote, "" if it
-// rewrote none.
-func (r *Report) Describe() string { return describe(r.Effective) }
-
-func describe(effective []Effective) string {
+// describe lists the fields that admission rewrote, "" if there are none.
+func describe(rewrites []rewrite) string {
 	const most = 3
 	parts := make([]string, 0, most+1)
-	for i := range effective[:min(len(effective), most)] {
-		parts = append(parts, effective[i].String())
+	for i := range rewrites[:min(len(rewrites), most)] {
+		parts = append(parts, rewrites[i].String())
 	}
-	if more := len(effective) - most; more > 0 {
+	if more := len(rewrites) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")

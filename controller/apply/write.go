@@ -19,14 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apply writes the desired state of a child by a server-side apply with force. live is
+// update writes the desired state of a child by a server-side apply with force. live is
 // the child as the API server has it, nil if only the cache was read.
 //
 // An apply leaves what other managers own beside ours, and that may be what the API
 // server refuses: a second source of a volume, a second port of one name. It cannot undo
 // every edit either: where desired leaves the value of a variable empty there is nothing to
 // apply. Then the child is overlaid.
-func (w Writer) apply(ctx context.Context, child *Child, live client.Object, report *Report) error {
+func (w Writer) update(ctx context.Context, child *Child, live client.Object, report *report) error {
 	changed := !written(child.Desired, child.Live)
 	live, err := w.takeOver(ctx, child.Live, live)
 	if err != nil {

@@ -7,85 +7,134 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // FieldManager owns, in metadata.managedFields, what this project writes.
 const FieldManager = "modelbox-controller"
 
-// Writer writes the children of one kind.
+// Writer writes the children of the objects of one kind.
 type Writer struct {
 	// Client reads from the cache and sees its own writes there.
 	Client client.Client
-	// Live reads from the API server. It is asked only before the first change of
-	// a child that has not changed since it was created, before a repair, before a child
-	// is created again, and if the cache is behind.
+	// Live reads from the API server: only before the first change of a child that has not
+	// changed since it was created, before a repair, before a child is created again, and
+	// if the cache is stale.
 	Live client.Reader
-	// Fresh is told of what was created; it may be nil.
-	Fresh *Fresh
+	// Recorder emits the events for repairs and for values that admission rewrote.
+	Recorder events.EventRecorder
+	// Created is called with each child that was created, as in the API server's response; it
+	// may be nil.
+	Created func(client.Object)
 	// Memory keeps reads and writes from being repeated; it may be nil.
 	Memory *Memory
-	// ReadOnly makes it write nothing: where it would write, it returns ErrPaused.
-	ReadOnly bool
+
+	readOnly bool
 }
 
-// Child is one child of an object.
+// NewWriter returns a Writer with the clients of a manager.
+func NewWriter(mgr manager.Manager, clk clock.PassiveClock, created func(client.Object)) Writer {
+	return Writer{
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder(FieldManager),
+		Created:  created,
+		Memory:   &Memory{Clock: clk},
+	}
+}
+
+// ReadOnlyIf returns a Writer that, if paused, writes nothing: where it would write, Apply
+// returns ErrPaused.
+func (w Writer) ReadOnlyIf(paused bool) Writer {
+	w.readOnly = paused
+	return w
+}
+
+// Child is one child of an object. It has the name of its owner.
 type Child struct {
-	// Live is filled with the child as it is; its type says what is read.
-	Live client.Object
-	// Desired is the child as it should be, TypeMeta included; nil if there should
-	// be none.
+	// Desired is the desired state, TypeMeta included; nil if there must be no such child.
 	Desired client.Object
-	// Name is the child's name, in the owner's namespace.
-	Name string
+	// Live is filled with the observed state; its type determines what is read.
+	Live client.Object
 
 	found bool
 	// falseGeneration and falseHash say that another field manager changed the annotation.
 	falseGeneration, falseHash bool
 }
 
-// Children makes the children of owner what they should be, and fills in Live.
-// All are read before any is written, so that one name conflict keeps all of
-// them as they are. It reports the writes that repaired a child, and the fields whose
-// values admission rewrote.
+// Apply creates, applies or deletes the children of owner so that they have their desired
+// state, and fills in Live. All of them are read before any is written, so that one name
+// conflict leaves all of them as they are. It emits an event for a repair, and for a value
+// that admission rewrote, and returns which values do not have their desired value because
+// admission rewrote them, in a sentence that is empty if there are none.
 //
-// Errors: *ConflictError if a child's name is taken, *RefusedError if the API
-// server refused a write, *ContestedError if another field manager undoes each repair,
-// ErrDeleting while an old child is on its way out, ErrOwnerGone if the owner is,
-// ErrPaused where ReadOnly kept it from a write; anything else is worth a retry.
-// Result makes of them what a reconcile returns.
-func (w Writer) Children(ctx context.Context, owner client.Object, children ...*Child) (Report, error) {
-	var report Report
+// Errors: *ConflictError if a child's name is taken, *RefusedError if the API server refused
+// a write, *ContestedError if another field manager undoes each repair, ErrDeleting while an
+// old child is being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where
+// ReadOnlyIf prevented a write; any other error is worth a retry.
+func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Child) (rewritten string, err error) {
+	var report report
+	err = w.applyAll(ctx, owner, children, &report)
+	report.emit(w.Recorder, owner)
+	return describe(report.rewrites), err
+}
+
+func (w Writer) applyAll(ctx context.Context, owner client.Object, children []*Child, report *report) error {
 	for _, child := range children {
 		if err := w.read(ctx, owner, child); err != nil {
-			return report, err
+			return err
 		}
 	}
 	for _, child := range children {
 		if err := w.checkGeneration(ctx, owner, child); err != nil {
-			return report, err
+			return err
 		}
 	}
 	var contested error
 	for _, child := range children {
-		err := w.write(ctx, owner, child, &report)
+		err := w.write(ctx, owner, child, report)
 		if _, ok := errors.AsType[*ContestedError](err); ok {
 			contested = errors.Join(contested, err)
 			continue
 		}
 		if err != nil {
-			return report, err
+			return err
 		}
 	}
-	return report, contested
+	return contested
 }
 
+// Observe fills Live with the children that owner controls, and empties the others. It is
+// for an object whose children could not be applied: an object of the child's name that
+// belongs to another owner does not count for the status, whatever /scale selects.
+func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
+	for _, child := range children {
+		err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
+		if err == nil && metav1.IsControlledBy(child.Live, owner) {
+			child.found = true
+			continue
+		}
+		child.found = false
+		reflect.ValueOf(child.Live).Elem().SetZero()
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %s %q: %w", kindOf(child.Live), owner.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Exists reports whether Apply left, or Observe found, the child.
+func (c *Child) Exists() bool { return c.found }
+
 func (w Writer) read(ctx context.Context, owner client.Object, child *Child) error {
-	key := types.NamespacedName{Namespace: owner.GetNamespace(), Name: child.Name}
+	key := client.ObjectKeyFromObject(owner)
 	err := w.Client.Get(ctx, key, child.Live)
 	if apierrors.IsNotFound(err) {
 		child.found = false
@@ -102,7 +151,7 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	return checkOwner(child.Live, child.Desired)
 }
 
-func (w Writer) write(ctx context.Context, owner client.Object, child *Child, report *Report) error {
+func (w Writer) write(ctx context.Context, owner client.Object, child *Child, report *report) error {
 	due, err := child.due()
 	if due == change && w.Memory.wasWritten(child.Live.GetUID(), child.Desired) {
 		due, child.falseHash = comparing, true
@@ -114,7 +163,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child, re
 		return w.atRest(child)
 	case due == comparing:
 		return w.compare(ctx, owner, child, report)
-	case w.ReadOnly:
+	case w.readOnly:
 		return ErrPaused
 	case due == deletion:
 		return Refused("deleting", child.Live, w.delete(ctx, child.Live))
@@ -122,7 +171,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child, re
 		return w.create(ctx, owner, child, report)
 	}
 	setGeneration(child.Desired, owner)
-	return Refused("applying", child.Desired, w.apply(ctx, child, nil, report))
+	return Refused("applying", child.Desired, w.update(ctx, child, nil, report))
 }
 
 // A due is the write that a child needs.
@@ -147,7 +196,7 @@ func (c *Child) due() (due, error) {
 		return nothing, nil
 	}
 	if err := stamp(c.Desired); err != nil {
-		return nothing, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Name, err)
+		return nothing, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Desired.GetName(), err)
 	}
 	switch {
 	case !c.found:
@@ -165,11 +214,11 @@ func (w Writer) atRest(child *Child) error {
 	if child.Desired == nil {
 		return nil
 	}
-	w.Memory.setEffective(child.Live.GetUID(), nil)
+	w.Memory.setRewrites(child.Live.GetUID(), nil)
 	return w.Memory.stillContested(child.Live.GetUID())
 }
 
-func (w Writer) create(ctx context.Context, owner client.Object, child *Child, report *Report) error {
+func (w Writer) create(ctx context.Context, owner client.Object, child *Child, report *report) error {
 	if w.hadChild(owner, child.Desired) {
 		if _, err := w.readOwner(ctx, owner); err != nil {
 			return err
@@ -180,9 +229,11 @@ func (w Writer) create(ctx context.Context, owner client.Object, child *Child, r
 	if err := w.Client.Create(ctx, answer, client.FieldOwner(FieldManager)); err != nil {
 		return Refused("creating", child.Desired, err)
 	}
-	w.Fresh.Add(answer)
+	if w.Created != nil {
+		w.Created(answer)
+	}
 	w.Memory.setCreated(owner.GetUID(), kindOf(answer))
-	child.Live = answer
+	child.Live, child.found = answer, true
 	w.settle(child, report)
 	return nil
 }
@@ -196,10 +247,10 @@ func (w Writer) delete(ctx context.Context, live client.Object) error {
 
 // settle takes what still differs in the answer to a write for effective values: another
 // write would bring the same answer.
-func (w Writer) settle(child *Child, report *Report) {
-	effective := effectiveIn(child.Desired, child.Live)
+func (w Writer) settle(child *Child, report *report) {
+	rewrites := rewritesIn(child.Desired, child.Live)
 	w.Memory.setWritten(child.Live.GetUID(), child.Desired)
-	w.Memory.setEffective(child.Live.GetUID(), effective)
-	report.Effective = append(report.Effective, effective...)
-	report.Rewritten = append(report.Rewritten, effective...)
+	w.Memory.setRewrites(child.Live.GetUID(), rewrites)
+	report.rewrites = append(report.rewrites, rewrites...)
+	report.newRewrites = append(report.newRewrites, rewrites...)
 }

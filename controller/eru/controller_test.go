@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -60,11 +63,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(at("11:59:30")), events: events.NewFakeRecorder(100)}
 	never := func(string) error { return nil }
 	w.before, w.after = never, never
-	w.client = fake.NewClientBuilder().WithScheme(newScheme(t)).
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t))
+	index := target(nil)
+	if err := index.Index(t.Context(), indexer{builder}); err != nil {
+		t.Fatal(err)
+	}
+	w.client = builder.
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithObjects(objects...).
 		WithStatusSubresource(&mtsrev1.Eru{}, &appsv1.Deployment{}).
-		WithIndex(&mtsrev1.Eru{}, indexTarget, targetOf).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				return w.write(fmt.Sprintf("create %T", obj), func() error { return c.Create(ctx, obj, opts...) })
@@ -85,6 +92,14 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			},
 		}).Build()
 	return w
+}
+
+// indexer adds indexes to a fake client.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
+	i.WithIndex(obj, field, values)
+	return nil
 }
 
 const (
@@ -121,8 +136,7 @@ func (w *world) try(clock string) (reconcile.Result, error) {
 	}
 	w.requests = nil
 	r := &Reconciler{Client: w.client, Recorder: w.events, Clock: w.clock}
-	inner := measured(r.Client, status.RecordedWithLock(r.Client, w.events, r))
-	return inner.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
+	return r.recorded().Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
 }
 
 func (w *world) eru() *mtsrev1.Eru {
@@ -176,7 +190,7 @@ func (w *world) change(status bool, change func(*appsv1.Deployment)) {
 func (w *world) says(want ...string) {
 	w.t.Helper()
 	st := w.eru().Status
-	ready := meta.FindStatusCondition(st.Conditions, status.Ready)
+	ready := meta.FindStatusCondition(st.Conditions, status.ConditionReady)
 	if ready == nil {
 		w.t.Fatal("there is no Ready condition")
 	}
@@ -211,7 +225,7 @@ func (w *world) wrote(want ...string) {
 // restarted checks the Deployment's annotation.
 func (w *world) restarted(want string) {
 	w.t.Helper()
-	if got := w.deployment().Spec.Template.Annotations[restartedAtAnnotation]; got != want {
+	if got := w.deployment().Spec.Template.Annotations[annotationRestartedAt]; got != want {
 		w.t.Errorf("restartedAt is %q, want %q", got, want)
 	}
 }
@@ -249,8 +263,8 @@ func TestASlotIsOneWriteOnTheDeploymentBetweenTwoOnStatus(t *testing.T) {
 	w.reconcile("12:01:10")
 	w.wrote(writeStatus)
 	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00 completed 12:01:10", "11:00:00 Skipped MissedDeadline")
-	if sleep := w.reconcile("12:01:11"); sleep != longestSleep {
-		t.Errorf("it sleeps %v, want %v at most", sleep, longestSleep)
+	if sleep := w.reconcile("12:01:11"); sleep != maxRequeueAfter {
+		t.Errorf("it sleeps %v, want %v at most", sleep, maxRequeueAfter)
 	}
 	w.wrote()
 }
@@ -268,7 +282,7 @@ func TestASlotThatMayNotRestart(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			d := web(test.target)
-			before := d.Spec.Template.Annotations[restartedAtAnnotation]
+			before := d.Spec.Template.Annotations[annotationRestartedAt]
 			w := newWorld(t, asked(func(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }), d)
 			w.reconcile("12:00:02")
 			w.wrote(writeStatus)
@@ -289,7 +303,7 @@ func TestARolloutUnderWayIsWaitedFor(t *testing.T) {
 	w.reconcile("12:00:00")
 	w.wrote(writeStatus)
 	w.says("Running False RolloutInProgress next 12:00:00")
-	if !w.condition(status.Reconciling) {
+	if !w.condition(status.ConditionReconciling) {
 		t.Error("waiting is not Reconciling")
 	}
 	w.change(true, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 })
@@ -300,7 +314,7 @@ func TestARolloutUnderWayIsWaitedFor(t *testing.T) {
 	w.wrote(writeStatus, writeDeployment, writeStatus)
 	w.restarted("2026-03-02T12:00:00Z")
 	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
-	if w.condition(status.Reconciling) {
+	if w.condition(status.ConditionReconciling) {
 		t.Error("Reconciling is still there")
 	}
 }
@@ -331,7 +345,7 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	}
 	w.wrote(writeStatus, writeDeployment, writeStatus)
 	w.says("Running False Forbidden next 12:00:00")
-	if message := meta.FindStatusCondition(w.eru().Status.Conditions, status.Ready).Message; !strings.Contains(message, "policy says no") {
+	if message := meta.FindStatusCondition(w.eru().Status.Conditions, status.ConditionReady).Message; !strings.Contains(message, "policy says no") {
 		t.Errorf("the server's own words are missing: %s", message)
 	}
 	if sleep := w.reconcile("12:01:00"); sleep != time.Minute {
@@ -342,7 +356,7 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	w.reconcile("12:10:01")
 	w.wrote(writeStatus)
 	w.says("Failed False Forbidden next 13:00:00", "12:00:00 Failed Forbidden")
-	if !w.condition(status.Stalled) || w.condition(status.Reconciling) {
+	if !w.condition(status.ConditionStalled) || w.condition(status.ConditionReconciling) {
 		t.Error("it is not Stalled alone")
 	}
 	w.reconcile("12:20:00")
@@ -351,7 +365,7 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 	w.before = w.after
 	w.reconcile("13:00:00")
 	w.says("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Failed Forbidden")
-	if w.condition(status.Stalled) {
+	if w.condition(status.ConditionStalled) {
 		t.Error("it is still Stalled")
 	}
 }
@@ -370,7 +384,7 @@ func TestTheWordForARefusalIsOneThatAConditionCanHave(t *testing.T) {
 		{says("not on a Friday"), "Refused"},
 		{says(strings.Repeat("No", 40)), "Refused"},
 	} {
-		if got := word(test.err); got != test.want {
+		if got := refusalReason(test.err); got != test.want {
 			t.Errorf("the word for %v is %q, want %q", test.err, got, test.want)
 		}
 	}
@@ -487,11 +501,11 @@ func TestADeploymentThatWasChangedSinceItWasJudged(t *testing.T) {
 }
 
 // A status that somebody wrote into does not make lastScheduleTime move back.
-func TestRememberNeverMovesBack(t *testing.T) {
+func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
 	st := &mtsrev1.EruStatus{LastScheduleTime: new(metav1.NewTime(at("12:00:00")))}
 	var d decision
-	d.settle(at("11:00:00"), mtsrev1.EruSkipped, reasonSuperseded)
-	remember(st, d, nil)
+	d.add(at("11:00:00"), mtsrev1.EruSkipped, reasonSuperseded)
+	addHistory(st, d, nil)
 	if !st.LastScheduleTime.Time.Equal(at("12:00:00")) {
 		t.Errorf("lastScheduleTime is %v", st.LastScheduleTime)
 	}
@@ -578,7 +592,7 @@ func TestAnObjectThatAdmissionHasNotSeen(t *testing.T) {
 	}
 	w.says("Failed False InvalidSpec next never")
 	w.restarted("")
-	message := meta.FindStatusCondition(w.eru().Status.Conditions, status.Stalled).Message
+	message := meta.FindStatusCondition(w.eru().Status.Conditions, status.ConditionStalled).Message
 	for _, part := range []string{"spec.schedule", "spec.timeZone"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%s is not named: %s", part, message)
@@ -615,7 +629,7 @@ func TestEventsTellWhatCameOfSlots(t *testing.T) {
 	for event := range w.events.Events {
 		got = append(got, event)
 	}
-	want := []string{"Normal Skipped slot 2026-03-02T13:00:00Z: DeploymentPaused"}
+	want := []string{"Normal Skipped scheduled time 2026-03-02T13:00:00Z: DeploymentPaused"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -671,16 +685,22 @@ func scrape(t *testing.T) map[string]float64 {
 	return out
 }
 
-func TestADeploymentWakesItsErus(t *testing.T) {
+func TestADeploymentEnqueuesItsErus(t *testing.T) {
 	other := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "other", "web" })
 	unnamed := asked(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "" })
 	stranger := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "stranger", "db" })
 	elsewhere := asked(func(o *mtsrev1.Eru) { o.Namespace = "elsewhere" })
 	w := newWorld(t, other, unnamed, stranger, elsewhere)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	enqueue := target(w.client)
+	enqueue.EnqueueNamed().Create(t.Context(), event.CreateEvent{Object: web()}, queue)
 	var got []string
-	for _, request := range (&Reconciler{Client: w.client}).erusOf(t.Context(), web()) {
+	for range queue.Len() {
+		request, _ := queue.Get()
 		got = append(got, request.String())
 	}
+	slices.Sort(got)
 	if diff := cmp.Diff([]string{"default/other", "default/web"}, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}

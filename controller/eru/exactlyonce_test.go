@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // trouble is what goes wrong in a run; each is a set of things that happen at
@@ -232,12 +231,12 @@ func (r *run) reconcile(i int) {
 	switch {
 	case err != nil:
 		r.wake[i] = r.since + time.Duration(r.rnd.IntN(5000))*time.Millisecond
-	case result.RequeueAfter == longestSleep && r.chance(90):
-		r.wake[i] = r.since + r.naps()*longestSleep
+	case result.RequeueAfter == maxRequeueAfter && r.chance(90):
+		r.wake[i] = r.since + r.naps()*maxRequeueAfter
 	case result.RequeueAfter > 0:
 		r.wake[i] = r.since + result.RequeueAfter
 	default:
-		r.wake[i] = r.since + longestSleep // An event.
+		r.wake[i] = r.since + maxRequeueAfter // An event.
 	}
 }
 
@@ -248,7 +247,7 @@ func (r *run) naps() time.Duration {
 	if next == nil {
 		return 1
 	}
-	return max(next.Sub(r.clock.Now())/longestSleep, 1)
+	return max(next.Sub(r.clock.Now())/maxRequeueAfter, 1)
 }
 
 func (r *run) survive(v *view) (result reconcile.Result, err error) {
@@ -265,9 +264,7 @@ func (r *run) survive(v *view) (result reconcile.Result, err error) {
 
 // reconciler is what SetupWithManager makes.
 func reconciler(c client.Client, clk *clocktesting.FakePassiveClock) reconcile.Reconciler {
-	recorder := &events.FakeRecorder{}
-	r := &Reconciler{Client: c, Recorder: recorder, Clock: clk}
-	return status.RecordedWithLock(r.Client, recorder, r)
+	return (&Reconciler{Client: c, Recorder: &events.FakeRecorder{}, Clock: clk}).recorded()
 }
 
 // person does something to the Deployment.
@@ -329,7 +326,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !is.After(was) {
 		r.t.Errorf("restartedAt moves from %v to %v", was, is)
 	}
-	if !r.plans[len(r.plans)-1].names(is) {
+	if !r.plans[len(r.plans)-1].contains(is) {
 		r.t.Errorf("%v is no slot", is)
 	}
 	if !r.server.eru.Spec.Enabled {

@@ -4,32 +4,27 @@
 package eru
 
 import (
-	"context"
-
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
 var (
 	nextRestart = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "modelbox_eru_next_restart_timestamp_seconds",
-		Help: "Unix time of the first slot of an Eru that is not decided on, without jitter. In the past if that slot waits.",
+		Help: "Unix time of the first scheduled time of an Eru that is not decided, without jitter. In the past while that restart waits.",
 	}, []string{"namespace", "name"})
 
 	restarts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelbox_eru_restarts_total",
-		Help: "Slots decided on, by result (Restarted, Skipped, Failed). One whose status could not be written counts again.",
+		Help: "Scheduled times that were decided, by result (Restarted, Skipped, Failed). One whose status could not be written counts again.",
 	}, []string{"result"})
 
 	lateness = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "modelbox_eru_restart_lateness_seconds",
-		Help:    "Time from a slot to its restart, jitter included.",
+		Help:    "Time from a scheduled time to its restart, jitter included.",
 		Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 21600, 86400},
 	})
 )
@@ -41,8 +36,8 @@ func init() {
 	}
 }
 
-// observe puts a decision into the metrics.
-func observe(obj *mtsrev1.Eru, d decision) {
+// setMetrics sets the metrics of an Eru to a decision.
+func setMetrics(obj *mtsrev1.Eru, d decision) {
 	for _, entry := range d.entries {
 		restarts.WithLabelValues(string(entry.Result)).Inc()
 	}
@@ -53,13 +48,7 @@ func observe(obj *mtsrev1.Eru, d decision) {
 	nextRestart.WithLabelValues(obj.Namespace, obj.Name).Set(float64(d.next.Unix()))
 }
 
-// measured drops the metrics of an Eru that is gone, or that cannot be decoded.
-func measured(c client.Reader, inner reconcile.Reconciler) reconcile.Reconciler {
-	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		obj := &mtsrev1.Eru{}
-		if err := c.Get(ctx, req.NamespacedName, obj); apierrors.IsNotFound(err) || decode.FailureOf(obj) != nil {
-			nextRestart.DeleteLabelValues(req.Namespace, req.Name)
-		}
-		return inner.Reconcile(ctx, req)
-	})
+// deleteMetrics deletes the metrics of an Eru that was deleted, or that cannot be decoded.
+func deleteMetrics(name types.NamespacedName) {
+	nextRestart.DeleteLabelValues(name.Namespace, name.Name)
 }

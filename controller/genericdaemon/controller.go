@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package genericdaemon makes of each Genericdaemon a DaemonSet.
+// Package genericdaemon reconciles Genericdaemons: each Genericdaemon owns a DaemonSet.
 package genericdaemon
 
 import (
@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,7 +19,7 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
@@ -34,72 +33,62 @@ var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
 
 // Reconciler reconciles Genericdaemons.
 type Reconciler struct {
-	Writer   apply.Writer
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+	Writer apply.Writer
+	Clock  clock.PassiveClock
 }
 
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := &Reconciler{
-		Writer:   apply.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fresh: &apply.Fresh{}, Memory: &apply.Memory{Clock: clk}},
-		Recorder: mgr.GetEventRecorder(apply.FieldManager),
-		Clock:    clk,
-	}
+	own := &trigger.OwnWrites{}
+	r := &Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk}
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
-		For(&mydomainv1beta1.Genericdaemon{}, apply.Asked()).
-		Watches(&appsv1.DaemonSet{}, apply.SameName(), apply.Concerns(kind.GroupKind(), r.Writer.Fresh)).
-		WithOptions(controller.Options{RateLimiter: apply.Backoff()}).
-		Complete(status.Recorded(mgr.GetClient(), r.Recorder, r))
+		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
+		Watches(&appsv1.DaemonSet{}, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind(), own)).
+		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()}).
+		Complete(status.Recorded(mgr.GetClient(), r.Writer.Recorder, r))
 }
 
-// Reconcile makes the DaemonSet of a Genericdaemon what it asks for and fills in
-// its status. It runs admission's defaults and rules again, so an object that was
-// stored while the webhook was away is handled the same way.
+// Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the
+// defaults and the rules of admission again, so that an object which was stored while the
+// webhook was away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
 	genericdaemon.Default(daemon, nil, nil)
 	errs := genericdaemon.Validate(daemon)
-	live, rewritten, err := r.bring(ctx, daemon, errs)
-	verdict, err := workload.Judge(err)
-	if verdict == nil && err != nil {
-		return apply.Result(err)
+	child, err := desired(daemon, errs)
+	var rewritten string
+	if err == nil {
+		rewritten, err = r.Writer.ReadOnlyIf(daemon.Spec.Paused).Apply(ctx, daemon, child)
 	}
-	if verdict == nil {
-		verdict = progress(live, daemon.Spec.Label)
-	} else {
-		live = &appsv1.DaemonSet{}
-		if _, err := workload.ReadOwn(ctx, r.Writer.Client, daemon, live); err != nil {
+	return r.updateStatus(ctx, daemon, child, errs, rewritten, err)
+}
+
+// updateStatus sets the status to the observed state. errs are the errors of the spec, err is
+// the error of desired or Apply. It returns the result of the reconcile.
+func (r *Reconciler) updateStatus(
+	ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, child *apply.Child, errs field.ErrorList, rewritten string, err error,
+) (reconcile.Result, error) {
+	readiness, err := apply.ReadinessOf(err)
+	switch {
+	case readiness != nil:
+		if err := r.Writer.Observe(ctx, daemon, child); err != nil {
 			return reconcile.Result{}, err
 		}
+	case err != nil:
+		return apply.Result(err)
+	default:
+		readiness = new(progress(child.Live.(*appsv1.DaemonSet), daemon.Spec.Label))
 	}
-	observe(live, &daemon.Status)
-	described := verdict.WithErrors(errs)
-	described.Add(rewritten)
-	r.conclude(daemon, described)
+	setNodes(&daemon.Status, &child.Live.(*appsv1.DaemonSet).Status)
+	described := readiness.WithSpecErrors(errs)
+	described.AppendMessage(rewritten)
+	r.setConditions(daemon, described)
 	return apply.Result(err)
 }
 
-// bring returns the DaemonSet, and which values of it admission rewrote.
-func (r *Reconciler) bring(ctx context.Context, asked *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*appsv1.DaemonSet, string, error) {
-	if err := workload.Buildable(errs); err != nil {
-		return nil, "", err
-	}
-	desired, err := daemonSet(asked)
-	if err != nil {
-		return nil, "", err
-	}
-	child := &apply.Child{Name: asked.Name, Live: &appsv1.DaemonSet{}, Desired: desired}
-	writer := r.Writer
-	writer.ReadOnly = asked.Spec.Paused
-	report, err := writer.Children(ctx, asked, child)
-	apply.Announce(r.Recorder, asked, report)
-	return child.Live.(*appsv1.DaemonSet), report.Describe(), err
-}
-
-func (r *Reconciler) conclude(daemon *mydomainv1beta1.Genericdaemon, verdict status.Verdict) {
+func (r *Reconciler) setConditions(daemon *mydomainv1beta1.Genericdaemon, readiness status.Readiness) {
 	now := metav1.NewTime(r.Clock.Now())
 	daemon.Status.ObservedGeneration = daemon.Generation
-	verdict.Set(&daemon.Status.Conditions, daemon.Generation, now)
+	readiness.SetConditions(&daemon.Status.Conditions, daemon.Generation, now)
 	status.SetPaused(&daemon.Status.Conditions, daemon.Spec.Paused, daemon.Generation, now)
 }

@@ -12,51 +12,46 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// reasonNoMatchingNodes says that no node carries the label.
+// reasonNoMatchingNodes means that no node has the label.
 const reasonNoMatchingNodes = "NoMatchingNodes"
 
-// progress says how far a DaemonSet's rollout is. It reads the fields that
-// "kubectl rollout status" reads.
-func progress(set *appsv1.DaemonSet, label string) *status.Verdict {
-	verdict := rollout(set, label)
-	return &verdict
-}
-
-func rollout(set *appsv1.DaemonSet, label string) status.Verdict {
-	seen := &set.Status
-	want := seen.DesiredNumberScheduled
+// progress returns the readiness of a Genericdaemon whose DaemonSet has been applied, from
+// the fields that "kubectl rollout status" reads.
+func progress(set *appsv1.DaemonSet, label string) status.Readiness {
+	observed := &set.Status
+	desired := observed.DesiredNumberScheduled
 	switch {
-	case set.Generation == 0 || seen.ObservedGeneration < set.Generation:
-		return underway("the cluster has not acted on the last change of the DaemonSet yet")
-	case want == 0 && seen.NumberMisscheduled == 0:
-		return status.Verdict{Reason: reasonNoMatchingNodes, Message: noNodes(label)}
-	case seen.UpdatedNumberScheduled < want:
-		return underway("%d of %d nodes run the current template", seen.UpdatedNumberScheduled, want)
-	case seen.NumberAvailable < want:
-		return underway("the daemon is available on %d of %d nodes", seen.NumberAvailable, want)
-	case seen.NumberMisscheduled > 0:
-		return underway("%d nodes run the daemon and should not", seen.NumberMisscheduled)
+	case set.Generation == 0 || observed.ObservedGeneration < set.Generation:
+		return progressing("the cluster has not acted on the last change of the DaemonSet yet")
+	case desired == 0 && observed.NumberMisscheduled == 0:
+		return status.Readiness{Reason: reasonNoMatchingNodes, Message: noNodes(label)}
+	case observed.UpdatedNumberScheduled < desired:
+		return progressing("%d of %d nodes run the current template", observed.UpdatedNumberScheduled, desired)
+	case observed.NumberAvailable < desired:
+		return progressing("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired)
+	case observed.NumberMisscheduled > 0:
+		return progressing("%d nodes run the daemon and should not", observed.NumberMisscheduled)
 	}
-	return status.Done(fmt.Sprintf("the daemon is available on %d of %d nodes", seen.NumberAvailable, want))
+	return status.NewReady(fmt.Sprintf("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired))
 }
 
 func noNodes(label string) string {
 	if label == "" {
 		return "the cluster has no node that the daemon may run on"
 	}
-	return fmt.Sprintf("no node that the daemon may run on carries the label %q: label a node, or change spec.label", label)
+	return fmt.Sprintf("no node that the daemon may run on has the label %q: label a node, or change spec.label", label)
 }
 
-func underway(format string, args ...any) status.Verdict {
-	return status.Underway(status.ReasonProgressing, fmt.Sprintf(format, args...))
+func progressing(format string, args ...any) status.Readiness {
+	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
 }
 
-// observe copies a DaemonSet's counters.
-func observe(set *appsv1.DaemonSet, into *mydomainv1beta1.GenericdaemonStatus) {
-	into.Installed = set.Status.NumberReady
-	into.Desired = set.Status.DesiredNumberScheduled
-	into.Current = set.Status.CurrentNumberScheduled
-	into.Updated = set.Status.UpdatedNumberScheduled
-	into.Available = set.Status.NumberAvailable
-	into.Misscheduled = set.Status.NumberMisscheduled
+// setNodes copies the counters of a DaemonSet.
+func setNodes(into *mydomainv1beta1.GenericdaemonStatus, observed *appsv1.DaemonSetStatus) {
+	into.Installed = observed.NumberReady
+	into.Desired = observed.DesiredNumberScheduled
+	into.Current = observed.CurrentNumberScheduled
+	into.Updated = observed.UpdatedNumberScheduled
+	into.Available = observed.NumberAvailable
+	into.Misscheduled = observed.NumberMisscheduled
 }

@@ -19,8 +19,8 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
@@ -77,7 +77,7 @@ func (s statusStore) Patch(_ context.Context, obj client.Object, _ client.Patch,
 	return nil
 }
 
-// atRest is a ModelBox that has been reconciled, and what reconciles it.
+// atRest returns a ModelBox that has been reconciled, and a function that reconciles it.
 func atRest(tb testing.TB) (*store, func()) {
 	tb.Helper()
 	box := &modelv1.ModelBox{}
@@ -90,8 +90,8 @@ func atRest(tb testing.TB) (*store, func()) {
 	modelbox.Default(box, nil, nil) // As admission has stored it.
 	s := &store{box: box}
 	recorder := events.NewFakeRecorder(1)
-	r := status.Recorded(client.Client(s), recorder, &Reconciler{workload.Reconciler{
-		Writer: apply.Writer{Client: s, Live: s}, Recorder: recorder, Clock: clock.RealClock{},
+	r := status.Recorded(client.Client(s), recorder, &Reconciler{deployment.Reconciler{
+		Writer: apply.Writer{Client: s, Live: s, Recorder: recorder}, Clock: clock.RealClock{},
 	}})
 	once := func() {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)}
@@ -112,7 +112,7 @@ func TestReconcileOfAnUnchangedObjectWritesNothing(t *testing.T) {
 		once()
 	}
 	if s.writes != 3 {
-		t.Errorf("%d writes for an object that is as it should be", s.writes-3)
+		t.Errorf("%d writes for an object whose observed state is the desired state", s.writes-3)
 	}
 }
 
@@ -133,7 +133,7 @@ func BenchmarkChildren(b *testing.B) {
 }
 
 func build(tb testing.TB, box *modelv1.ModelBox) {
-	w := children(box)
+	w := workloadOf(box)
 	if _, err := w.Deployment(); err != nil {
 		tb.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modelbox makes of each ModelBox a Deployment and a Service.
+// Package modelbox reconciles ModelBoxes: each ModelBox owns a Deployment and a Service.
 package modelbox
 
 import (
@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
@@ -29,20 +28,24 @@ var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 
 // Reconciler reconciles ModelBoxes.
 type Reconciler struct {
-	workload.Reconciler
+	deployment.Reconciler
 }
 
 // SetupWithManager adds the controller for ModelBoxes to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := &Reconciler{workload.NewReconciler(mgr, clk)}
-	return r.Watch(mgr, "modelbox", &modelv1.ModelBox{}, kind.GroupKind()).
-		Complete(status.Recorded(mgr.GetClient(), r.Recorder, r))
+	steps, controller := deployment.NewReconciler(mgr, clk, "modelbox", &modelv1.ModelBox{}, kind.GroupKind())
+	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}))
 }
 
-// Reconcile makes the children of a ModelBox what it asks for and fills in its
-// status. It runs admission's defaults and rules again, so an object that was
-// stored while the webhook was away is handled the same way.
+// Reconcile applies the children of a ModelBox and sets its status. It runs the defaults and
+// the rules of admission again, so that an object which was stored while the webhook was
+// away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.Default(box, nil, nil)
-	return apply.Result(r.Bring(ctx, children(box), modelbox.Validate(box), &box.Status.WorkloadStatus))
+	errs := modelbox.Validate(box)
+	children, err := deployment.Desired(workloadOf(box), errs)
+	if err == nil {
+		err = r.Apply(ctx, children)
+	}
+	return r.UpdateStatus(ctx, children, &box.Status.WorkloadStatus, errs, err)
 }

@@ -32,7 +32,7 @@ func TestCutDividesNoCharacter(t *testing.T) {
 func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
 	var conditions []metav1.Condition
 	for _, character := range []string{"a", "箱"} {
-		Stuck(ReasonChildRefused, strings.Repeat(character, 100_000)).Set(&conditions, 1, at(0))
+		NewStalled(ReasonChildRefused, strings.Repeat(character, 100_000)).SetConditions(&conditions, 1, at(0))
 		for _, condition := range conditions {
 			if n := utf8.RuneCountInString(condition.Message); n > maxMessage || n < maxMessage/4 {
 				t.Errorf("the message of %s has %d characters, want at most %d and not much less", condition.Type, n, maxMessage)
@@ -41,15 +41,15 @@ func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
 	}
 }
 
-func TestDescribeNamesTheFirstErrorsAndCountsTheOthers(t *testing.T) {
+func TestFormatErrorsNamesTheFirstErrorsAndCountsTheOthers(t *testing.T) {
 	var errs field.ErrorList
 	for range 25 {
 		errs = append(errs, field.Required(field.NewPath("spec", "image"), "write one"))
 	}
-	if got := Describe(errs); strings.Count(got, "spec.image") != 20 || !strings.HasSuffix(got, "; and 5 more") {
-		t.Errorf("25 errors are described as %q", got)
+	if got := FormatErrors(errs); strings.Count(got, "spec.image") != 20 || !strings.HasSuffix(got, "; and 5 more") {
+		t.Errorf("25 errors are formatted as %q", got)
 	}
-	if got := Describe(errs[:2]); got != "spec.image: Required value: write one; spec.image: Required value: write one" {
-		t.Errorf("2 errors are described as %q", got)
+	if got := FormatErrors(errs[:2]); got != "spec.image: Required value: write one; spec.image: Required value: write one" {
+		t.Errorf("2 errors are formatted as %q", got)
 	}
 }

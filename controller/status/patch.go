@@ -25,27 +25,27 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch writes what has changed in a status, from said to says, and fills obj with the
-// answer. With locked it has the object's resourceVersion as precondition: an older one
-// is a conflict.
-func patch(ctx context.Context, c client.Client, obj Object, said, says []byte, locked bool) error {
-	body, err := operations(obj, said, says, locked)
+// patch writes what differs between two states of a status, and decodes the API server's
+// response into obj. locked makes the object's resourceVersion a precondition: an older one
+// causes a conflict.
+func patch(ctx context.Context, c client.Client, obj Object, before, after []byte, locked bool) error {
+	body, err := operations(obj, before, after, locked)
 	if err != nil {
 		return err
 	}
 	return explained(c.Status().Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body)))
 }
 
-// operations is the JSON patch that changes a status from said to says. It tests the
-// uid, or an object that was deleted and created again under the same name would get its
-// predecessor's status: only a JSON patch can do so, since for the status of a custom
-// resource the API server ignores a uid in the body.
-func operations(obj Object, said, says []byte, locked bool) ([]byte, error) {
+// operations returns the JSON patch that changes a status. It tests the uid: otherwise an
+// object that was deleted and created again with the same name would get the status of its
+// predecessor. Only a JSON patch can test it, because the API server ignores a uid in the
+// body of a request for the status of a custom resource.
+func operations(obj Object, before, after []byte, locked bool) ([]byte, error) {
 	list := []operation{{"test", "/metadata/uid", obj.GetUID()}}
 	if locked {
 		list = append(list, operation{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()})
 	}
-	changes, err := changed(said, says)
+	changes, err := changed(before, after)
 	if err != nil {
 		return nil, fmt.Errorf("comparing status: %w", err)
 	}
@@ -56,8 +56,8 @@ func operations(obj Object, said, says []byte, locked bool) ([]byte, error) {
 	return body, nil
 }
 
-// explained adds what a refused operation means. The API server's answer to one, 422 and
-// of no kind of object, does not name the operation.
+// explained adds the meaning of an operation that failed. The API server's response to it,
+// 422 without the kind of an object, does not name the operation.
 func explained(err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || answer.Status().Code != http.StatusUnprocessableEntity {
@@ -69,17 +69,17 @@ func explained(err error) error {
 	return fmt.Errorf("the cache is behind: the API server has another object of this name, or another status: %w", err)
 }
 
-// changed are the operations that make says of said, one for each member that differs.
-func changed(said, says []byte) ([]operation, error) {
+// changed returns one operation for each member of a status that differs.
+func changed(before, after []byte) ([]operation, error) {
 	var was, is map[string]json.RawMessage
-	if err := json.Unmarshal(said, &was); err != nil {
+	if err := json.Unmarshal(before, &was); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(says, &is); err != nil {
+	if err := json.Unmarshal(after, &is); err != nil {
 		return nil, err
 	}
-	// Without conditions status was never written, so there is no status to add a member
-	// to, or what is stored there could not be decoded.
+	// A status without conditions was never written, or could not be decoded, so there is none
+	// to add a member to.
 	if _, written := was["conditions"]; !written {
 		return []operation{{"add", "/status", is}}, nil
 	}

@@ -9,10 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,138 +30,164 @@ type Object interface {
 	GetStatus() any
 }
 
-// ClaimingReconciler reconciles objects that act on an object which is not their
-// child, and which therefore carries no mark of theirs.
-type ClaimingReconciler[T Object] interface {
-	// Reconcile is a reconcile.ObjectReconciler's. It calls claim before it writes to
-	// the other object, and returns claim's error.
-	Reconcile(ctx context.Context, obj T, claim Claim) (reconcile.Result, error)
+// WriteAheadReconciler reconciles objects that write to an object which is not their child,
+// and which therefore has no annotation that names the generation it was written for.
+type WriteAheadReconciler[T Object] interface {
+	// Reconcile is the method of reconcile.ObjectReconciler. It calls writeAhead before it
+	// writes to the other object, and returns the error of writeAhead.
+	Reconcile(ctx context.Context, obj T, writeAhead WriteAhead) (reconcile.Result, error)
 }
 
-// Claim writes the status as it is in the object now, with the object's
-// resourceVersion as precondition, whether it differs or not. So an object that has
-// changed since it entered the cache (another spec, another leader's status) acts on
-// nothing: Claim's error is a conflict then.
-type Claim func(context.Context) error
+// WriteAhead writes the status that the object has now, whether it differs or not, with the
+// object's resourceVersion as precondition. An object that has changed since it entered the
+// cache (another spec, or the status of another leader) causes a conflict then, so that
+// nothing is written to the other object.
+type WriteAhead func(context.Context) error
 
-// Recorded wraps what a kind does with what is the same for all kinds: an object
-// is loaded; one that is gone or being deleted needs nothing, for its children
-// are collected; status is written once, last, and only if it differs; and an object
-// that is not ready and not on its way there, for a new reason, is told of by an
-// event. What else a kind changes in the object it is handed, such as its defaults, is
-// never written.
-func Recorded[T Object](c client.Client, recorder events.EventRecorder, kind reconcile.ObjectReconciler[T]) reconcile.Reconciler {
-	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: unclaiming[T]{kind}})
+// An Option changes how the status of a kind is recorded.
+type Option func(*options)
+
+type options struct {
+	locked bool
+	onGone func(types.NamespacedName)
 }
 
-// RecordedWithClaims is Recorded for a kind that claims.
-func RecordedWithClaims[T Object](c client.Client, recorder events.EventRecorder, kind ClaimingReconciler[T]) reconcile.Reconciler {
-	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: kind})
+// WithOptimisticLock makes the object's resourceVersion a precondition of every write of
+// its status. A kind needs it whose status has a list that is replaced as a whole: a
+// controller with a stale cache would replace a newer list by an older one.
+func WithOptimisticLock() Option { return func(o *options) { o.locked = true } }
+
+// OnGone calls a function for each object that was deleted, or that cannot be decoded.
+func OnGone(f func(types.NamespacedName)) Option { return func(o *options) { o.onGone = f } }
+
+// Recorded wraps the reconciler of a kind with what is the same for all kinds: it reads the
+// object from the cache and does nothing for one that is deleted or being deleted, because
+// the garbage collector deletes its children. After the reconcile it writes the status if
+// that differs, and emits a Warning event when Ready turns False for a new reason while
+// the object does not progress. Nothing else that the reconciler changes in the object,
+// such as its defaults, is written.
+func Recorded[T Object](c client.Client, events events.EventRecorder, kind reconcile.ObjectReconciler[T], with ...Option) reconcile.Reconciler {
+	return RecordedWithWriteAhead(c, events, withoutWriteAhead[T]{kind}, with...)
 }
 
-// RecordedWithLock is RecordedWithClaims for a kind whose status replaces a list as a
-// whole: every write of its status has the object's resourceVersion as precondition, or
-// a stale controller would put an old list in the place of a newer one.
-func RecordedWithLock[T Object](c client.Client, recorder events.EventRecorder, kind ClaimingReconciler[T]) reconcile.Reconciler {
-	return reconcile.AsReconciler[T](c, &recorded[T]{client: c, recorder: recorder, kind: kind, locked: true})
-}
-
-type unclaiming[T Object] struct{ reconcile.ObjectReconciler[T] }
-
-func (u unclaiming[T]) Reconcile(ctx context.Context, obj T, _ Claim) (reconcile.Result, error) {
-	return u.ObjectReconciler.Reconcile(ctx, obj)
-}
-
-type recorded[T Object] struct {
-	client   client.Client
-	recorder events.EventRecorder
-	kind     ClaimingReconciler[T]
-	locked   bool
-}
-
-func (r *recorded[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
-	if obj.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil
+// RecordedWithWriteAhead is Recorded for a WriteAheadReconciler.
+func RecordedWithWriteAhead[T Object](c client.Client, events events.EventRecorder, kind WriteAheadReconciler[T], with ...Option) reconcile.Reconciler {
+	r := &recorder[T]{client: c, events: events, kind: kind}
+	for _, option := range with {
+		option(&r.options)
 	}
-	if failure := decode.FailureOf(obj); failure != nil {
+	return r
+}
+
+type withoutWriteAhead[T Object] struct{ reconcile.ObjectReconciler[T] }
+
+func (w withoutWriteAhead[T]) Reconcile(ctx context.Context, obj T, _ WriteAhead) (reconcile.Result, error) {
+	return w.ObjectReconciler.Reconcile(ctx, obj)
+}
+
+type recorder[T Object] struct {
+	options
+	client client.Client
+	events events.EventRecorder
+	kind   WriteAheadReconciler[T]
+}
+
+func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	err := r.client.Get(ctx, req.NamespacedName, obj)
+	failure := decode.FailureOf(obj)
+	if r.onGone != nil && (apierrors.IsNotFound(err) || failure != nil) {
+		r.onGone(req.NamespacedName)
+	}
+	switch {
+	case err != nil:
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	case obj.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, nil
+	case failure != nil:
 		return reconcile.Result{}, r.undecodable(ctx, obj, failure)
 	}
-	said, err := json.Marshal(obj.GetStatus())
+	return r.reconcile(ctx, obj)
+}
+
+// reconcile calls the reconciler of the kind and writes the status that it set.
+func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
+	before, err := json.Marshal(obj.GetStatus())
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding status: %w", err)
 	}
 	reason := readyReason(obj)
-	claim := func(ctx context.Context) (err error) {
-		said, err = r.claim(ctx, obj, said)
+	writeAhead := func(ctx context.Context) (err error) {
+		before, err = r.writeAhead(ctx, obj, before)
 		return err
 	}
-	result, err := r.kind.Reconcile(ctx, obj, claim)
-	says, failure := json.Marshal(obj.GetStatus())
-	if failure != nil || bytes.Equal(said, says) {
-		return result, errors.Join(err, failure)
+	result, err := r.kind.Reconcile(ctx, obj, writeAhead)
+	after, encodingErr := json.Marshal(obj.GetStatus())
+	if encodingErr != nil || bytes.Equal(before, after) {
+		return result, errors.Join(err, encodingErr)
 	}
-	r.announce(obj, reason)
-	if err = errors.Join(err, r.record(ctx, obj, said, says)); err != nil {
+	r.emitWarning(obj, reason)
+	if err = errors.Join(err, r.write(ctx, obj, before, after)); err != nil {
 		return reconcile.Result{}, err
 	}
 	return result, nil
 }
 
-// claim writes the status as it is now on the version of the object that obj is, and
-// returns what has been written.
-func (r *recorded[T]) claim(ctx context.Context, obj T, said []byte) ([]byte, error) {
-	says, err := json.Marshal(obj.GetStatus())
+// writeAhead writes the status that the object has now to the version of the object that
+// was read, and returns it.
+func (r *recorder[T]) writeAhead(ctx context.Context, obj T, before []byte) ([]byte, error) {
+	after, err := json.Marshal(obj.GetStatus())
 	if err != nil {
-		return said, fmt.Errorf("encoding status: %w", err)
+		return before, fmt.Errorf("encoding status: %w", err)
 	}
-	// The answer replaces what it is decoded into, and obj has defaults that are not stored.
-	answer := obj.DeepCopyObject().(T)
-	if err := patch(ctx, r.client, answer, said, says, true); err != nil {
-		return said, fmt.Errorf("recording in status what is about to be done: %w", err)
+	// The client decodes the response into the object that it is given, and obj has defaults
+	// that are not stored.
+	response := obj.DeepCopyObject().(T)
+	if err := patch(ctx, r.client, response, before, after, true); err != nil {
+		return before, fmt.Errorf("writing status ahead of a change: %w", err)
 	}
-	obj.SetResourceVersion(answer.GetResourceVersion())
-	return says, nil
+	obj.SetResourceVersion(response.GetResourceVersion())
+	return after, nil
 }
 
-// record writes what has changed in status. The object itself need not be encoded for
-// that.
-func (r *recorded[T]) record(ctx context.Context, obj T, said, says []byte) error {
-	err := patch(ctx, r.client, obj, said, says, r.locked)
+// write writes what has changed in status.
+func (r *recorder[T]) write(ctx context.Context, obj T, before, after []byte) error {
+	err := patch(ctx, r.client, obj, before, after, r.locked)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("recording status: %w", err)
+		return fmt.Errorf("writing status: %w", err)
 	}
 	return nil
 }
 
-// announce tells of what became wrong. A status that goes on saying the same is
-// not worth an event.
-func (r *recorded[T]) announce(obj T, before string) {
-	wrong := wrong(obj)
-	if wrong == nil || wrong.Reason == before {
+// emitWarning emits a Warning event if the object needs a change from outside for another
+// reason than before. A status that stays the same is not worth an event.
+func (r *recorder[T]) emitWarning(obj T, before string) {
+	ready := notReady(obj)
+	if ready == nil || ready.Reason == before {
 		return
 	}
-	r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, wrong.Reason, "Reconcile", "%s", note(wrong.Message))
+	r.events.Eventf(obj, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", note(ready.Message))
 }
 
-// readyReason is the reason of the Ready condition, "" if there is none.
+// readyReason returns the reason of the Ready condition, "" if there is none.
 func readyReason(obj Object) string {
-	if ready := meta.FindStatusCondition(obj.GetConditions(), Ready); ready != nil {
+	if ready := meta.FindStatusCondition(obj.GetConditions(), ConditionReady); ready != nil {
 		return ready.Reason
 	}
 	return ""
 }
 
-// wrong is the Ready condition of an object that is neither ready, nor on its
-// way, nor kept from it by its owner's own spec.paused.
-func wrong(obj Object) *metav1.Condition {
+// notReady returns the Ready condition of an object that is not ready and does not
+// progress, unless its own spec.paused is the reason.
+func notReady(obj Object) *metav1.Condition {
 	conditions := obj.GetConditions()
-	ready := meta.FindStatusCondition(conditions, Ready)
+	ready := meta.FindStatusCondition(conditions, ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == ReasonPaused ||
-		meta.IsStatusConditionTrue(conditions, Reconciling) {
+		meta.IsStatusConditionTrue(conditions, ConditionReconciling) {
 		return nil
 	}
 	return ready
 }
 
-// note shortens a message to what an event holds, 1 kB.
+// note shortens a message to the 1 kB that an event holds.
 func note(message string) string { return cut(message, 1000) }

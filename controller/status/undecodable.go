@@ -20,38 +20,38 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/decode"
 )
 
-// undecodable records, in the status of an object that could not be decoded whole,
-// that nothing is done for it and why. Its kind is not called, because what could not
-// be decoded is empty in the object: children would be made from that, or removed.
-func (r *recorded[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) error {
+// undecodable writes into the status of an object that could not be decoded whole why it is
+// not reconciled. The reconciler of its kind is not called, because the part that could not
+// be decoded is empty in the object: it would build children from that, or delete them.
+func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) error {
 	reason := readyReason(obj)
-	said, says, err := withFailure(obj, failure)
+	before, after, err := withFailure(obj, failure)
 	if err != nil {
 		return err
 	}
 	if failure.Status {
-		// All in it can be observed again, and until it is replaced no client can read the
-		// object. Only the very version that could not be decoded is replaced.
-		return r.patchUndecodable(ctx, obj, []byte("{}"), says, true)
+		// Everything in it can be observed again, and no client can read the object until it is
+		// replaced. Only the version that could not be decoded is replaced.
+		return r.patchUndecodable(ctx, obj, []byte("{}"), after, true)
 	}
-	if bytes.Equal(said, says) {
+	if bytes.Equal(before, after) {
 		return nil
 	}
 	if reason != ReasonInvalidSpec {
-		r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonInvalidSpec, "Reconcile", "%s", note(failure.Message))
+		r.events.Eventf(obj, nil, corev1.EventTypeWarning, ReasonInvalidSpec, "Reconcile", "%s", note(failure.Message))
 	}
-	return r.patchUndecodable(ctx, obj, said, says, false)
+	return r.patchUndecodable(ctx, obj, before, after, false)
 }
 
-// patchUndecodable patches status without decoding the object in the answer.
-func (r *recorded[T]) patchUndecodable(ctx context.Context, obj T, said, says []byte, locked bool) error {
-	body, err := operations(obj, said, says, locked)
+// patchUndecodable patches status without decoding the object in the response.
+func (r *recorder[T]) patchUndecodable(ctx context.Context, obj T, before, after []byte, locked bool) error {
+	body, err := operations(obj, before, after, locked)
 	if err != nil {
 		return err
 	}
 	gvk, err := r.client.GroupVersionKindFor(obj)
 	if err != nil {
-		return fmt.Errorf("recording status: %w", err)
+		return fmt.Errorf("writing status: %w", err)
 	}
 	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
@@ -59,32 +59,32 @@ func (r *recorded[T]) patchUndecodable(ctx context.Context, obj T, said, says []
 	named.SetGroupVersionKind(gvk)
 	err = explained(r.client.Status().Patch(ctx, named, client.RawPatch(types.JSONPatchType, body), client.DisableReadYourWritesConsistency))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("recording in status that the object cannot be decoded: %w", err)
+		return fmt.Errorf("writing into status that the object cannot be decoded: %w", err)
 	}
 	return nil
 }
 
-// withFailure returns an object's status as it is and as it is to be, as JSON. Of what
-// was observed, all but the conditions stays as it was last seen.
-func withFailure(obj Object, failure *decode.Failure) (said, says []byte, err error) {
-	if said, err = json.Marshal(obj.GetStatus()); err != nil {
+// withFailure returns the status of an object before and after the failure is in it, as
+// JSON. What was observed earlier stays, the conditions excepted.
+func withFailure(obj Object, failure *decode.Failure) (before, after []byte, err error) {
+	if before, err = json.Marshal(obj.GetStatus()); err != nil {
 		return nil, nil, fmt.Errorf("encoding status: %w", err)
 	}
 	conditions := slices.Clone(obj.GetConditions())
-	message := "the stored object cannot be decoded, so nothing is done for it: " + failure.Message
-	Stuck(ReasonInvalidSpec, message).Set(&conditions, obj.GetGeneration(), metav1.Now())
+	message := "the stored object cannot be decoded, so it is not reconciled: " + failure.Message
+	NewStalled(ReasonInvalidSpec, message).SetConditions(&conditions, obj.GetGeneration(), metav1.Now())
 	status := map[string]any{}
-	if err = json.Unmarshal(said, &status); err != nil {
-		return nil, nil, fmt.Errorf("reading status: %w", err)
+	if err = json.Unmarshal(before, &status); err != nil {
+		return nil, nil, fmt.Errorf("decoding status: %w", err)
 	}
-	if said, err = json.Marshal(status); err != nil { // With its members in the order that says has.
+	if before, err = json.Marshal(status); err != nil { // With its members in the order of after.
 		return nil, nil, fmt.Errorf("encoding status: %w", err)
 	}
 	maps.Copy(status, map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions})
-	if _, schedules := obj.(*mtsrev1.Eru); schedules {
+	if _, isEru := obj.(*mtsrev1.Eru); isEru {
 		status["phase"] = mtsrev1.EruFailed
 		delete(status, "nextScheduleTime")
 	}
-	says, err = json.Marshal(status)
-	return said, says, err
+	after, err = json.Marshal(status)
+	return before, after, err
 }

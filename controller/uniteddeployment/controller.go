@@ -1,7 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniteddeployment holds the replica count of Deployments.
+// Package uniteddeployment reconciles UnitedDeployments: each holds the replica count of an
+// existing Deployment.
 package uniteddeployment
 
 import (
@@ -22,6 +23,7 @@ import (
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
@@ -36,44 +38,40 @@ import (
 type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
+	target trigger.Target[*extensionv1.UnitedDeployment]
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := &Reconciler{Client: mgr.GetClient(), Clock: clk}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &extensionv1.UnitedDeployment{}, indexTarget, targetOf); err != nil {
+	r := &Reconciler{Client: mgr.GetClient(), Clock: clk, target: target(mgr.GetClient())}
+	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	return r.watch(mgr).Complete(status.RecordedWithClaims(r.Client, recorder, r))
+	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.Client, recorder, r))
 }
 
-// Reconcile holds the Deployment's replica count, unless the Deployment is
-// missing or somebody else holds it, and fills in the status.
-func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment, claim status.Claim) (reconcile.Result, error) {
-	target, holder, err := r.look(ctx, ud)
+// Reconcile sets the replica count of the Deployment, unless the Deployment is missing or
+// another object holds its replica count, and sets the status.
+func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment, writeAhead status.WriteAhead) (reconcile.Result, error) {
+	errs := uniteddeployment.Validate(ud)
+	target, holder, err := r.observe(ctx, ud)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	observe(target, &ud.Status)
-	if errs := uniteddeployment.Validate(ud); len(errs) > 0 {
-		r.conclude(ud, status.Stuck(status.ReasonInvalidSpec, status.Describe(errs)))
-		return reconcile.Result{}, nil
+	readiness := decide(ud, errs, target, holder)
+	if readiness == nil {
+		readiness, err = r.scale(ctx, ud, target, writeAhead)
 	}
-	verdict := decide(ud, target, holder)
-	if verdict == nil {
-		verdict, err = r.scale(ctx, ud, target, claim)
-	}
-	if verdict != nil {
-		r.conclude(ud, *verdict)
-	}
+	r.updateStatus(ud, target, readiness)
 	return reconcile.Result{}, err
 }
 
-// look reads, from the cache, the target (nil if missing) and who else holds it.
-func (r *Reconciler) look(ctx context.Context, ud *extensionv1.UnitedDeployment) (*appsv1.Deployment, string, error) {
+// observe reads, from the cache, the Deployment (nil if it is missing) and what else holds
+// its replica count.
+func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployment) (*appsv1.Deployment, string, error) {
 	if ud.Spec.DeploymentName == "" {
-		return nil, "", nil // Refused by Validate.
+		return nil, "", nil // Validate refuses it.
 	}
 	target := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
@@ -83,25 +81,28 @@ func (r *Reconciler) look(ctx context.Context, ud *extensionv1.UnitedDeployment)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading Deployment %q: %w", ud.Spec.DeploymentName, err)
 	}
-	scalers, rivals := &autoscalingv2.HorizontalPodAutoscalerList{}, &extensionv1.UnitedDeploymentList{}
-	if err := r.Client.List(ctx, scalers, client.InNamespace(ud.Namespace)); err != nil {
+	autoscalers, others := &autoscalingv2.HorizontalPodAutoscalerList{}, &extensionv1.UnitedDeploymentList{}
+	if err := r.Client.List(ctx, autoscalers, client.InNamespace(ud.Namespace)); err != nil {
 		return nil, "", fmt.Errorf("listing HorizontalPodAutoscalers: %w", err)
 	}
-	sameTarget := client.MatchingFields{indexTarget: ud.Spec.DeploymentName}
-	if err := r.Client.List(ctx, rivals, client.InNamespace(ud.Namespace), sameTarget); err != nil {
+	if err := r.Client.List(ctx, others, client.InNamespace(ud.Namespace), r.target.Matching(ud.Spec.DeploymentName)); err != nil {
 		return nil, "", fmt.Errorf("listing UnitedDeployments: %w", err)
 	}
-	return target, uniteddeployment.Holder(ud, target, scalers.Items, rivals.Items), nil
+	return target, uniteddeployment.Holder(ud, target, autoscalers.Items, others.Items), nil
 }
 
-// scale is the one write on the Deployment: the count, through /scale, on the very
-// version that was looked at. The resourceVersion makes a decision on a stale
-// Deployment fail, and the claim one of a stale UnitedDeployment: a Scale takes no
-// annotation that could tell whose count it is.
-func (r *Reconciler) scale(ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, claim status.Claim) (*status.Verdict, error) {
-	r.conclude(ud, status.Underway(status.ReasonProgressing,
-		fmt.Sprintf("Deployment %q is being scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)))
-	if err := claim(ctx); err != nil {
+// scale is the only write to the Deployment: the replica count, through /scale, with the
+// resourceVersion of the Deployment that was read as precondition. The status that is
+// written ahead has the resourceVersion of the UnitedDeployment as precondition, because a
+// Scale has no annotation that could name the generation it was written for. The readiness
+// is nil if the write has to be retried.
+func (r *Reconciler) scale(
+	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, writeAhead status.WriteAhead,
+) (*status.Readiness, error) {
+	readiness := status.NewReconciling(status.ReasonProgressing,
+		fmt.Sprintf("Deployment %q is being scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas))
+	r.updateStatus(ud, target, &readiness)
+	if err := writeAhead(ctx); err != nil {
 		return nil, err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
@@ -109,10 +110,16 @@ func (r *Reconciler) scale(ctx context.Context, ud *extensionv1.UnitedDeployment
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.Client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
-	return apply.Judge(apply.Refused("scaling", target, err))
+	return apply.ReadinessOf(apply.Refused("scaling", target, err))
 }
 
-func (r *Reconciler) conclude(ud *extensionv1.UnitedDeployment, verdict status.Verdict) {
+// updateStatus sets the status to the observed state. The conditions stay as they are if
+// readiness is nil.
+func (r *Reconciler) updateStatus(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, readiness *status.Readiness) {
+	setReplicas(&ud.Status, target)
+	if readiness == nil {
+		return
+	}
 	ud.Status.ObservedGeneration = ud.Generation
-	verdict.Set(&ud.Status.Conditions, ud.Generation, metav1.NewTime(r.Clock.Now()))
+	readiness.SetConditions(&ud.Status.Conditions, ud.Generation, metav1.NewTime(r.Clock.Now()))
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
@@ -20,39 +21,49 @@ const (
 	reasonConflict       = "Conflict"
 )
 
-// decide is the verdict on a UnitedDeployment that is not to write, nil for one
-// that is: the count differs and nobody else holds it.
-func decide(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, holder string) *status.Verdict {
-	want := *ud.Spec.Replicas
-	var verdict status.Verdict
+// decide returns the readiness of a UnitedDeployment for which nothing is to be written, nil
+// if the Deployment is to be scaled: the replica count differs and nothing else holds it.
+// errs are the errors of the spec. It is pure.
+func decide(ud *extensionv1.UnitedDeployment, errs field.ErrorList, target *appsv1.Deployment, holder string) *status.Readiness {
+	var readiness status.Readiness
 	switch {
+	case len(errs) > 0:
+		readiness = status.NewStalled(status.ReasonInvalidSpec, status.FormatErrors(errs))
 	case target == nil:
-		verdict = status.Stuck(reasonTargetNotFound, fmt.Sprintf(
+		readiness = status.NewStalled(reasonTargetNotFound, fmt.Sprintf(
 			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", ud.Spec.DeploymentName))
 	case holder != "":
-		verdict = status.Stuck(reasonConflict, holder)
+		readiness = status.NewStalled(reasonConflict, holder)
 	case target.DeletionTimestamp != nil:
-		verdict = status.Underway(status.ReasonWaitingForDeletion, fmt.Sprintf("Deployment %q is being deleted", target.Name))
-	case ptr.Deref(target.Spec.Replicas, 1) != want:
+		readiness = status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf("Deployment %q is being deleted", target.Name))
+	case ptr.Deref(target.Spec.Replicas, 1) != *ud.Spec.Replicas:
 		return nil
-	case target.Status.ObservedGeneration < target.Generation:
-		verdict = underway("the cluster has not acted on the last change of the Deployment yet")
-	case target.Status.Replicas > want:
-		verdict = underway("%d pods of %d are still to go", target.Status.Replicas-want, target.Status.Replicas)
-	case target.Status.AvailableReplicas < want:
-		verdict = underway("%d of %d pods are available", target.Status.AvailableReplicas, want)
 	default:
-		verdict = status.Done(fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, want))
+		readiness = progress(target, *ud.Spec.Replicas)
 	}
-	return &verdict
+	return &readiness
 }
 
-func underway(format string, args ...any) status.Verdict {
-	return status.Underway(status.ReasonProgressing, fmt.Sprintf(format, args...))
+// progress returns the readiness for a Deployment that has the desired replica count.
+func progress(target *appsv1.Deployment, desired int32) status.Readiness {
+	observed := &target.Status
+	switch {
+	case observed.ObservedGeneration < target.Generation:
+		return progressing("the cluster has not acted on the last change of the Deployment yet")
+	case observed.Replicas > desired:
+		return progressing("%d pods of %d are still to be deleted", observed.Replicas-desired, observed.Replicas)
+	case observed.AvailableReplicas < desired:
+		return progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+	}
+	return status.NewReady(fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, desired))
 }
 
-// observe copies a Deployment's counters; a missing one counts nothing.
-func observe(target *appsv1.Deployment, into *extensionv1.UnitedDeploymentStatus) {
+func progressing(format string, args ...any) status.Readiness {
+	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
+}
+
+// setReplicas copies the counters of a Deployment; they are 0 if it is missing.
+func setReplicas(into *extensionv1.UnitedDeploymentStatus, target *appsv1.Deployment) {
 	if target == nil {
 		target = &appsv1.Deployment{}
 	}

@@ -31,7 +31,7 @@ func TestDecide(t *testing.T) {
 		ready  bool
 	}{
 		{name: "missing", want: "TargetNotFound"},
-		{name: "held by another", target: held(), holder: "somebody", want: "Conflict"},
+		{name: "held by another", target: held(), holder: "another", want: "Conflict"},
 		{name: "held by another, and the count differs", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) }), holder: "x", want: "Conflict"},
 		{name: "being deleted", target: held(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), want: "WaitingForDeletion"},
 		{name: "another count", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })},
@@ -44,15 +44,15 @@ func TestDecide(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			ud := &extensionv1.UnitedDeployment{Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: "web", Replicas: new(int32(2))}}
-			verdict := decide(ud, test.target, test.holder)
-			if verdict == nil {
+			readiness := decide(ud, nil, test.target, test.holder)
+			if readiness == nil {
 				if test.want != "" {
 					t.Errorf("it writes, want %s", test.want)
 				}
 				return
 			}
-			if verdict.Reason != test.want || verdict.Ready != test.ready {
-				t.Errorf("verdict is %+v, want reason %q and ready %t", verdict, test.want, test.ready)
+			if readiness.Reason != test.want || readiness.Ready != test.ready {
+				t.Errorf("readiness is %+v, want reason %q and ready %t", readiness, test.want, test.ready)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Deployment is the Deployment that the workload asks for.
+// Deployment returns the desired Deployment.
 func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 	template, err := w.Template()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 func templated(raw string) *Workload {
@@ -42,7 +43,7 @@ func TestMergingKeepsIntegers(t *testing.T) {
 	}
 }
 
-func TestATemplateThatCannotBeMergedIsUnbuildable(t *testing.T) {
+func TestATemplateThatCannotBeMergedIsAnInvalidSpec(t *testing.T) {
 	for _, raw := range []string{
 		`{"spec":{"terminationGracePeriodSeconds":9223372036854775808}}`,
 		`{"spec":{"terminationGracePeriodSeconds":1.5}}`,
@@ -51,8 +52,8 @@ func TestATemplateThatCannotBeMergedIsUnbuildable(t *testing.T) {
 		`{"spec":[]}`, `[]`, `{`, `"text"`,
 	} {
 		_, err := templated(raw).Template()
-		if _, ok := errors.AsType[*UnbuildableError](err); !ok {
-			t.Errorf("%s: the error is %v, want an UnbuildableError", raw, err)
+		if _, ok := errors.AsType[*status.InvalidSpecError](err); !ok {
+			t.Errorf("%s: the error is %v, want a *status.InvalidSpecError", raw, err)
 		}
 	}
 }

@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Template is the pod template: the main container, with PodTemplate merged over
-// it. Its error is an *UnbuildableError: admission would have refused the PodTemplate.
+// Template returns the desired pod template: PodTemplate applied to the main container as a
+// strategic merge patch. Its error is a *status.InvalidSpecError: admission would have
+// refused the PodTemplate.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: w.labels()},
@@ -27,13 +29,13 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	}
 	merged, err := merge(template, w.PodTemplate)
 	if err != nil {
-		return template, &UnbuildableError{fmt.Errorf("spec.podTemplate: cannot be merged over the generated pod template: %w", err)}
+		return template, &status.InvalidSpecError{Err: fmt.Errorf("spec.podTemplate: cannot be applied to the generated pod template: %w", err)}
 	}
 	w.keepImage(&merged.Spec)
 	return ownFields(merged), nil
 }
 
-// keepImage keeps the image where PodTemplate has an empty one, which only says "not set".
+// keepImage keeps the image where PodTemplate has an empty one, which means "not set".
 func (w *Workload) keepImage(pod *corev1.PodSpec) {
 	for i := range pod.Containers {
 		if c := &pod.Containers[i]; c.Name == w.Container && c.Image == "" {
@@ -59,8 +61,8 @@ func (w *Workload) mainContainer() corev1.Container {
 	return container
 }
 
-// merge is a strategic merge patch of the generated template. It works on decoded
-// JSON in which integers are integers: by way of float64, 9007199254740993 would become
+// merge applies a strategic merge patch to the generated template. It works on decoded JSON
+// in which integers are integers: as a float64, 9007199254740993 would become
 // 9007199254740992, and the largest int64 a number that no int64 can hold.
 func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.PodTemplateSpec, error) {
 	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
@@ -84,8 +86,8 @@ func merge(template corev1.PodTemplateSpec, over *runtime.RawExtension) (corev1.
 	return merged, json.Unmarshal(data, &merged)
 }
 
-// dropNulls drops nulls, which in a strategic merge would delete what the operator
-// generated: in a pod template they only say "not set".
+// dropNulls drops nulls, which in a strategic merge patch would delete what the operator
+// generated: in a pod template they mean "not set".
 func dropNulls(node any) {
 	switch node := node.(type) {
 	case map[string]any:

@@ -12,9 +12,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Service is the Service that the workload asks for, or nil if it has no ports.
-// It says nothing of clusterIP, nor of a nodePort that was not asked for: the
-// cluster chooses them once, and what is not said is not changed.
+// Service returns the desired Service, nil if there are no ports. It does not set clusterIP,
+// and nodePort only where the spec does: the API server allocates them once, and an apply
+// leaves alone what it does not contain.
 func (w *Workload) Service() *corev1.Service {
 	if len(w.Ports) == 0 {
 		return nil
@@ -46,8 +46,7 @@ func (w *Workload) servicePorts() []corev1.ServicePort {
 	return ports
 }
 
-// Address is where the first port is served within the cluster, or "" without
-// ports.
+// Address returns the address of the first port within the cluster, "" without ports.
 func (w *Workload) Address() string {
 	if len(w.Ports) == 0 {
 		return ""

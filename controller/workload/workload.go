@@ -16,13 +16,13 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// Workload is what a kind asks for, in the words that its children share. All
-// children are called as the owner.
+// Workload is the part of a spec that the desired objects are built from, in the form that
+// the kinds share. Each object has the name of the owner.
 type Workload struct {
 	Owner client.Object
-	// OwnerKind is the owner's kind, which objects read from a cache don't tell.
+	// OwnerKind is the kind of the owner, which objects from a cache do not contain.
 	OwnerKind schema.GroupVersionKind
-	// AppName is the value of api.LabelName: one word for all objects of the kind.
+	// AppName is the value of the label app.kubernetes.io/name: one for all objects of a kind.
 	AppName string
 
 	// Container is the name of the main container.
@@ -37,25 +37,22 @@ type Workload struct {
 	LivenessProbe  *corev1.Probe
 	StartupProbe   *corev1.Probe
 
-	// PodTemplate is merged over the generated template.
+	// PodTemplate is applied to the generated template as a strategic merge patch.
 	PodTemplate *runtime.RawExtension
 
 	Replicas *int32
-	// Rollout is both maxSurge and maxUnavailable; nil leaves them to the cluster.
+	// Rollout is both maxSurge and maxUnavailable; nil leaves them to the API server.
 	Rollout         *intstr.IntOrString
 	MinReadySeconds int32
 
 	ServiceType corev1.ServiceType
 
-	// Paused keeps the operator from writing anything for the owner.
+	// Paused prevents every write for the owner.
 	Paused bool
-
-	// rewritten says which values of the children admission rewrote.
-	rewritten string
 }
 
-// Selector selects the workload's pods. It is made of name and instance alone,
-// because a Deployment's selector can never change.
+// Selector returns the labels that select the pods. They are name and instance only,
+// because the selector of a Deployment is immutable.
 func (w *Workload) Selector() labels.Set {
 	return labels.Set{api.LabelName: w.AppName, api.LabelInstance: w.Owner.GetName()}
 }
@@ -64,7 +61,7 @@ func (w *Workload) labels() map[string]string {
 	return labels.Merge(w.Selector(), labels.Set{api.LabelManagedBy: api.ManagedBy})
 }
 
-// ObjectMeta is the metadata of each child: name, labels and controller
+// ObjectMeta returns the metadata of each desired object: name, labels and controller
 // reference.
 func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{

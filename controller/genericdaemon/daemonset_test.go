@@ -11,9 +11,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
-// Each testdata/NAME.yaml is a Genericdaemon as a person writes it;
-// NAME.golden.yaml is what becomes of it. "go test ./controller/... -update" writes
-// the latter anew.
+// Each testdata/NAME.yaml is a Genericdaemon as a user writes it;
+// NAME.golden.yaml has the desired DaemonSet. "go test ./controller/... -update" writes
+// the latter again.
 func TestDaemonSet(t *testing.T) {
 	golden.Run(t, func(daemon *mydomainv1beta1.Genericdaemon) ([]any, error) {
 		daemon.UID = "6a1e2c55-0000-4000-8000-000000000000"

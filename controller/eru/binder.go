@@ -25,6 +25,7 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
@@ -39,61 +40,61 @@ const (
 
 var annotations = field.NewPath("metadata", "annotations")
 
-// Binder gives each Deployment that is annotated with mtsrev1.AnnotationEru an Eru
-// of its own name. It creates, and never changes or deletes: an Eru that is there
-// stays as it is, and one that was created here goes with its Deployment, by its
-// owner reference and the garbage collector.
+// Binder creates an Eru of the same name for each Deployment that has the annotation
+// mtsrev1.AnnotationEru. It never changes or deletes one: an Eru that exists stays as it is,
+// and the garbage collector deletes one that was created here after its Deployment, because
+// of its owner reference.
 type Binder struct {
 	Client client.Client
-	// Live reads from the API server, before an Eru is created.
+	// Live reads from the API server before an Eru is created.
 	Live     client.Reader
 	Recorder events.EventRecorder
 }
 
-// watch watches Deployments for their annotations, and Erus for their end: one that
-// belonged to a Deployment of the same name that is gone makes room for another.
+// watch watches the annotations of Deployments, and the deletion of Erus: after that of an
+// Eru which belonged to a deleted Deployment of the same name, another one can be created.
 func (b *Binder) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("eru-binding").
 		For(&appsv1.Deployment{}, builder.WithPredicates(annotated)).
-		Watches(&mtsrev1.Eru{}, apply.SameName(), builder.WithPredicates(gone)).
-		WithOptions(controller.Options{RateLimiter: apply.Backoff()})
+		Watches(&mtsrev1.Eru{}, trigger.EnqueueSameName(), builder.WithPredicates(deleted)).
+		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
 }
 
-// annotated lets through Deployments that say something of an Eru, when they come
-// and when they say something else.
+// annotated passes Deployments that have the annotation, when they are created and when one
+// of the annotations changes.
 var annotated = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetAnnotations()[mtsrev1.AnnotationEru] != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectNew.GetAnnotations()[mtsrev1.AnnotationEru] != "" &&
-			(said(e.ObjectOld) != said(e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID())
+			(annotationsOf(e.ObjectOld) != annotationsOf(e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID())
 	},
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-func said(obj client.Object) [4]string {
+func annotationsOf(obj client.Object) [4]string {
 	a := obj.GetAnnotations()
 	return [...]string{
 		a[mtsrev1.AnnotationEru], a[mtsrev1.AnnotationSchedule], a[mtsrev1.AnnotationTimeZone], a[mtsrev1.AnnotationEnabled],
 	}
 }
 
-// gone lets through objects that are gone.
-var gone = predicate.Funcs{
+// deleted passes only deletions.
+var deleted = predicate.Funcs{
 	CreateFunc:  func(event.CreateEvent) bool { return false },
 	UpdateFunc:  func(event.UpdateEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// Reconcile creates the Eru that a Deployment asks for, unless there is one of that
-// name. What cannot be created as it is asked for is not created at all: an event
-// says why, and a change of the annotations is another attempt.
+// Reconcile creates the desired Eru of a Deployment, unless there is one of that name. If
+// the annotations are invalid it creates none and emits an event; a change of the
+// annotations is another attempt.
 func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (reconcile.Result, error) {
 	if deployment.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	obj, errs := bound(deployment)
+	obj, errs := desiredEru(deployment)
 	if obj == nil && len(errs) == 0 {
 		return reconcile.Result{}, nil
 	}
@@ -104,7 +105,7 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 		return reconcile.Result{}, fmt.Errorf("reading Eru %q: %w", deployment.Name, err)
 	}
 	if len(errs) > 0 {
-		b.complain(deployment, errs)
+		b.emitInvalid(deployment, errs)
 		return reconcile.Result{}, nil
 	}
 	if exists, err := b.exists(ctx, deployment); !exists {
@@ -113,9 +114,9 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 	return reconcile.Result{}, b.create(ctx, deployment, obj)
 }
 
-// exists asks the API server whether there still is the Deployment of the cache. The
-// garbage collector's deletion of an Eru may be seen before that of its Deployment, and
-// an Eru that was created for a deleted Deployment could restart its successor.
+// exists reports whether the API server still has the Deployment of the cache. The cache can
+// show the deletion of an Eru by the garbage collector before that of its Deployment, and an
+// Eru that was created for a deleted Deployment could restart its successor.
 func (b *Binder) exists(ctx context.Context, cached *appsv1.Deployment) (bool, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -136,31 +137,31 @@ func (b *Binder) create(ctx context.Context, deployment *appsv1.Deployment, obj 
 	}
 	if err == nil {
 		b.Recorder.Eventf(deployment, obj, corev1.EventTypeNormal, reasonEruCreated, "Bind",
-			"Eru %q was created, as the annotation %s asks", obj.Name, mtsrev1.AnnotationEru)
+			"Created Eru %q, because of the annotation %s", obj.Name, mtsrev1.AnnotationEru)
 	}
 	return err
 }
 
-// complain tells, by an event on the Deployment, why it gets no Eru.
-func (b *Binder) complain(deployment *appsv1.Deployment, errs field.ErrorList) {
-	reason, wayOut := reasonInvalidAnnotation, "no Eru is created until the annotation is changed"
+// emitInvalid emits an event on the Deployment that says why no Eru is created for it.
+func (b *Binder) emitInvalid(deployment *appsv1.Deployment, errs field.ErrorList) {
+	reason, action := reasonInvalidAnnotation, "no Eru is created until the annotation is changed"
 	if len(rules.ObjectName(&deployment.ObjectMeta)) > 0 {
-		reason, wayOut = reasonNameNotAllowed, "create an Eru of another name yourself, with this Deployment as spec.deploymentName"
+		reason, action = reasonNameNotAllowed, "create an Eru of another name yourself, with this Deployment as spec.deploymentName"
 	}
-	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", wayOut, status.Describe(errs))
+	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", action, status.FormatErrors(errs))
 }
 
-// bound is the Eru that a Deployment's annotations ask for, nil if they ask for
-// none, and all that is wrong with them. It says no more than the annotations do;
-// the rest are defaults. The owner reference is no controller's, for the Deployment
-// does not manage the Eru, and it blocks nothing, so that it needs no right on the
+// desiredEru returns the Eru that a Deployment's annotations specify, nil if they specify
+// none, and their errors. It contains no more than the annotations; the rest are defaults.
+// The owner reference is not a controller reference, because the Deployment does not manage
+// the Eru, and it does not block the owner's deletion, so that it needs no right on the
 // Deployment.
-func bound(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
-	asks, errs := flag(deployment, mtsrev1.AnnotationEru)
-	if !asks {
+func desiredEru(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
+	wanted, errs := boolAnnotation(deployment, mtsrev1.AnnotationEru)
+	if !wanted {
 		return nil, errs
 	}
-	enabled, errs := flag(deployment, mtsrev1.AnnotationEnabled)
+	enabled, errs := boolAnnotation(deployment, mtsrev1.AnnotationEnabled)
 	obj := &mtsrev1.Eru{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: deployment.Namespace,
@@ -173,14 +174,15 @@ func bound(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
 	}
 	errs = append(rules.ObjectName(&obj.ObjectMeta), errs...)
 	var wrong field.ErrorList
-	obj.Spec.Schedule, wrong = value(deployment, mtsrev1.AnnotationSchedule, eru.Schedule)
+	obj.Spec.Schedule, wrong = stringAnnotation(deployment, mtsrev1.AnnotationSchedule, eru.Schedule)
 	errs = append(errs, wrong...)
-	obj.Spec.TimeZone, wrong = value(deployment, mtsrev1.AnnotationTimeZone, eru.TimeZone)
+	obj.Spec.TimeZone, wrong = stringAnnotation(deployment, mtsrev1.AnnotationTimeZone, eru.TimeZone)
 	return obj, append(errs, wrong...)
 }
 
-// flag reads an annotation that is "true" or "false", false if it is absent.
-func flag(deployment *appsv1.Deployment, key string) (bool, field.ErrorList) {
+// boolAnnotation returns the value of an annotation that is "true" or "false", false if it is
+// absent.
+func boolAnnotation(deployment *appsv1.Deployment, key string) (bool, field.ErrorList) {
 	switch value := deployment.Annotations[key]; value {
 	case "true":
 		return true, nil
@@ -191,8 +193,9 @@ func flag(deployment *appsv1.Deployment, key string) (bool, field.ErrorList) {
 	}
 }
 
-// value reads an annotation and judges it by a rule, if it is there.
-func value(deployment *appsv1.Deployment, key string, rule func(*field.Path, string) field.ErrorList) (string, field.ErrorList) {
+// stringAnnotation returns the value of an annotation, if there is one, and its errors by a
+// rule.
+func stringAnnotation(deployment *appsv1.Deployment, key string, rule func(*field.Path, string) field.ErrorList) (string, field.ErrorList) {
 	value, ok := deployment.Annotations[key]
 	if !ok {
 		return "", nil

@@ -9,15 +9,32 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// daemonSet is the DaemonSet that a Genericdaemon asks for. The Genericdaemon has
-// its defaults.
+// desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
+// errors of its spec leave open what it has to be, it returns a *status.InvalidSpecError,
+// and a child without a desired state. It is pure.
+func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*apply.Child, error) {
+	child := &apply.Child{Live: &appsv1.DaemonSet{}}
+	if err := workload.Buildable(errs); err != nil {
+		return child, err
+	}
+	set, err := daemonSet(daemon)
+	if err != nil {
+		return child, err
+	}
+	child.Desired = set
+	return child, nil
+}
+
+// daemonSet returns the desired DaemonSet of a Genericdaemon that has its defaults.
 func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
 	spec := &daemon.Spec
 	pods := &workload.Workload{
@@ -50,9 +67,8 @@ func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error)
 	}, nil
 }
 
-// onNodes keeps the pods to the nodes that carry a label. The terms of a node
-// selector are alternatives, so the label is asked for in each of those that
-// podTemplate brought.
+// onNodes restricts the pods to the nodes that have a label. The terms of a node selector
+// are alternatives, so each of those that podTemplate contains requires the label.
 func onNodes(pod *corev1.PodSpec, label string) {
 	if label == "" {
 		return
@@ -73,7 +89,8 @@ func onNodes(pod *corev1.PodSpec, label string) {
 	}
 }
 
-// requirement reads a label field: "key" is any value, "key=value" that value.
+// requirement returns the node selector requirement for spec.label: "key" matches any value,
+// "key=value" only that value.
 func requirement(label string) corev1.NodeSelectorRequirement {
 	key, value, found := strings.Cut(label, "=")
 	if !found {

@@ -29,7 +29,7 @@ func terminating() error {
 	return err
 }
 
-func TestJudge(t *testing.T) {
+func TestReadinessOf(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		err     error
@@ -68,12 +68,12 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			verdict, err := Judge(test.err)
+			verdict, err := ReadinessOf(test.err)
 			if got := err != nil; got != test.retried {
 				t.Errorf("retried is %t (%v), want %t", got, err, test.retried)
 			}
 			if verdict == nil {
-				verdict = &status.Verdict{}
+				verdict = &status.Readiness{}
 			}
 			if verdict.Reason != test.reason || verdict.Stalled != test.stalled {
 				t.Errorf("verdict is %+v, want reason %q and stalled %t", verdict, test.reason, test.stalled)

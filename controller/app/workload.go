@@ -10,8 +10,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// children says what an App asks for. The App has its defaults.
-func children(obj *appv1.App) *workload.Workload {
+// workloadOf returns the workload of an App that has its defaults.
+func workloadOf(obj *appv1.App) *workload.Workload {
 	spec := &obj.Spec
 	return &workload.Workload{
 		Owner:       obj,

@@ -115,64 +115,64 @@ func deleting(d *appsv1.Deployment) { d.DeletionTimestamp = new(metav1.NewTime(a
 func empty(d *appsv1.Deployment)    { d.Spec.Replicas = new(int32(0)); rolledOut(d) }
 
 func restartedBy(value string) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations[restartedAtAnnotation] = value }
+	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations[annotationRestartedAt] = value }
 }
 
-func restartedFor(clock string) func(*appsv1.Deployment) { return restartedBy(written(at(clock))) }
+func restartedFor(clock string) func(*appsv1.Deployment) { return restartedBy(formatTime(at(clock))) }
 
 func createdAt(clock string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(at(clock)) }
 }
 
-// announced is the memory of an Eru that has decided on the slots before one.
-func announced(clock string) memory {
-	return memory{announced: at(clock), decided: at(clock).Add(-time.Hour)}
+// decidedBefore is the state of an Eru whose scheduled times before the given one are decided.
+func decidedBefore(clock string) state {
+	return state{next: at(clock), last: at(clock).Add(-time.Hour)}
 }
 
-func (m memory) waitingFor(reason string) memory { m.waiting = reason; return m }
-func (m memory) withNewSpec() memory             { m.changed = true; return m }
+func (s state) waitingFor(reason string) state { s.waiting = reason; return s }
+func (s state) withNewSpec() state             { s.changed = true; return s }
 
 func TestDecideOnTheAnnouncedSlot(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		now    string
-		memory memory
+		state  state
 		target *appsv1.Deployment
 		want   string
 	}{
-		{"before it", "11:59:59", announced("12:00:00"), web(), "next 12:00:00"},
-		{"at it", "12:00:00", announced("12:00:00"), web(), "restart 12:00:00"},
-		{"after it", "12:00:01", announced("12:00:00"), web(), "restart 12:00:00"},
-		{"in the last second of the deadline", "12:10:00", announced("12:00:00"), web(), "restart 12:00:00"},
-		{"after the deadline", "12:10:01", announced("12:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
-		{"restarted before", "12:00:00", announced("12:00:00"), web(restartedFor("11:00:00")), "restart 12:00:00"},
-		{"restarted by a person, with another zone", "12:00:00", announced("12:00:00"), web(restartedBy("2026-03-02T13:59:59+02:00")), "restart 12:00:00"},
-		{"a value that nobody can read", "12:00:00", announced("12:00:00"), web(restartedBy("yesterday")), "restart 12:00:00"},
-		{"restarted for it, and status was lost", "12:00:05", announced("12:00:00"), web(restartedFor("12:00:00")), "12:00:00 Restarted, next 13:00:00"},
-		{"restarted for it, paused and late", "12:30:00", announced("12:00:00"), web(restartedFor("12:00:00"), paused), "12:00:00 Restarted, next 13:00:00"},
-		{"restarted after it", "12:00:05", announced("12:00:00"), web(restartedFor("12:00:01")), "12:00:00 Skipped AlreadyRestarted, next 13:00:00"},
-		{"restarted in the future", "12:00:05", announced("12:00:00"), web(restartedBy("2030-01-01T00:00:00Z")), "12:00:00 Skipped AlreadyRestarted, next 13:00:00"},
-		{"no Deployment", "12:00:00", announced("12:00:00"), nil, "12:00:00 Skipped TargetNotFound, next 13:00:00"},
-		{"no Deployment, and late", "12:30:00", announced("12:00:00"), nil, "12:00:00 Skipped MissedDeadline, next 13:00:00"},
-		{"a Deployment being deleted", "12:00:00", announced("12:00:00"), web(deleting), "12:00:00 Skipped TargetTerminating, next 13:00:00"},
-		{"a Deployment created at it", "12:00:03", announced("12:00:00"), web(createdAt("12:00:00")), "restart 12:00:00"},
-		{"a Deployment created after it", "12:00:03", announced("12:00:00"), web(createdAt("12:00:01")), "12:00:00 Skipped TargetIsNewer, next 13:00:00"},
-		{"paused", "12:00:00", announced("12:00:00"), web(paused, rolling), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
-		{"no pods", "12:00:00", announced("12:00:00"), web(empty), "12:00:00 Skipped NoReplicas, next 13:00:00"},
-		{"a count that the server has not filled in is 1", "12:00:00", announced("12:00:00"), web(func(d *appsv1.Deployment) { d.Spec.Replicas = nil }), "restart 12:00:00"},
-		{"a rollout", "12:00:00", announced("12:00:00"), web(rolling), "wait 12:00:00 RolloutInProgress"},
-		{"a rollout that is stuck", "12:00:00", announced("12:00:00"), web(func(d *appsv1.Deployment) {
+		{"before it", "11:59:59", decidedBefore("12:00:00"), web(), "next 12:00:00"},
+		{"at it", "12:00:00", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
+		{"after it", "12:00:01", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
+		{"in the last second of the deadline", "12:10:00", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
+		{"after the deadline", "12:10:01", decidedBefore("12:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
+		{"restarted before", "12:00:00", decidedBefore("12:00:00"), web(restartedFor("11:00:00")), "restart 12:00:00"},
+		{"restarted by a person, with another zone", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("2026-03-02T13:59:59+02:00")), "restart 12:00:00"},
+		{"a value that nobody can read", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("yesterday")), "restart 12:00:00"},
+		{"restarted for it, and status was lost", "12:00:05", decidedBefore("12:00:00"), web(restartedFor("12:00:00")), "12:00:00 Restarted, next 13:00:00"},
+		{"restarted for it, paused and late", "12:30:00", decidedBefore("12:00:00"), web(restartedFor("12:00:00"), paused), "12:00:00 Restarted, next 13:00:00"},
+		{"restarted after it", "12:00:05", decidedBefore("12:00:00"), web(restartedFor("12:00:01")), "12:00:00 Skipped AlreadyRestarted, next 13:00:00"},
+		{"restarted in the future", "12:00:05", decidedBefore("12:00:00"), web(restartedBy("2030-01-01T00:00:00Z")), "12:00:00 Skipped AlreadyRestarted, next 13:00:00"},
+		{"no Deployment", "12:00:00", decidedBefore("12:00:00"), nil, "12:00:00 Skipped TargetNotFound, next 13:00:00"},
+		{"no Deployment, and late", "12:30:00", decidedBefore("12:00:00"), nil, "12:00:00 Skipped MissedDeadline, next 13:00:00"},
+		{"a Deployment being deleted", "12:00:00", decidedBefore("12:00:00"), web(deleting), "12:00:00 Skipped TargetTerminating, next 13:00:00"},
+		{"a Deployment created at it", "12:00:03", decidedBefore("12:00:00"), web(createdAt("12:00:00")), "restart 12:00:00"},
+		{"a Deployment created after it", "12:00:03", decidedBefore("12:00:00"), web(createdAt("12:00:01")), "12:00:00 Skipped TargetIsNewer, next 13:00:00"},
+		{"paused", "12:00:00", decidedBefore("12:00:00"), web(paused, rolling), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
+		{"no pods", "12:00:00", decidedBefore("12:00:00"), web(empty), "12:00:00 Skipped NoReplicas, next 13:00:00"},
+		{"a count that the server has not filled in is 1", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) { d.Spec.Replicas = nil }), "restart 12:00:00"},
+		{"a rollout", "12:00:00", decidedBefore("12:00:00"), web(rolling), "wait 12:00:00 RolloutInProgress"},
+		{"a rollout that is stuck", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}
 		}), "wait 12:00:00 RolloutInProgress"},
-		{"a change that the cluster has not seen", "12:00:00", announced("12:00:00"), web(func(d *appsv1.Deployment) { d.Generation = 2 }), "wait 12:00:00 RolloutInProgress"},
-		{"the rollout ended", "12:09:00", announced("12:00:00").waitingFor(reasonRolloutInProgress), web(), "restart 12:00:00"},
-		{"the rollout did not end", "12:10:01", announced("12:00:00").waitingFor(reasonRolloutInProgress), web(rolling), "12:00:00 Skipped RolloutInProgress, next 13:00:00"},
-		{"refused until the deadline", "12:10:01", announced("12:00:00").waitingFor("Forbidden"), web(), "12:00:00 Failed Forbidden, next 13:00:00"},
-		{"refused, and paused now", "12:09:00", announced("12:00:00").waitingFor("Forbidden"), web(paused), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
+		{"a change that the cluster has not seen", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) { d.Generation = 2 }), "wait 12:00:00 RolloutInProgress"},
+		{"the rollout ended", "12:09:00", decidedBefore("12:00:00").waitingFor(reasonRolloutInProgress), web(), "restart 12:00:00"},
+		{"the rollout did not end", "12:10:01", decidedBefore("12:00:00").waitingFor(reasonRolloutInProgress), web(rolling), "12:00:00 Skipped RolloutInProgress, next 13:00:00"},
+		{"refused until the deadline", "12:10:01", decidedBefore("12:00:00").waitingFor("Forbidden"), web(), "12:00:00 Failed Forbidden, next 13:00:00"},
+		{"refused, and paused now", "12:09:00", decidedBefore("12:00:00").waitingFor("Forbidden"), web(paused), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := text(planFor(t, asked()).decide(test.memory, test.target, at(test.now))); got != test.want {
+			if got := text(planFor(t, asked()).decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
@@ -183,39 +183,39 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		now    string
-		memory memory
+		state  state
 		target *appsv1.Deployment
 		want   string
 	}{
-		{"the latest is worked on, the one before it is named", "12:00:00", announced("03:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
-		{"two are both named", "12:00:00", announced("11:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
-		{"the latest is late and stands for all", "12:30:00", announced("03:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
-		{"the latest has to wait", "12:00:00", announced("03:00:00"), web(rolling), "11:00:00 Skipped Superseded, wait 12:00:00 RolloutInProgress"},
-		{"the latest may not be", "12:00:00", announced("11:00:00"), web(paused), "11:00:00 Skipped Superseded, 12:00:00 Skipped DeploymentPaused, next 13:00:00"},
-		{"one waited, the next overtakes it", "12:00:00", announced("11:00:00").waitingFor(reasonRolloutInProgress), web(rolling),
+		{"the latest is worked on, the one before it is named", "12:00:00", decidedBefore("03:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
+		{"two are both named", "12:00:00", decidedBefore("11:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
+		{"the latest is late and stands for all", "12:30:00", decidedBefore("03:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
+		{"the latest has to wait", "12:00:00", decidedBefore("03:00:00"), web(rolling), "11:00:00 Skipped Superseded, wait 12:00:00 RolloutInProgress"},
+		{"the latest may not be", "12:00:00", decidedBefore("11:00:00"), web(paused), "11:00:00 Skipped Superseded, 12:00:00 Skipped DeploymentPaused, next 13:00:00"},
+		{"one waited, the next overtakes it", "12:00:00", decidedBefore("11:00:00").waitingFor(reasonRolloutInProgress), web(rolling),
 			"11:00:00 Skipped RolloutInProgress, wait 12:00:00 RolloutInProgress"},
-		{"one was refused, the next overtakes it", "12:00:00", announced("11:00:00").waitingFor("Invalid"), web(), "11:00:00 Failed Invalid, restart 12:00:00"},
-		{"one waited, then nobody was there", "12:00:00", announced("03:00:00").waitingFor(reasonRolloutInProgress), web(),
+		{"one was refused, the next overtakes it", "12:00:00", decidedBefore("11:00:00").waitingFor("Invalid"), web(), "11:00:00 Failed Invalid, restart 12:00:00"},
+		{"one waited, then nobody was there", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(),
 			"03:00:00 Skipped RolloutInProgress, 11:00:00 Skipped Superseded, restart 12:00:00"},
-		{"one waited, the latest is late", "12:30:00", announced("03:00:00").waitingFor("Forbidden"), web(),
+		{"one waited, the latest is late", "12:30:00", decidedBefore("03:00:00").waitingFor("Forbidden"), web(),
 			"03:00:00 Failed Forbidden, 12:00:00 Skipped MissedDeadline, next 13:00:00"},
-		{"the first was restarted, and status was lost", "12:00:00", announced("03:00:00"), web(restartedFor("03:00:00")),
+		{"the first was restarted, and status was lost", "12:00:00", decidedBefore("03:00:00"), web(restartedFor("03:00:00")),
 			"03:00:00 Restarted, next 04:00:00"},
-		{"that one had been waiting", "12:00:00", announced("11:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("11:00:00")),
+		{"that one had been waiting", "12:00:00", decidedBefore("11:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("11:00:00")),
 			"11:00:00 Restarted, next 12:00:00"},
-		{"a later one was restarted, and status was lost", "12:00:00", announced("03:00:00"), web(restartedFor("08:00:00")),
+		{"a later one was restarted, and status was lost", "12:00:00", decidedBefore("03:00:00"), web(restartedFor("08:00:00")),
 			"07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
-		{"one waited, a later one was restarted", "12:00:00", announced("03:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("08:00:00")),
+		{"one waited, a later one was restarted", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("08:00:00")),
 			"03:00:00 Skipped RolloutInProgress, 07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
-		{"and what is left then", "12:00:00", announced("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
-		{"the latest was restarted", "12:05:00", announced("10:00:00"), web(restartedFor("12:00:00")),
+		{"and what is left then", "12:00:00", decidedBefore("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
+		{"the latest was restarted", "12:05:00", decidedBefore("10:00:00"), web(restartedFor("12:00:00")),
 			"11:00:00 Skipped Superseded, 12:00:00 Restarted, next 13:00:00"},
-		{"a person restarted it between two slots", "12:00:00", announced("10:00:00"), web(restartedFor("10:30:00")),
+		{"a person restarted it between two slots", "12:00:00", decidedBefore("10:00:00"), web(restartedFor("10:30:00")),
 			"11:00:00 Skipped Superseded, restart 12:00:00"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := text(planFor(t, asked()).decide(test.memory, test.target, at(test.now))); got != test.want {
+			if got := text(planFor(t, asked()).decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
@@ -223,38 +223,38 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 }
 
 func TestDecideFromWhenASpecHolds(t *testing.T) {
-	created := memory{created: at("09:30:00")}
+	created := state{created: at("09:30:00")}
 	for _, test := range []struct {
 		name     string
 		schedule string
 		now      string
-		memory   memory
+		state    state
 		target   *appsv1.Deployment
 		want     string
 	}{
 		{"created just now", "", "09:30:00", created, web(), "next 10:00:00"},
-		{"created on a slot", "", "09:00:00", memory{created: at("09:00:00")}, web(), "next 10:00:00"},
+		{"created on a slot", "", "09:00:00", state{created: at("09:00:00")}, web(), "next 10:00:00"},
 		{"created while nobody was there", "", "10:05:00", created, web(), "restart 10:00:00"},
 		{"created long ago", "", "12:30:00", created, web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
 		{"created by a clock ahead of this one", "", "09:29:00", created, web(), "next 10:00:00"},
-		{"enabled just after a slot", "", "12:00:01", memory{changed: true, decided: at("03:00:00")}, web(), "next 13:00:00"},
-		{"enabled, and the clock went back", "", "12:00:01", memory{changed: true, decided: at("15:00:00")}, web(), "next 16:00:00"},
-		{"status was wiped", "", "12:00:01", memory{}, web(), "next 13:00:00"},
-		{"a new schedule, before the announced slot", "30 * * * *", "11:45:00", announced("12:00:00").withNewSpec(), web(), "next 12:30:00"},
-		{"a new spec that still asks for it", "", "12:00:01", announced("12:00:00").withNewSpec(), web(), "restart 12:00:00"},
-		{"a new spec while it waits", "", "12:00:01", announced("12:00:00").withNewSpec().waitingFor(reasonRolloutInProgress), web(rolling), "wait 12:00:00 RolloutInProgress"},
-		{"a new schedule without it", "30 * * * *", "12:00:01", announced("12:00:00").withNewSpec(), web(), "12:00:00 Skipped SpecChanged, next 12:30:00"},
-		{"a new schedule without it, which was restarted for", "30 * * * *", "12:00:01", announced("12:00:00").withNewSpec(), web(restartedFor("12:00:00")),
+		{"enabled just after a slot", "", "12:00:01", state{changed: true, last: at("03:00:00")}, web(), "next 13:00:00"},
+		{"enabled, and the clock went back", "", "12:00:01", state{changed: true, last: at("15:00:00")}, web(), "next 16:00:00"},
+		{"status was wiped", "", "12:00:01", state{}, web(), "next 13:00:00"},
+		{"a new schedule, before the announced slot", "30 * * * *", "11:45:00", decidedBefore("12:00:00").withNewSpec(), web(), "next 12:30:00"},
+		{"a new spec that still asks for it", "", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(), "restart 12:00:00"},
+		{"a new spec while it waits", "", "12:00:01", decidedBefore("12:00:00").withNewSpec().waitingFor(reasonRolloutInProgress), web(rolling), "wait 12:00:00 RolloutInProgress"},
+		{"a new schedule without it", "30 * * * *", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(), "12:00:00 Skipped SpecChanged, next 12:30:00"},
+		{"a new schedule without it, which was restarted for", "30 * * * *", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(restartedFor("12:00:00")),
 			"12:00:00 Restarted, next 12:30:00"},
-		{"a denser schedule, seen late", "*/10 * * * *", "12:11:00", announced("12:00:00").withNewSpec(), web(), "12:00:00 Skipped SpecChanged, next 12:20:00"},
-		{"a new spec after several slots", "", "12:00:01", announced("11:00:00").withNewSpec(), web(), "11:00:00 Skipped SpecChanged, next 13:00:00"},
-		{"rules of a zone that no longer name it", "30 * * * *", "12:00:01", announced("12:00:00"), web(), "12:00:00 Skipped SpecChanged, next 12:30:00"},
-		{"the end of the calendar", "0 0 1 1 *", "12:00:00", memory{changed: true, decided: time.Date(9999, 6, 1, 0, 0, 0, 0, time.UTC)}, web(), "next never"},
+		{"a denser schedule, seen late", "*/10 * * * *", "12:11:00", decidedBefore("12:00:00").withNewSpec(), web(), "12:00:00 Skipped SpecChanged, next 12:20:00"},
+		{"a new spec after several slots", "", "12:00:01", decidedBefore("11:00:00").withNewSpec(), web(), "11:00:00 Skipped SpecChanged, next 13:00:00"},
+		{"rules of a zone that no longer name it", "30 * * * *", "12:00:01", decidedBefore("12:00:00"), web(), "12:00:00 Skipped SpecChanged, next 12:30:00"},
+		{"the end of the calendar", "0 0 1 1 *", "12:00:00", state{changed: true, last: time.Date(9999, 6, 1, 0, 0, 0, 0, time.UTC)}, web(), "next never"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule = cmp.Or(test.schedule, o.Spec.Schedule) }))
-			if got := text(p.decide(test.memory, test.target, at(test.now))); got != test.want {
+			if got := text(p.decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
@@ -264,19 +264,19 @@ func TestDecideFromWhenASpecHolds(t *testing.T) {
 func TestHalt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		memory memory
+		state  state
 		target *appsv1.Deployment
 		want   string
 	}{
-		{"nothing was announced", memory{}, web(), "next never"},
-		{"the slot lies ahead", announced("13:00:00"), web(), "next never"},
-		{"the slot has come", announced("12:00:00"), web(), "12:00:00 Skipped Disabled, next never"},
-		{"the slot has come, and nothing is there", announced("12:00:00"), nil, "12:00:00 Skipped Disabled, next never"},
-		{"the slot was restarted for", announced("12:00:00"), web(restartedFor("12:00:00")), "12:00:00 Restarted, next never"},
+		{"nothing was announced", state{}, web(), "next never"},
+		{"the slot lies ahead", decidedBefore("13:00:00"), web(), "next never"},
+		{"the slot has come", decidedBefore("12:00:00"), web(), "12:00:00 Skipped Disabled, next never"},
+		{"the slot has come, and nothing is there", decidedBefore("12:00:00"), nil, "12:00:00 Skipped Disabled, next never"},
+		{"the slot was restarted for", decidedBefore("12:00:00"), web(restartedFor("12:00:00")), "12:00:00 Restarted, next never"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := text(test.memory.halt(reasonDisabled, test.target, at("12:05:00"))); got != test.want {
+			if got := text(test.state.suspend(reasonDisabled, test.target, at("12:05:00"))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
@@ -284,7 +284,7 @@ func TestHalt(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	wait := new(status.Underway(reasonRolloutInProgress, ""))
+	wait := new(status.NewReconciling(reasonRolloutInProgress, ""))
 	for _, test := range []struct {
 		name     string
 		deadline int64
@@ -321,7 +321,7 @@ func TestBackoffDoublesWithinBounds(t *testing.T) {
 	}
 }
 
-func TestSleep(t *testing.T) {
+func TestRequeueAfter(t *testing.T) {
 	now := at("12:00:00")
 	for _, test := range []struct {
 		wake time.Time
@@ -331,9 +331,9 @@ func TestSleep(t *testing.T) {
 		{now.Add(-time.Hour), time.Millisecond},
 		{now, time.Millisecond},
 		{now.Add(time.Minute), time.Minute},
-		{now.AddDate(200, 0, 0), longestSleep},
+		{now.AddDate(200, 0, 0), maxRequeueAfter},
 	} {
-		if got := sleep(now, test.wake); got != test.want {
+		if got := requeueAfter(now, test.wake); got != test.want {
 			t.Errorf("it sleeps %v until %v, want %v", got, test.wake, test.want)
 		}
 	}
@@ -396,7 +396,7 @@ func TestDeadlineCountsFromTheJitteredStart(t *testing.T) {
 		{start.Add(time.Second - 1), "restart 12:00:00"},
 		{start.Add(time.Second), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
 	} {
-		if got := text(p.decide(announced("12:00:00"), web(), test.now)); got != test.want {
+		if got := text(p.decide(decidedBefore("12:00:00"), web(), test.now)); got != test.want {
 			t.Errorf("at %v it decides %q, want %q", test.now, got, test.want)
 		}
 	}
@@ -417,7 +417,7 @@ func TestDowntime(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
-			m := memory{announced: at("12:01:00"), decided: at("12:00:00")}
+			m := state{next: at("12:01:00"), last: at("12:00:00")}
 			if got := text(p.decide(m, web(), from.Add(test.away))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
@@ -434,7 +434,7 @@ func TestDowntimeOfASparseScheduleMissesTheDeadline(t *testing.T) {
 		{24 * time.Hour, "2026-03-03T12:00:00Z Skipped MissedDeadline, next 2026-03-03T13:00:00Z"},
 		{365 * 24 * time.Hour, "2027-03-02T12:00:00Z Skipped MissedDeadline, next 2027-03-02T13:00:00Z"},
 	} {
-		got := text(planFor(t, asked()).decide(announced("13:00:00"), web(), at("12:30:00").Add(test.away)))
+		got := text(planFor(t, asked()).decide(decidedBefore("13:00:00"), web(), at("12:30:00").Add(test.away)))
 		if got != test.want {
 			t.Errorf("after %v it decides %q, want %q", test.away, got, test.want)
 		}
@@ -460,7 +460,7 @@ func TestDowntimeOfAYearIsDecidedAtOnce(t *testing.T) {
 // that changes its clocks, its spec read anew.
 func decideAfter(tb testing.TB, away time.Duration) {
 	p := planFor(tb, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * * * *", "America/New_York" }))
-	if d := p.decide(announced("12:00:00"), web(), at("12:00:00").Add(away)); !d.restart {
+	if d := p.decide(decidedBefore("12:00:00"), web(), at("12:00:00").Add(away)); !d.restart {
 		tb.Fatal(text(d))
 	}
 }

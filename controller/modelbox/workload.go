@@ -9,12 +9,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// minReadySeconds is how long a pod must have been ready before a rollout counts
-// it as available: long enough to see a server that starts and falls over.
+// minReadySeconds is how long a pod must have been ready before a rollout counts it as
+// available: long enough to notice a server that starts and then crashes.
 const minReadySeconds = 3
 
-// children says what a ModelBox asks for. The ModelBox has its defaults.
-func children(box *modelv1.ModelBox) *workload.Workload {
+// workloadOf returns the workload of a ModelBox that has its defaults.
+func workloadOf(box *modelv1.ModelBox) *workload.Workload {
 	spec := &box.Spec
 	return &workload.Workload{
 		Owner:           box,

@@ -11,16 +11,16 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
-// Each testdata/NAME.yaml is an App as a person writes it; NAME.golden.yaml is what
-// becomes of it. "go test ./controller/... -update" writes the latter anew.
-func TestChildren(t *testing.T) {
+// Each testdata/NAME.yaml is an App as a user writes it; NAME.golden.yaml has the
+// desired objects. "go test ./controller/... -update" rewrites the latter.
+func TestDesiredObjects(t *testing.T) {
 	golden.Run(t, func(obj *appv1.App) ([]any, error) {
 		obj.UID = "6a1e2c55-0000-4000-8000-000000000000"
 		app.Default(obj, nil, nil)
 		if errs := app.Validate(obj); len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
-		w := children(obj)
+		w := workloadOf(obj)
 		deployment, err := w.Deployment()
 		if err != nil {
 			return nil, err

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package deployment
 
 import (
 	"testing"
@@ -21,30 +21,30 @@ func TestProgress(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*appsv1.Deployment)
-		want   status.Verdict
+		want   status.Readiness
 	}{
-		{"all there", func(*appsv1.Deployment) {}, status.Done("2 of 2 pods are available")},
+		{"all there", func(*appsv1.Deployment) {}, status.NewReady("2 of 2 pods are available")},
 		{"none asked for", func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 3}
-		}, status.Done("0 of 0 pods are available")},
+		}, status.NewReady("0 of 0 pods are available")},
 		{"not seen yet", func(d *appsv1.Deployment) { d.Generation = 4 },
-			status.Underway("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
 		{"never written", func(d *appsv1.Deployment) { *d = appsv1.Deployment{} },
-			status.Underway("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
 		{"an old template", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 },
-			status.Underway("Progressing", "1 of 2 pods run the current template")},
+			status.NewReconciling("Progressing", "1 of 2 pods run the current template")},
 		{"old pods left", func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
-			status.Underway("Progressing", "1 old pods of 3 are still to go")},
+			status.NewReconciling("Progressing", "1 old pods of 3 are still to be deleted")},
 		{"not available", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 },
-			status.Underway("Progressing", "0 of 2 pods are available")},
+			status.NewReconciling("Progressing", "0 of 2 pods are available")},
 		{"a quota", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate"),
-			status.Stuck("ReplicaFailure", "in its own words")},
+			status.NewStalled("ReplicaFailure", "in its own words")},
 		{"a quota that was lifted", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionFalse, "FailedCreate"),
-			status.Done("2 of 2 pods are available")},
+			status.NewReady("2 of 2 pods are available")},
 		{"a deadline", condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded"),
-			status.Stuck("ProgressDeadlineExceeded", "in its own words")},
+			status.NewStalled("ProgressDeadlineExceeded", "in its own words")},
 		{"progress", condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable"),
-			status.Done("2 of 2 pods are available")},
+			status.NewReady("2 of 2 pods are available")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

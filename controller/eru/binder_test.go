@@ -61,7 +61,7 @@ func TestBound(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			obj, errs := bound(test.deployment)
+			obj, errs := desiredEru(test.deployment)
 			if (obj == nil) != (test.want == nil) {
 				t.Fatalf("the Eru is %v, want %v", obj, test.want)
 			}
@@ -234,7 +234,7 @@ func TestACreateThatGoesWrong(t *testing.T) {
 	}
 }
 
-func TestWhatWakesTheBinder(t *testing.T) {
+func TestWhatTriggersTheBinder(t *testing.T) {
 	yes := web(says(mtsrev1.AnnotationEru, "true"))
 	update := func(was, is client.Object) bool {
 		return annotated.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
@@ -244,20 +244,20 @@ func TestWhatWakesTheBinder(t *testing.T) {
 		got  bool
 		want bool
 	}{
-		{"a Deployment that asks comes", annotated.Create(event.CreateEvent{Object: yes}), true},
-		{"another comes", annotated.Create(event.CreateEvent{Object: web()}), false},
+		{"a Deployment with the annotation is created", annotated.Create(event.CreateEvent{Object: yes}), true},
+		{"another one is created", annotated.Create(event.CreateEvent{Object: web()}), false},
 		{"it is annotated", update(web(), yes), true},
 		{"its schedule is annotated", update(yes, web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily"))), true},
 		{"its rollout goes on", update(yes, web(says(mtsrev1.AnnotationEru, "true"), rolling)), false},
-		{"its annotation goes", update(yes, web()), false},
+		{"its annotation is removed", update(yes, web()), false},
 		{"it was replaced, and the watch missed it", update(yes, web(says(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })), true},
-		{"it goes", annotated.Delete(event.DeleteEvent{Object: yes}), false},
-		{"an Eru comes", gone.Create(event.CreateEvent{Object: asked()}), false},
-		{"an Eru changes", gone.Update(event.UpdateEvent{ObjectOld: asked(), ObjectNew: asked()}), false},
-		{"an Eru goes", gone.Delete(event.DeleteEvent{Object: asked()}), true},
+		{"it is deleted", annotated.Delete(event.DeleteEvent{Object: yes}), false},
+		{"an Eru is created", deleted.Create(event.CreateEvent{Object: asked()}), false},
+		{"an Eru changes", deleted.Update(event.UpdateEvent{ObjectOld: asked(), ObjectNew: asked()}), false},
+		{"an Eru is deleted", deleted.Delete(event.DeleteEvent{Object: asked()}), true},
 	} {
 		if test.got != test.want {
-			t.Errorf("%s: it wakes the binder: %t, want %t", test.name, test.got, test.want)
+			t.Errorf("%s: it triggers a reconcile: %t, want %t", test.name, test.got, test.want)
 		}
 	}
 }

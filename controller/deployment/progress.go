@@ -1,0 +1,70 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// Progress returns the readiness of the owner of a Deployment whose children have been
+// applied. It is ready only if every pod runs the current template and is available, and
+// no old pod is left: the fields that "kubectl rollout status" reads.
+func Progress(deployment *appsv1.Deployment) status.Readiness {
+	observed := &deployment.Status
+	desired := ptr.Deref(deployment.Spec.Replicas, 1)
+	if observed.ObservedGeneration < deployment.Generation || deployment.Generation == 0 {
+		return status.NewReconciling(status.ReasonProgressing, "the cluster has not acted on the last change of the Deployment yet")
+	}
+	if failure := failure(observed); failure != nil {
+		return *failure
+	}
+	switch {
+	case observed.UpdatedReplicas < desired:
+		return progressing("%d of %d pods run the current template", observed.UpdatedReplicas, desired)
+	case observed.Replicas > observed.UpdatedReplicas:
+		return progressing("%d old pods of %d are still to be deleted", observed.Replicas-observed.UpdatedReplicas, observed.Replicas)
+	case observed.AvailableReplicas < desired:
+		return progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+	}
+	return status.NewReady(fmt.Sprintf("%d of %d pods are available", observed.AvailableReplicas, desired))
+}
+
+// failure returns the readiness for a Deployment that cannot progress by itself, nil if it
+// can, with the message of the Deployment's own condition.
+func failure(observed *appsv1.DeploymentStatus) *status.Readiness {
+	for _, condition := range observed.Conditions {
+		var reason string
+		switch {
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			reason = status.ReasonReplicaFailure
+		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == status.ReasonProgressDeadline:
+			reason = status.ReasonProgressDeadline
+		default:
+			continue
+		}
+		readiness := status.NewStalled(reason, condition.Message)
+		return &readiness
+	}
+	return nil
+}
+
+func progressing(format string, args ...any) status.Readiness {
+	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
+}
+
+// setReplicas copies the counters of a Deployment.
+func setReplicas(into *modelv1.WorkloadStatus, observed *appsv1.DeploymentStatus) {
+	into.Replicas = observed.Replicas
+	into.ReadyReplicas = observed.ReadyReplicas
+	into.UpdatedReplicas = observed.UpdatedReplicas
+	into.AvailableReplicas = observed.AvailableReplicas
+	into.UnavailableReplicas = observed.UnavailableReplicas
+}

@@ -1,0 +1,93 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+)
+
+// Reconciler has the steps that write: Apply and UpdateStatus.
+type Reconciler struct {
+	Writer apply.Writer
+	Clock  clock.PassiveClock
+}
+
+// NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
+// controller that reconciles a kind when its objects or their children change.
+func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj client.Object, kind schema.GroupKind) (Reconciler, *builder.Builder) {
+	own := &trigger.OwnWrites{}
+	childChanged := trigger.ChildChanged(kind, own)
+	return Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk},
+		builder.ControllerManagedBy(mgr).
+			Named(name).
+			For(obj, trigger.SpecChanged()).
+			Watches(&appsv1.Deployment{}, trigger.EnqueueSameName(), childChanged).
+			Watches(&corev1.Service{}, trigger.EnqueueSameName(), childChanged).
+			WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
+}
+
+// Apply creates, applies or deletes the children; see apply.Writer for its errors.
+func (r *Reconciler) Apply(ctx context.Context, children *Children) (err error) {
+	w := children.workload
+	children.rewritten, err = r.Writer.ReadOnlyIf(w.Paused).Apply(ctx, w.Owner, &children.deployment, &children.service)
+	return err
+}
+
+// UpdateStatus sets the status of the owner to the observed state. errs are the errors of its
+// spec, err is the error of Desired or Apply. It returns the result of the reconcile.
+func (r *Reconciler) UpdateStatus(
+	ctx context.Context, children *Children, into *modelv1.WorkloadStatus, errs field.ErrorList, err error,
+) (reconcile.Result, error) {
+	readiness, err := apply.ReadinessOf(err)
+	switch {
+	case readiness != nil:
+		if err := r.Writer.Observe(ctx, children.workload.Owner, &children.deployment, &children.service); err != nil {
+			return reconcile.Result{}, err
+		}
+	case err != nil:
+		return apply.Result(err)
+	default:
+		readiness = new(Progress(children.deployment.Live.(*appsv1.Deployment)))
+	}
+	children.setObserved(into)
+	described := readiness.WithSpecErrors(errs)
+	described.AppendMessage(children.rewritten)
+	r.setConditions(children, described, into)
+	return apply.Result(err)
+}
+
+// setObserved sets the counters and the address of a status.
+func (c *Children) setObserved(into *modelv1.WorkloadStatus) {
+	setReplicas(into, &c.deployment.Live.(*appsv1.Deployment).Status)
+	into.Selector = c.workload.Selector().String()
+	into.Address = ""
+	if c.service.Exists() {
+		into.Address = c.workload.Address()
+	}
+}
+
+func (r *Reconciler) setConditions(children *Children, readiness status.Readiness, into *modelv1.WorkloadStatus) {
+	w := children.workload
+	generation, now := w.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
+	into.ObservedGeneration = generation
+	readiness.SetConditions(&into.Conditions, generation, now)
+	status.SetPaused(&into.Conditions, w.Paused, generation, now)
+}

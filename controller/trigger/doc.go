@@ -1,0 +1,7 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trigger defines what starts a reconcile: the predicates that filter watch
+// events, the event handlers that map an object to the objects to reconcile, the filter
+// for events that the controller's own writes cause, and the back-off after an error.
+package trigger
