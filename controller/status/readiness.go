@@ -4,6 +4,10 @@
 package status
 
 import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -126,4 +130,41 @@ func SetPaused(conditions *[]metav1.Condition, paused bool, generation int64, no
 		Reason:             ReasonPaused,
 		Message:            "spec.paused is true: nothing is written for this object; its pods keep running",
 	})
+}
+
+// InvalidSpecError reports a spec that leaves open what the children of the object have to
+// be, so that nothing is written for it. To reconcile it again is of no use before the
+// spec is changed, which is an event.
+type InvalidSpecError struct{ Err error }
+
+func (e *InvalidSpecError) Error() string { return e.Err.Error() }
+
+func (e *InvalidSpecError) Unwrap() error { return e.Err }
+
+// FormatErrors joins errors for the message of a condition: the first 20 of them, and the
+// number of the others.
+func FormatErrors(errs field.ErrorList) string {
+	const most = 20
+	parts := make([]string, 0, min(len(errs), most)+1)
+	for _, err := range errs[:min(len(errs), most)] {
+		parts = append(parts, err.Error())
+	}
+	if more := len(errs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cut shortens text to at most so many bytes, and so to no more characters, without
+// dividing one. What was cut ends in three dots.
+func cut(text string, most int) string {
+	const dots = "..."
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(dots)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + dots
 }

@@ -4,16 +4,23 @@
 package workload
 
 import (
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Workload is the part of a spec that the desired objects are built from, in the form that
@@ -70,4 +77,87 @@ func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 		Labels:          w.labels(),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, w.OwnerKind)},
 	}
+}
+
+// Deployment returns the desired Deployment.
+func (w *Workload) Deployment() (*appsv1.Deployment, error) {
+	template, err := w.Template()
+	if err != nil {
+		return nil, err
+	}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: w.ObjectMeta(),
+		Spec: appsv1.DeploymentSpec{
+			Replicas:        w.Replicas,
+			Selector:        &metav1.LabelSelector{MatchLabels: w.Selector()},
+			Template:        template,
+			Strategy:        w.strategy(),
+			MinReadySeconds: w.MinReadySeconds,
+		},
+	}, nil
+}
+
+func (w *Workload) strategy() appsv1.DeploymentStrategy {
+	if rules.Unset(w.Rollout) {
+		return appsv1.DeploymentStrategy{}
+	}
+	step := rules.IntOrPercent(*w.Rollout)
+	return appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &step, MaxUnavailable: &step},
+	}
+}
+
+// Service returns the desired Service, nil if there are no ports. It does not set clusterIP,
+// and nodePort only where the spec does: the API server allocates them once, and an apply
+// leaves alone what it does not contain.
+func (w *Workload) Service() *corev1.Service {
+	if len(w.Ports) == 0 {
+		return nil
+	}
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Service"},
+		ObjectMeta: w.ObjectMeta(),
+		Spec: corev1.ServiceSpec{
+			Type:     w.ServiceType,
+			Selector: w.Selector(),
+			Ports:    w.servicePorts(),
+		},
+	}
+}
+
+func (w *Workload) servicePorts() []corev1.ServicePort {
+	ports := make([]corev1.ServicePort, 0, len(w.Ports))
+	for i := range w.Ports {
+		port := &w.Ports[i]
+		ports = append(ports, corev1.ServicePort{
+			Name:        port.Name,
+			Protocol:    rules.Protocol(port),
+			AppProtocol: rules.AppProtocol(port),
+			Port:        port.Port,
+			TargetPort:  rules.TargetPort(port),
+			NodePort:    port.NodePort,
+		})
+	}
+	return ports
+}
+
+// Address returns the address of the first port within the cluster, "" without ports.
+func (w *Workload) Address() string {
+	if len(w.Ports) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
+}
+
+// Buildable returns a *status.InvalidSpecError with the errors of a spec that leave open
+// what its children have to be, nil if there are none. With any other error the children
+// are built and the API server decides: a rule that is newer than a stored object must not
+// stop the scaling and the repair of what runs.
+func Buildable(errs field.ErrorList) error {
+	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
+		return &status.InvalidSpecError{Err: errors.New(status.FormatErrors(blocking))}
+	}
+	return nil
 }
