@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Why a slot passed without a restart. What the API server refused has the API
@@ -49,7 +49,7 @@ const (
 
 // restartedAtAnnotation is the pod template's annotation that "kubectl rollout
 // restart" writes (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
-const restartedAtAnnotation = rules.AnnotationRestartedAt
+const restartedAtAnnotation = api.AnnotationRestartedAt
 
 // restartedAt is when a Deployment was restarted last, the zero time if that is
 // not known.

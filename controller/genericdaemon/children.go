@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // daemonSet is the DaemonSet that a Genericdaemon asks for. The Genericdaemon has
@@ -35,7 +35,7 @@ func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error)
 		return nil, err
 	}
 	onNodes(&template.Spec, spec.Label)
-	step := rules.IntOrPercent(*spec.RollingUpdate)
+	step := modelv1.IntOrPercent(*spec.RollingUpdate)
 	return &appsv1.DaemonSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
 		ObjectMeta: pods.ObjectMeta(),

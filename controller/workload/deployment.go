@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // Deployment is the Deployment that the workload asks for.
@@ -30,10 +30,10 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 }
 
 func (w *Workload) strategy() appsv1.DeploymentStrategy {
-	if rules.Unset(w.Rollout) {
+	if modelv1.IsUnset(w.Rollout) {
 		return appsv1.DeploymentStrategy{}
 	}
-	step := rules.IntOrPercent(*w.Rollout)
+	step := modelv1.IntOrPercent(*w.Rollout)
 	return appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &step, MaxUnavailable: &step},

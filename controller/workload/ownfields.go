@@ -6,7 +6,7 @@ package workload
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
 // ownFields leaves in a merged template what the operator should own, and no less.
@@ -19,7 +19,7 @@ import (
 // running object has the time of an old one, which would take a new one back.
 func ownFields(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
-	delete(template.Annotations, rules.AnnotationRestartedAt)
+	delete(template.Annotations, api.AnnotationRestartedAt)
 	if len(template.Annotations) == 0 {
 		template.Annotations = nil
 	}

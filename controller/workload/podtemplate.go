@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // Template is the pod template: the main container, with PodTemplate merged over
@@ -46,7 +46,7 @@ func (w *Workload) mainContainer() corev1.Container {
 	container := corev1.Container{
 		Name:           w.Container,
 		Image:          w.Image,
-		Ports:          rules.ContainerPorts(w.Ports),
+		Ports:          modelv1.ContainerPorts(w.Ports),
 		Env:            w.Env,
 		EnvFrom:        w.EnvFrom,
 		ReadinessProbe: w.ReadinessProbe,

@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Service is the Service that the workload asks for, or nil if it has no ports.
@@ -36,10 +34,10 @@ func (w *Workload) servicePorts() []corev1.ServicePort {
 		port := &w.Ports[i]
 		ports = append(ports, corev1.ServicePort{
 			Name:        port.Name,
-			Protocol:    rules.Protocol(port),
-			AppProtocol: rules.AppProtocol(port),
+			Protocol:    port.ProtocolOrDefault(),
+			AppProtocol: port.AppProtocolOrNil(),
 			Port:        port.Port,
-			TargetPort:  rules.TargetPort(port),
+			TargetPort:  port.TargetPortOrDefault(),
 			NodePort:    port.NodePort,
 		})
 	}

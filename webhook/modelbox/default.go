@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
 // Default fills in what box leaves open and records it in ops, which may be nil. old
 // is the stored object on update, nil on create. podTemplate is not looked at.
 //
 // A default that is derived from other fields follows them: on update, a value that
-// no client set (see rules.Owners) and that can be a derived one is derived again from
+// no client set (see fieldownership.Ownership) and that can be a derived one is derived again from
 // box, which can mean that it goes. So the spec is what a new object would get that has
 // only the fields which clients set, whatever the object was before. An object without
 // managedFields is judged by equality: a value is a derived one if box has it as old
@@ -26,7 +27,7 @@ import (
 func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 	d := &defaults{spec: &box.Spec, ops: ops}
 	if old != nil {
-		d.old, d.owners = &old.Spec, rules.OwnersOf(&box.ObjectMeta)
+		d.old, d.owners = &old.Spec, fieldownership.Of(&box.ObjectMeta)
 	}
 	d.name(box.Name)
 	d.fixed()
@@ -39,7 +40,7 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 
 type defaults struct {
 	spec, old *modelv1.ModelBoxSpec
-	owners    rules.Owners // Only of an update: the client that creates an object sets all of its fields.
+	owners    fieldownership.Ownership // Only of an update: the client that creates an object sets all of its fields.
 	ops       *patch.Ops
 }
 
@@ -59,7 +60,7 @@ func (d *defaults) fixed() {
 	if d.spec.Replicas == nil {
 		patch.Set(d.ops, "/spec/replicas", &d.spec.Replicas, new(int32(1)))
 	}
-	if rules.Unset(d.spec.RollingUpdate) {
+	if modelv1.IsUnset(d.spec.RollingUpdate) {
 		patch.Set(d.ops, "/spec/rollingUpdate", &d.spec.RollingUpdate, new(intstr.FromString("25%")))
 	}
 	if d.spec.DefaultProbes == "" {
@@ -72,13 +73,13 @@ func (d *defaults) ports() {
 	if d.old != nil {
 		before = d.old.Ports
 	}
-	rules.DefaultPorts(d.spec.Ports, before, &d.owners, d.ops)
+	ports.Default(d.spec.Ports, before, &d.owners, d.ops)
 }
 
 // serviceType is filled in without ports as well, where no Service is made: it says
 // what the first port would get, and a reader never finds it empty.
 func (d *defaults) serviceType() {
-	now := rules.ServiceType(d.spec.Ports)
+	now := modelv1.DefaultServiceType(d.spec.Ports)
 	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.derivedServiceType() {
 		patch.Set(d.ops, "/spec/serviceType", &d.spec.ServiceType, now)
 	}
@@ -88,10 +89,10 @@ func (d *defaults) derivedServiceType() bool {
 	switch {
 	case d.old == nil, d.spec.ServiceType != corev1.ServiceTypeClusterIP && d.spec.ServiceType != corev1.ServiceTypeNodePort:
 		return false
-	case d.owners.Known():
-		return !d.owners.Set("/spec/serviceType", is(d.spec.ServiceType))
+	case d.owners.HasManagedFields():
+		return !d.owners.IsSet("/spec/serviceType", is(d.spec.ServiceType))
 	}
-	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == rules.ServiceType(d.old.Ports)
+	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == modelv1.DefaultServiceType(d.old.Ports)
 }
 
 // is says whether a text of a manifest is a value.

@@ -9,7 +9,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
 func (d *defaults) probes() {
@@ -49,7 +49,7 @@ func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
 // isLeft says whether a probe is what is left of one after a client took out all that
 // was in it.
 func (d *defaults) isLeft(path string, probe *corev1.Probe) bool {
-	return d.owners.Known() && bare(probe) && !d.owners.Set(path, nil)
+	return d.owners.HasManagedFields() && bare(probe) && !d.owners.IsSet(path, nil)
 }
 
 // isDerivedPort says whether a probe has a TCP action whose port was derived.
@@ -57,8 +57,8 @@ func (d *defaults) isDerivedPort(path string, probe, was *corev1.Probe) bool {
 	if d.old == nil || probe.TCPSocket == nil || probe.TCPSocket.Port == (intstr.IntOrString{}) {
 		return false
 	}
-	if d.owners.Known() {
-		return !d.owners.Set(path+"/tcpSocket/port", is(probe.TCPSocket.Port.String()))
+	if d.owners.HasManagedFields() {
+		return !d.owners.IsSet(path+"/tcpSocket/port", is(probe.TCPSocket.Port.String()))
 	}
 	port, wanted := probePort(d.old)
 	return wanted && isTCP(was, port) && !otherAction(was) && isTCP(probe, port) && bare(probe)
@@ -66,7 +66,7 @@ func (d *defaults) isDerivedPort(path string, probe, was *corev1.Probe) bool {
 
 // hasTCPSocket says whether a client set a TCP action, though not its port.
 func (d *defaults) hasTCPSocket(path string, action *corev1.TCPSocketAction) bool {
-	return action.Host != "" || d.owners.Set(path+"/tcpSocket", nil)
+	return action.Host != "" || d.owners.IsSet(path+"/tcpSocket", nil)
 }
 
 // replaceAction puts the derived action for port in the place of an earlier one, or
@@ -77,7 +77,7 @@ func (d *defaults) replaceAction(path string, probe **corev1.Probe, port intstr.
 		patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
 	case d.hasTCPSocket(path, (*probe).TCPSocket):
 		patch.Unset(d.ops, path+"/tcpSocket/port", &(*probe).TCPSocket.Port)
-	case bare(*probe) && !d.owners.Set(path, nil):
+	case bare(*probe) && !d.owners.IsSet(path, nil):
 		patch.Unset(d.ops, path, probe)
 	default:
 		patch.Unset(d.ops, path+"/tcpSocket", &(*probe).TCPSocket)
@@ -89,7 +89,7 @@ func probePort(spec *modelv1.ModelBoxSpec) (intstr.IntOrString, bool) {
 	if spec.DefaultProbes == modelv1.DefaultProbesDisabled {
 		return intstr.IntOrString{}, false
 	}
-	return rules.DefaultProbePort(spec.Ports)
+	return ports.DefaultProbePort(spec.Ports)
 }
 
 // tcp is the default action. It says nothing but the port, so that how often and how

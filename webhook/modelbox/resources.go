@@ -34,7 +34,7 @@ func (d *defaults) derivedType() modelv1.ResourceType {
 func (d *defaults) isDerivedType() bool {
 	switch d.spec.ResourceType {
 	case modelv1.ResourceTypeSmall, modelv1.ResourceTypeCustom:
-		return d.old != nil && d.owners.Known() && !d.owners.Set("/spec/resourceType", is(d.spec.ResourceType))
+		return d.old != nil && d.owners.HasManagedFields() && !d.owners.IsSet("/spec/resourceType", is(d.spec.ResourceType))
 	}
 	return false
 }
@@ -47,9 +47,9 @@ func (d *defaults) given() bool {
 	switch {
 	case r == nil:
 		return false
-	case d.old == nil || d.owners.Set(resourcesPointer, nil):
+	case d.old == nil || d.owners.IsSet(resourcesPointer, nil):
 		return true
-	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.Known():
+	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.HasManagedFields():
 		return true
 	}
 	return len(r.Claims) > 0 || !d.allDerived("limits", r.Limits) || !d.allDerived("requests", r.Requests)
@@ -71,8 +71,8 @@ func (d *defaults) isDerivedQuantity(list string, name corev1.ResourceName, valu
 	switch {
 	case d.old == nil || !inPresets(name, value):
 		return false
-	case d.owners.Known():
-		return !d.owners.Set(patch.Key(resourcesPointer+"/"+list, string(name)), amounts(value))
+	case d.owners.HasManagedFields():
+		return !d.owners.IsSet(patch.Key(resourcesPointer+"/"+list, string(name)), amounts(value))
 	}
 	was := presetOf(d.old.ResourceType)
 	return was != nil && was.is(d.old.Resources) && was.is(d.spec.Resources)
@@ -118,7 +118,7 @@ func (d *defaults) keepSetIn(list string, quantities *corev1.ResourceList) {
 			delete(*quantities, name)
 		}
 	}
-	if len(*quantities) == 0 && !d.owners.Set(path, nil) {
+	if len(*quantities) == 0 && !d.owners.IsSet(path, nil) {
 		patch.Unset(d.ops, path, quantities)
 	}
 }

@@ -5,6 +5,8 @@ package modelbox
 
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -21,7 +23,6 @@ func Warn(box *modelv1.ModelBox) []string {
 			out = append(out, sentence)
 		}
 	}
-	out = append(out, rules.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	template, _ := rules.PodTemplate(box.Spec.PodTemplate)
-	return append(out, rules.TemplateWarnings(template)...)
+	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
+	return append(out, podtemplate.Warnings(box.Spec.PodTemplate)...)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -25,7 +26,7 @@ func TestEnv(t *testing.T) {
 		resources = `supported values: "limits.cpu", "limits.memory", "limits.ephemeral-storage", ` +
 			`"requests.cpu", "requests.memory", "requests.ephemeral-storage"`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a value":            {`[{name: A, value: b}]`, ``},
 		"no value":           {`[{name: A}]`, ``},
 		"any printable name": {`[{name: "1 a.b-c:/d"}]`, ``},
@@ -102,7 +103,7 @@ func TestRepeatsInLongLists(t *testing.T) {
 		vars[n-1].Name = "A3"
 		vars[n-2].Name = "A3"
 		want := fmt.Sprintf("f[%d].name: Duplicate value: \"A3\"\nf[%d].name: Duplicate value: \"A3\"", n-2, n-1)
-		if got := lines(rules.Env(f, vars)); got != want {
+		if got := ruletest.Lines(rules.Env(f, vars)); got != want {
 			t.Errorf("%d variables: %s, want %s", n, got, want)
 		}
 	}
@@ -110,7 +111,7 @@ func TestRepeatsInLongLists(t *testing.T) {
 
 func TestEnvFrom(t *testing.T) {
 	const one = `exactly one of configMapRef and secretRef is required`
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a ConfigMap":       {`[{configMapRef: {name: a}}]`, ``},
 		"a Secret":          {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
 		"neither":           {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
@@ -128,7 +129,7 @@ func TestEnvFrom(t *testing.T) {
 func TestFileKeys(t *testing.T) {
 	t.Parallel()
 	vars := []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v"}}}}
-	if got, want := lines(rules.FileKeys(f, vars, nil)), `f[1].valueFrom.fileKeyRef.volumeName: Not found: "v"`; got != want {
+	if got, want := ruletest.Lines(rules.FileKeys(f, vars, nil)), `f[1].valueFrom.fileKeyRef.volumeName: Not found: "v"`; got != want {
 		t.Errorf("without a template: %s, want %s", got, want)
 	}
 	if errs := rules.FileKeys(f, vars, &corev1.PodTemplateSpec{}); len(errs) > 0 {

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // ProbeKind is what a probe decides.
@@ -23,21 +21,6 @@ const (
 	Liveness
 	Startup
 )
-
-// DefaultProbePort is the port for a probe that nobody wrote: that of the first TCP
-// port which the main container itself declares, by number or by name. The kubelet
-// looks a name up in the probe's own container, so a probe on the port of a sidecar
-// by name would never succeed.
-func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
-	ports = atMost(ports)
-	for i := range ports {
-		target := TargetPort(&ports[i])
-		if Protocol(&ports[i]) == corev1.ProtocolTCP && (target.Type == intstr.Int || namesOwnPort(ports, &ports[i])) {
-			return target, true
-		}
-	}
-	return intstr.IntOrString{}, false
-}
 
 // Probe judges a probe of a container that declares the given ports. Nil is no
 // probe, and not judged. What is behind a feature gate that is off by default (the
@@ -83,8 +66,8 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 	if tcp := handler.TCPSocket; tcp != nil {
 		errs = append(errs, probePort(path, "tcpSocket", tcp.Port, ports)...)
 	}
-	if grpc := handler.GRPC; grpc != nil && !isPort(grpc.Port) {
-		errs = append(errs, field.Invalid(path.Child("grpc", "port"), grpc.Port, portNumber))
+	if grpc := handler.GRPC; grpc != nil {
+		errs = append(errs, PortNumber(func() *field.Path { return path.Child("grpc", "port") }, grpc.Port)...)
 	}
 	return errs
 }
@@ -106,12 +89,13 @@ func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.Contain
 // probePort judges the port of an action. A name must be one that the container
 // itself declares, whatever the protocol: that is where the kubelet looks it up.
 func probePort(path *field.Path, action string, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
-	named := func(p *corev1.ContainerPort) bool { return p.Name == port.StrVal }
-	switch {
-	case !isNumberOrName(port):
-		return field.ErrorList{notAPort(path.Child(action, "port"), port)}
-	case port.Type == intstr.String && !contains(ports, named):
-		return field.ErrorList{field.Invalid(path.Child(action, "port"), port.StrVal,
+	at := func() *field.Path { return path.Child(action, "port") }
+	if errs := PortNumberOrName(at, port); len(errs) > 0 {
+		return errs
+	}
+	named := func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }
+	if port.Type == intstr.String && !slices.ContainsFunc(ports, named) {
+		return field.ErrorList{field.Invalid(at(), port.StrVal,
 			"the container has no port of this name: write a number, or give a port this name")}
 	}
 	return nil

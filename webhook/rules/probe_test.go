@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -23,7 +23,7 @@ func TestProbe(t *testing.T) {
 		either = number + `, or the name of a port`
 		least  = `must be 0 or more, where 0 leaves it to the cluster`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"exec":               {`{exec: {command: [a]}}`, ``},
 		"exec of nothing":    {`{exec: {command: []}}`, `f.exec.command: Required value: a command is required`},
 		"tcpSocket":          {`{tcpSocket: {port: 9, host: h}}`, ``},
@@ -76,35 +76,12 @@ func TestProbeKinds(t *testing.T) {
 		{rules.Startup, `{grpc: {port: 1}, terminationGracePeriodSeconds: 0}`, grace},
 	} {
 		probe := &corev1.Probe{}
-		read(t, tc.probe, probe)
-		if got := lines(rules.Probe(f, probe, tc.kind, nil)); got != tc.want {
+		ruletest.Read(t, tc.probe, probe)
+		if got := ruletest.Lines(rules.Probe(f, probe, tc.kind, nil)); got != tc.want {
 			t.Errorf("kind %d, %s: %s, want %s", tc.kind, tc.probe, got, tc.want)
 		}
 	}
 	if errs := rules.Probe(f, nil, rules.Liveness, nil); errs != nil {
 		t.Errorf("no probe: %v", errs)
-	}
-}
-
-func TestDefaultProbePort(t *testing.T) {
-	t.Parallel()
-	for list, want := range map[string]string{
-		`[]`:                         "",
-		`[{port: 1}]`:                "1",
-		`[{port: 1, targetPort: 2}]`: "2",
-		`[{port: 1, protocol: UDP}]`: "",
-		`[{port: 1, targetPort: a}]`: "",
-		`[{port: 1, targetPort: a}, {port: 2, name: a}]`:                        "a",
-		`[{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]`:         "",
-		`[{port: 1, protocol: UDP}, {port: 1, targetPort: a}, {port: 3}]`:       "3",
-		`[{port: 9, protocol: SCTP}, {port: 8, protocol: TCP}, {port: 3}]`:      "8",
-		`[{port: 1, targetPort: b}, {port: 2, name: a}, {port: 2, name: bbb} ]`: "2",
-	} {
-		var ports []modelv1.Port
-		read(t, list, &ports)
-		port, ok := rules.DefaultProbePort(ports)
-		if got := port.String(); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %s %t, want %s", list, got, ok, want)
-		}
 	}
 }

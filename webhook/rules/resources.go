@@ -137,23 +137,23 @@ func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 }
 
 // Claims refuses claims where there is no pod template, and so no claim of the pod, and
-// claims that are there twice. With a template, package podrules knows the pod's claims.
+// claims that are there twice. With a template, package podvalidation knows the pod's claims.
 // Both may be nil.
 func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.PodTemplateSpec) field.ErrorList {
 	if r == nil || len(r.Claims) == 0 {
 		return nil
 	}
 	if template != nil {
-		return uniqueClaims(path, r.Claims)
+		return UniqueClaims(path, r.Claims)
 	}
 	var errs field.ErrorList
 	for i := range r.Claims {
 		errs = append(errs, field.Invalid(path.Child("claims").Index(i).Child("name"), r.Claims[i].Name,
 			"must be the name of one of podTemplate's spec.resourceClaims"))
 	}
-	return append(errs, uniqueClaims(path, r.Claims)...)
+	return append(errs, UniqueClaims(path, r.Claims)...)
 }
 
-func uniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
-	return unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
+func UniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
+	return Unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -19,7 +20,7 @@ func TestResources(t *testing.T) {
 		page = `must be a multiple of the size of the page`
 		same = `a request for it needs the same limit`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"nothing":                      {`{}`, ``},
 		"requests below limits":        {`{limits: {cpu: 2, memory: 2Gi, ephemeral-storage: 1Gi}, requests: {cpu: 1500m, memory: 1Gi}}`, ``},
 		"requests equal to limits":     {`{limits: {cpu: 1}, requests: {cpu: 1000m}}`, ``},
@@ -56,7 +57,7 @@ func TestClaims(t *testing.T) {
 		Resources *corev1.ResourceRequirements `json:"resources"`
 		Template  *corev1.PodTemplateSpec      `json:"template"`
 	}
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"no resources":  {`{}`, ``},
 		"no claims":     {`{resources: {}}`, ``},
 		"a template":    {`{resources: {claims: [{name: b}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, ``}, // Kubernetes says so.

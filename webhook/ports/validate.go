@@ -1,40 +1,33 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package ports
 
 import (
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-const (
-	// MaxPorts is the most ports that an object may have.
-	MaxPorts = 64
-	// maxAppProtocol is the most characters of an appProtocol.
-	maxAppProtocol = 253
-)
+// maxAppProtocol is the most characters of an appProtocol.
+const maxAppProtocol = 253
 
-const (
-	portNumber = "must be a number from 1 to 65535"
-	portName   = "must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, " +
-		"with no dash at either end (RFC 6335)"
-)
+const portName = "must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, " +
+	"with no dash at either end (RFC 6335)"
 
 var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 
-// Ports judges the ports of a Service, each for itself and all together. Whether a
-// named target port exists is for TargetPorts to say.
-func Ports(path *field.Path, ports []modelv1.Port) field.ErrorList {
-	if len(ports) > MaxPorts {
-		return unbuildable(field.TooMany(path, len(ports), MaxPorts)) // ContainerPorts leaves the rest out.
+// Validate judges the ports of a Service, each for itself and all together. Whether a
+// named target port exists is for ValidateTargets to say.
+func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
+	if len(ports) > modelv1.MaxPorts {
+		return rules.MarkUnbuildable(field.TooMany(path, len(ports), modelv1.MaxPorts)) // ContainerPorts leaves the rest out.
 	}
 	var errs field.ErrorList
 	for i := range ports {
@@ -50,25 +43,22 @@ func Ports(path *field.Path, ports []modelv1.Port) field.ErrorList {
 }
 
 func portNumbers(at func() *field.Path, port *modelv1.Port) field.ErrorList {
-	var errs field.ErrorList
-	if !isPort(port.Port) {
-		errs = append(errs, field.Invalid(at().Child("port"), port.Port, portNumber))
+	errs := rules.PortNumber(func() *field.Path { return at().Child("port") }, port.Port)
+	if !modelv1.IsUnset(port.TargetPort) {
+		errs = append(errs, rules.PortNumberOrName(func() *field.Path { return at().Child("targetPort") }, *port.TargetPort)...)
 	}
-	if !Unset(port.TargetPort) && !isNumberOrName(*port.TargetPort) {
-		errs = append(errs, notAPort(at().Child("targetPort"), *port.TargetPort))
-	}
-	if port.NodePort != 0 && !isPort(port.NodePort) {
-		errs = append(errs, field.Invalid(at().Child("nodePort"), port.NodePort, portNumber))
+	if port.NodePort != 0 {
+		errs = append(errs, rules.PortNumber(func() *field.Path { return at().Child("nodePort") }, port.NodePort)...)
 	}
 	return errs
 }
 
 func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	var errs field.ErrorList
-	if port.Name != "" && !isPortName(port.Name) {
+	if port.Name != "" && !rules.IsPortName(port.Name) {
 		errs = append(errs, field.Invalid(at().Child("name"), port.Name, portName))
 	}
-	if !slices.Contains(protocols, Protocol(port)) {
+	if !slices.Contains(protocols, port.ProtocolOrDefault()) {
 		errs = append(errs, field.NotSupported(at().Child("protocol"), port.Protocol, protocols))
 	}
 	if port.AppProtocol != nil && *port.AppProtocol != "" && !isAppProtocol(*port.AppProtocol) {
@@ -82,21 +72,21 @@ func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 // ports that are the same port: their names repeat because of it.
 func repeatedPort(at func() *field.Path, ports []modelv1.Port, i int) field.ErrorList {
 	port, before := &ports[i], ports[:i]
-	if contains(before, func(p *modelv1.Port) bool { return samePort(p, port) }) {
-		return field.ErrorList{field.Duplicate(at(), string(Protocol(port))+" "+fmt.Sprint(port.Port))}
+	if slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.IsSame(port) }) {
+		return field.ErrorList{field.Duplicate(at(), string(port.ProtocolOrDefault())+" "+fmt.Sprint(port.Port))}
 	}
 	var errs field.ErrorList
-	if port.Name != "" && contains(before, func(p *modelv1.Port) bool { return p.Name == port.Name }) {
+	if port.Name != "" && slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.Name == port.Name }) {
 		errs = append(errs, field.Duplicate(at().Child("name"), port.Name))
 	}
-	if port.NodePort != 0 && contains(before, func(p *modelv1.Port) bool { return p.NodePort == port.NodePort }) {
+	if port.NodePort != 0 && slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.NodePort == port.NodePort }) {
 		errs = append(errs, field.Duplicate(at().Child("nodePort"), port.NodePort))
 	}
 	return errs
 }
 
-// NodePorts refuses ports on the nodes for a Service that has none.
-func NodePorts(path *field.Path, ports []modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
+// ValidateNodePorts refuses ports on the nodes for a Service that has none.
+func ValidateNodePorts(path *field.Path, ports []modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
 	if serviceType != corev1.ServiceTypeClusterIP {
 		return nil
 	}
@@ -123,23 +113,6 @@ func NodePortWarnings(path *field.Path, ports []modelv1.Port) []string {
 	return out
 }
 
-func isPort(number int32) bool { return 1 <= number && number <= 65535 }
-
-func isPortName(name string) bool { return len(validation.IsValidPortName(name)) == 0 }
-
 func isAppProtocol(s string) bool {
 	return len(s) <= maxAppProtocol && len(validation.IsQualifiedName(s)) == 0
-}
-
-// isNumberOrName says whether a value can be a port's number or its name.
-func isNumberOrName(v intstr.IntOrString) bool {
-	if v.Type == intstr.Int {
-		return isPort(v.IntVal)
-	}
-	return isPortName(v.StrVal)
-}
-
-// notAPort is the error for a value that is not isNumberOrName.
-func notAPort(path *field.Path, v intstr.IntOrString) *field.Error {
-	return field.Invalid(path, v, portNumber+", or the name of a port")
 }

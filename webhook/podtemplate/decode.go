@@ -1,12 +1,11 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package podtemplate
 
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -17,28 +16,16 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// podTemplate is where each kind keeps its pod template.
-var podTemplate = field.NewPath("spec", "podTemplate")
-
-// MaxPodTemplate is how many bytes a pod template may have, as JSON without spaces. It
+// MaxSize is how many bytes a pod template may have, as JSON without spaces. It
 // has no schema that bounds its parts, so it is bounded as a whole.
-const MaxPodTemplate = 128 << 10
+const MaxSize = 128 << 10
 
 var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
 
-// TooLarge is the error that a field has more bytes than it may. It has the size as its
-// value, so that an update which does not make a stored field larger can be told from
-// one that does.
-func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
-	err := field.TooLong(path, "", most)
-	err.BadValue = size
-	err.Detail = fmt.Sprintf("may not be more than %d bytes: %s", most, wayOut)
-	return err
-}
-
-// PodTemplate decodes spec.podTemplate strictly: names are case-sensitive, and each
+// Decode decodes spec.podTemplate strictly: names are case-sensitive, and each
 // field that a pod template doesn't have, that is there twice or that is of the
 // wrong type is an error at its path. The schema says nothing of the field, so
 // nobody else would tell.
@@ -47,26 +34,26 @@ func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
 // as well, without what could not be understood: one error must not hide others, which
 // would look new when the first is corrected. It is nil only if it is too large, or no
 // JSON object.
-func PodTemplate(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
+func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
-	if len(raw.Raw) > MaxPodTemplate {
-		return nil, unbuildable(TooLarge(podTemplate, len(raw.Raw), MaxPodTemplate,
+	if len(raw.Raw) > MaxSize {
+		return nil, rules.MarkUnbuildable(rules.TooLarge(root, len(raw.Raw), MaxSize,
 			"move large values to a ConfigMap or a Secret that the pod mounts"))
 	}
-	template, errs := podTemplateIn(raw.Raw)
-	return template, unbuildable(errs...)
+	template, errs := decode(raw.Raw)
+	return template, rules.MarkUnbuildable(errs...)
 }
 
-func podTemplateIn(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
-	if len(quantity.Check(data, templateType, podTemplate)) == 0 {
+func decode(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
+	if len(quantity.Check(data, templateType, root)) == 0 {
 		template := &corev1.PodTemplateSpec{}
 		if unknown, err := kjson.UnmarshalStrict(data, template); err == nil {
 			return template, misspelt(unknown)
 		}
 	}
-	rest, errs, err := lenient.Strip(data, templateType, podTemplate, false)
+	rest, errs, err := lenient.Strip(data, templateType, root, false)
 	if err != nil {
 		return nil, field.ErrorList{unreadable(err)}
 	}
@@ -83,7 +70,7 @@ func unreadable(err error) *field.Error {
 	if misfit, ok := errors.AsType[*field.Error](err); ok {
 		return misfit
 	}
-	return field.Invalid(podTemplate, field.OmitValueType{}, err.Error())
+	return field.Invalid(root, field.OmitValueType{}, err.Error())
 }
 
 // misspelt makes errors of what the decoder calls strict errors.
@@ -94,7 +81,7 @@ func misspelt(strict []error) field.ErrorList {
 		if strings.HasPrefix(err.Error(), "duplicate") {
 			detail = "the field is there twice: remove one of them"
 		}
-		path := podTemplate
+		path := root
 		if at, ok := errors.AsType[kjson.FieldError](err); ok {
 			path = path.Child(at.FieldPath())
 		}

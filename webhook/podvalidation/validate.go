@@ -1,12 +1,12 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podrules judges pods by the rules of Kubernetes itself: the code that an API
-// server of version rules.Kubernetes runs, with the feature gates that are on by default.
+// Package podvalidation judges pods by the rules of Kubernetes itself: the code that an API
+// server of version podtemplate.Kubernetes runs, with the feature gates that are on by default.
 // It has no rules of its own, so it cannot drift away from what a cluster accepts. An API
 // server of another version, or with other gates, may judge a child otherwise; what it
 // says is then in the object's status.
-package podrules
+package podvalidation
 
 import (
 	"cmp"
@@ -21,7 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Whether privileged containers are allowed is for the flag --allow-privileged of the API
@@ -31,14 +30,23 @@ func init() { capabilities.Setup(true, 0) }
 // podTemplate is where each kind keeps its pod template.
 var podTemplate = field.NewPath("spec", "podTemplate")
 
-// Own is what an object's own fields, those outside of its pod template, say of its pods.
-type Own struct {
-	// Main is the main container. Its name is empty if it is not known yet.
-	Main corev1.Container
-	// Ports are what Main.Ports are made of (rules.ContainerPorts).
-	Ports []modelv1.Port
-	// Reserved are the fields of Main that are written in the object, and where.
-	Reserved []rules.Reserved
+// ReservedField is a field of the main container that has a field of its own in the object.
+type ReservedField struct {
+	// Field is the name of the container's field in JSON.
+	Field string
+	// Instead is the path of the object's field, such as spec.image.
+	Instead string
+}
+
+// MainContainer is the main container as an object's own fields, those outside of its pod
+// template, define it.
+type MainContainer struct {
+	// Container has an empty name if the name is not known yet.
+	Container corev1.Container
+	// ServicePorts are the ports that Container.Ports are made of (modelv1.ContainerPorts).
+	ServicePorts []modelv1.Port
+	// Reserved are the fields of Container that have a field of their own in the object.
+	Reserved []ReservedField
 }
 
 // Validate returns what the API server would have against a Deployment or a DaemonSet of
@@ -48,12 +56,12 @@ type Own struct {
 //
 // A nil template has no errors: the rules for own fields say all about these. Validate uses
 // the template up, because it fills in what the API server would; own stays as it is.
-func Validate(template *corev1.PodTemplateSpec, own *Own, known field.ErrorList) field.ErrorList {
+func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field.ErrorList) field.ErrorList {
 	if template == nil {
 		return nil
 	}
-	p := places{own: own, known: known, written: len(template.Spec.Containers)}
-	p.main = own.mergeInto(&template.Spec)
+	p := paths{main: main, known: known, written: len(template.Spec.Containers)}
+	p.indexes = main.mergeInto(&template.Spec)
 	var out field.ErrorList
 	for _, err := range append(missingClaims(&template.Spec), judge(template)...) {
 		if p.moved(err) {
@@ -70,7 +78,7 @@ func Validate(template *corev1.PodTemplateSpec, own *Own, known field.ErrorList)
 // mergeInto fills the main container's own fields in, as the controller's strategic merge
 // does, and adds the main container if the template does not have it. It returns where the
 // main container is; one that is there twice is an error of its own.
-func (own *Own) mergeInto(spec *corev1.PodSpec) (main []int) {
+func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	// An empty list is not there any more when the API server gets the child.
@@ -78,18 +86,18 @@ func (own *Own) mergeInto(spec *corev1.PodSpec) (main []int) {
 		spec.Resources.Claims = nil
 	}
 	for i := range spec.Containers {
-		if c := &spec.Containers[i]; own.Main.Name != "" && c.Name == own.Main.Name {
-			main = append(main, i)
-			from := own.Main.DeepCopy()
-			for _, reserved := range own.Reserved {
+		if c := &spec.Containers[i]; main.Container.Name != "" && c.Name == main.Container.Name {
+			indexes = append(indexes, i)
+			from := main.Container.DeepCopy()
+			for _, reserved := range main.Reserved {
 				fill(c, from, reserved.Field)
 			}
 		}
 	}
-	if len(main) > 0 {
-		return main
+	if len(indexes) > 0 {
+		return indexes
 	}
-	c := own.Main.DeepCopy()
+	c := main.Container.DeepCopy()
 	if c.Name == "" {
 		c.Name = unnamed
 	}

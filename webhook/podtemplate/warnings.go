@@ -1,31 +1,31 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package podtemplate
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// AnnotationRestartedAt is the annotation of a pod template that "kubectl rollout
-// restart" writes (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go). In
-// spec.podTemplate it has no effect: it would undo every restart that is newer.
-const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
-
-// TemplateWarnings are sentences on what in a template is allowed and yet likely to
-// surprise. The template may be nil.
-func TemplateWarnings(template *corev1.PodTemplateSpec) []string {
+// Warnings returns sentences on what in spec.podTemplate is allowed and yet likely to
+// surprise.
+func Warnings(raw *runtime.RawExtension) []string {
+	template, _ := Decode(raw)
 	if template == nil {
 		return nil
 	}
 	out := imageWarnings(template)
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
 	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
-		out = append(out, podTemplate.Child("spec", "serviceAccount").String()+": deprecated, and has no effect: write serviceAccountName")
+		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated, and has no effect: write serviceAccountName")
 	}
-	if _, ok := template.Annotations[AnnotationRestartedAt]; ok {
-		out = append(out, podTemplate.Child("metadata", "annotations").Key(AnnotationRestartedAt).String()+
+	if _, ok := template.Annotations[api.AnnotationRestartedAt]; ok {
+		out = append(out, root.Child("metadata", "annotations").Key(api.AnnotationRestartedAt).String()+
 			": has no effect: use kubectl rollout restart, or an Eru")
 	}
 	return out
@@ -53,11 +53,27 @@ func metaWarnings(meta *metav1.ObjectMeta) []string {
 		{"managedFields", len(meta.ManagedFields) > 0},
 	} {
 		if f.set {
-			out = append(out, podTemplate.Child("metadata", f.name).String()+": has no effect on pods, only labels and annotations have")
+			out = append(out, root.Child("metadata", f.name).String()+": has no effect on pods, only labels and annotations have")
 		}
 	}
 	if len(meta.Finalizers) > 0 {
-		out = append(out, podTemplate.Child("metadata", "finalizers").String()+": a deleted pod stays until a client removes them from it")
+		out = append(out, root.Child("metadata", "finalizers").String()+": a deleted pod stays until a client removes them from it")
 	}
+	return out
+}
+
+// imageWarnings returns rules.ImageWarning for each container of a template.
+func imageWarnings(template *corev1.PodTemplateSpec) []string {
+	var out []string
+	warn := func(list string, containers []corev1.Container) {
+		for i := range containers {
+			path := root.Child("spec", list).Index(i).Child("image")
+			if sentence := rules.ImageWarning(path, containers[i].Image); sentence != "" {
+				out = append(out, sentence)
+			}
+		}
+	}
+	warn("containers", template.Spec.Containers)
+	warn("initContainers", template.Spec.InitContainers)
 	return out
 }

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package podtemplate
 
 import "k8s.io/component-base/version"
 

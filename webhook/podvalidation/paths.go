@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podrules
+package podvalidation
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 const (
@@ -20,28 +20,28 @@ const (
 	containersPrefix = templatePrefix + "spec.containers"
 )
 
-// places tells where in an object the fields of its pods are written.
-type places struct {
-	own   *Own
+// paths tells where in an object the fields of its pods are written.
+type paths struct {
+	main  *MainContainer
 	known field.ErrorList
-	// written is how many containers the template has as its user wrote it.
+	// written is the number of containers in the template, before the main one is added.
 	written int
-	// main are the indexes of the main container.
-	main []int
+	// indexes are those of the main container.
+	indexes []int
 }
 
 // moved moves an error of the pods to the field that its user wrote. It says no if an
 // error of that field is known already.
-func (p *places) moved(err *field.Error) bool {
+func (p *paths) moved(err *field.Error) bool {
 	err.Field = corrected(err.Field)
 	index, of, ok := container(err.Field)
-	if !ok || !slices.Contains(p.main, index) {
+	if !ok || !slices.Contains(p.indexes, index) {
 		return true
 	}
 	if of == "name" && err.Type != field.ErrorTypeDuplicate {
 		return false // The name's own field has been judged.
 	}
-	for _, reserved := range p.own.Reserved {
+	for _, reserved := range p.main.Reserved {
 		if rest, ok := below(of, reserved.Field); ok {
 			err.Field = p.ownField(reserved, rest)
 			return !p.isKnown(err.Field)
@@ -88,7 +88,7 @@ func below(path, name string) (rest string, ok bool) {
 }
 
 // ownField is where in the object the rest of a reserved field's path leads.
-func (p *places) ownField(reserved rules.Reserved, rest string) string {
+func (p *paths) ownField(reserved ReservedField, rest string) string {
 	if reserved.Field == "ports" {
 		return p.ownPort(reserved.Instead, rest)
 	}
@@ -96,20 +96,20 @@ func (p *places) ownField(reserved rules.Reserved, rest string) string {
 }
 
 // ownPort finds the port that a port of the main container was made of. Not each port
-// declares one: rules.ContainerPorts.
-func (p *places) ownPort(path, rest string) string {
+// declares one: modelv1.ContainerPorts.
+func (p *paths) ownPort(path, rest string) string {
 	number, of, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
 	declared, err := strconv.Atoi(number)
 	if err != nil {
 		return path
 	}
-	for i := range p.own.Ports {
-		if len(rules.ContainerPorts(p.own.Ports[:i+1])) <= declared {
+	for i := range p.main.ServicePorts {
+		if len(modelv1.ContainerPorts(p.main.ServicePorts[:i+1])) <= declared {
 			continue
 		}
 		if of == ".containerPort" {
 			of = ".port"
-			if p.own.Ports[i].TargetPort != nil {
+			if p.main.ServicePorts[i].TargetPort != nil {
 				of = ".targetPort"
 			}
 		}
@@ -120,7 +120,7 @@ func (p *places) ownPort(path, rest string) string {
 
 // isKnown says whether there is an error of the field, of something in it or of what it
 // is in.
-func (p *places) isKnown(path string) bool {
+func (p *paths) isKnown(path string) bool {
 	for _, err := range p.known {
 		if _, in := below(err.Field, path); in {
 			return true

@@ -1,12 +1,13 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules
+package fieldownership
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
-// Owners tells which fields of an object a client set. It has two sources.
+// Ownership tells which fields of an object a client set. It has two sources.
 //
 // The API server works out managedFields before it calls mutating admission, so a
 // field that a manager owns was set by a client, and one that no manager owns was
@@ -27,22 +28,22 @@ import (
 // a field whose default is written into the manifest later; but it leaves the whole
 // manifest in an annotation.
 //
-// Neither is read before a question is asked. The zero Owners, of an object in memory
+// Neither is read before a question is asked. The zero Ownership, of an object in memory
 // or in a test, knows of no client at all.
-type Owners struct {
+type Ownership struct {
 	entries  []metav1.ManagedFieldsEntry
 	text     string
 	manifest []byte // Valid JSON, or nothing.
 	read     bool
 }
 
-// OwnersOf are the owners of an object's fields.
-func OwnersOf(meta *metav1.ObjectMeta) Owners {
-	return Owners{entries: meta.ManagedFields, text: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
+// Of are the owners of an object's fields.
+func Of(meta *metav1.ObjectMeta) Ownership {
+	return Ownership{entries: meta.ManagedFields, text: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
 }
 
 // Known says whether the object tells who owns what.
-func (o *Owners) Known() bool { return len(o.entries) > 0 }
+func (o *Ownership) HasManagedFields() bool { return len(o.entries) > 0 }
 
 // Set says whether a client set the field that a JSON pointer such as
 // /spec/serviceType names, to the value that it has. now says whether a scalar of a
@@ -51,19 +52,19 @@ func (o *Owners) Known() bool { return len(o.entries) > 0 }
 //
 // An object that a manager owns, with nothing in it, says nothing of its members: all
 // objects that hold a derived field are granular in the schemas (x-kubernetes-map-type).
-func (o *Owners) Set(pointer string, now func(text string) bool) bool {
-	return o.managed(strings.ReplaceAll(pointer, "/", "/f:")) || o.applied(pointer, now)
+func (o *Ownership) IsSet(pointer string, now func(text string) bool) bool {
+	return o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) || o.isLastApplied(pointer, now)
 }
 
 // SetName is Set for the name of a port. Ports are a list with the keys port and
 // protocol.
-func (o *Owners) SetName(port *modelv1.Port) bool {
-	protocol := Protocol(port)
-	return o.managed(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, protocol)) || o.appliedName(port, protocol)
+func (o *Ownership) IsPortNameSet(port *modelv1.Port) bool {
+	protocol := port.ProtocolOrDefault()
+	return o.isManaged(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, protocol)) || o.isLastAppliedName(port, protocol)
 }
 
 // managed says whether an entry of managedFields has a field.
-func (o *Owners) managed(pointer string) bool {
+func (o *Ownership) isManaged(pointer string) bool {
 	for i := range o.entries {
 		fields := o.entries[i].FieldsV1
 		if fields == nil {
@@ -84,7 +85,7 @@ func (o *Owners) managed(pointer string) bool {
 // value that the field has now, or an empty object. What is in other objects is asked
 // for by itself. The manifest may have another value, because it stays as it is when
 // another client changes or removes the field.
-func (o *Owners) applied(pointer string, now func(text string) bool) bool {
+func (o *Ownership) isLastApplied(pointer string, now func(text string) bool) bool {
 	value, ok := raw.Find(o.lastApplied(), pointer)
 	switch {
 	case !ok:
@@ -95,7 +96,7 @@ func (o *Owners) applied(pointer string, now func(text string) bool) bool {
 	return now(scalar(value))
 }
 
-func (o *Owners) lastApplied() []byte {
+func (o *Ownership) lastApplied() []byte {
 	if !o.read {
 		o.read = true
 		o.manifest = []byte(o.text)
@@ -116,13 +117,13 @@ func scalar(value []byte) string {
 
 // appliedName says whether the manifest of the last client-side apply gives a port its
 // name.
-func (o *Owners) appliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
+func (o *Ownership) isLastAppliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
 	list, _ := raw.Find(o.lastApplied(), "/spec/ports")
 	var ports []modelv1.Port
 	if len(list) == 0 || json.Unmarshal(list, &ports) != nil {
 		return false
 	}
-	return contains(ports, func(p *modelv1.Port) bool {
-		return p.Port == port.Port && Protocol(p) == protocol && p.Name == port.Name
+	return slices.ContainsFunc(ports, func(p modelv1.Port) bool {
+		return p.Port == port.Port && p.ProtocolOrDefault() == protocol && p.Name == port.Name
 	})
 }
