@@ -90,5 +90,5 @@ func between[T cmp.Ordered](path *field.Path, value *T, most T) field.ErrorList 
 	if value == nil || *value >= *new(T) && *value <= most {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be %v to %v", *new(T), most))}
+	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be between %v and %v, inclusive", *new(T), most))}
 }

@@ -33,9 +33,9 @@ func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	if !obj.Spec.Enabled {
 		return []string{fmt.Sprintf("%s is false: it would run at %s", enabledPath, runs)}
 	}
-	out := []string{fmt.Sprintf("%s: the next runs are %s", schedulePath, runs)}
+	out := []string{fmt.Sprintf("%s: the next restarts are at %s", schedulePath, runs)}
 	if deadline := obj.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < shortDeadline {
-		out = append(out, fmt.Sprintf("%s: under %d s, a change of the controller's leader can miss a run", deadlinePath, shortDeadline))
+		out = append(out, fmt.Sprintf("%s: less than %d s, so a change of the controller's leader can miss a restart", deadlinePath, shortDeadline))
 	}
 	return out
 }

@@ -68,11 +68,11 @@ func label(label string) field.ErrorList {
 	key, value, _ := strings.Cut(label, "=")
 	var errs field.ErrorList
 	for _, problem := range validation.IsQualifiedName(key) {
-		errs = append(errs, field.Invalid(labelPath, label, "the label's key is wrong: "+problem))
+		errs = append(errs, field.Invalid(labelPath, label, "invalid label key: "+problem))
 	}
 	for _, problem := range validation.IsValidLabelValue(value) {
-		errs = append(errs, field.Invalid(labelPath, label, "the label's value is wrong: "+problem+
-			"; write key for any value, or key=value for that one"))
+		errs = append(errs, field.Invalid(labelPath, label, "invalid label value: "+problem+
+			"; use key for any value, or key=value for one value"))
 	}
 	return errs
 }
@@ -85,7 +85,7 @@ func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 		out = append([]string{warning}, out...)
 	}
 	if daemon.Spec.Label == "" {
-		out = append(out, labelPath.String()+": empty, so the daemon runs on every node")
+		out = append(out, labelPath.String()+": empty, so the daemon runs on all nodes")
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	}
 	if spec.ResourceType == modelv1.ResourceTypeCustom && spec.Resources == nil {
 		errs = append(errs, field.Required(resourcesPath,
-			"resourceType custom is what spec.resources says: write it, or set resourceType to small, medium or large"))
+			"must be set if resourceType is custom; set it, or set resourceType to small, medium or large"))
 	}
 	return append(errs, rules.Resources(resourcesPath, spec.Resources)...)
 }

@@ -77,9 +77,9 @@ func unreadable(err error) *field.Error {
 func misspelt(strict []error) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range strict {
-		detail := "Kubernetes " + Kubernetes + ", which this release is built for, has no such field: check its spelling and its place"
+		detail := "Kubernetes " + Kubernetes + ", which this release is built for, has no such field; check its name and its position"
 		if strings.HasPrefix(err.Error(), "duplicate") {
-			detail = "the field is there twice: remove one of them"
+			detail = "the field is set twice; remove one of them"
 		}
 		path := root
 		if at, ok := errors.AsType[kjson.FieldError](err); ok {

@@ -20,8 +20,8 @@ import (
 func TestPodTemplate(t *testing.T) {
 	t.Parallel()
 	const (
-		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field: check its spelling and its place`
-		twice   = `: Forbidden: the field is there twice: remove one of them`
+		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field; check its name and its position`
+		twice   = `: Forbidden: the field is set twice; remove one of them`
 	)
 	for name, tc := range map[string]struct {
 		raw, want string
@@ -60,13 +60,13 @@ spec.podTemplate.kind` + unknown,
 		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-37) + `"}}}`},
 		"too much": {
 			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-36) + `"}}}`, none: true,
-			want: `spec.podTemplate: Too long: may not be more than 131072 bytes: move large values to a ConfigMap or a Secret that the pod mounts`,
+			want: `spec.podTemplate: Too long: may not be more than 131072 bytes; move large values to a ConfigMap or a Secret that the pod mounts`,
 		},
 		"expensive quantities": {
 			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,
 			want: `
-spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": has too large an exponent: it must be from -99 to 99
-spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": has too large an exponent: it must be from -99 to 99`,
+spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": must have an exponent from -99 to 99
+spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": must have an exponent from -99 to 99`,
 		},
 		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: "a": must be of type v1.PodTemplateSpec, not string`},
 		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: 1: must be of type v1.PodTemplateSpec, not number`},

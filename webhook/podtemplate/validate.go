@@ -85,7 +85,7 @@ func (owner *Owner) labels(path *field.Path, written map[string]string) field.Er
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
 		if value, ok := written[key]; ok && value != ours[key] {
 			errs = append(errs, field.Invalid(path.Key(key), value,
-				"the operator sets this label, and selectors depend on it: remove it"))
+				"may not differ from the operator's value, because selectors use this label; remove it"))
 		}
 	}
 	return rules.MarkUnbuildable(errs...)
@@ -149,7 +149,7 @@ func (owner *Owner) mainContainer(path *field.Path, c *corev1.Container) field.E
 	var errs field.ErrorList
 	for _, reserved := range owner.Main.Reserved {
 		if take(&rest, reserved.Field) {
-			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "of the main container is written in "+reserved.Instead))
+			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
 		}
 	}
 	return append(rules.MarkUnbuildable(errs...), containerKeys(path, &rest)...)

@@ -44,7 +44,7 @@ func validate(template *corev1.PodTemplateSpec) field.ErrorList {
 }
 
 func TestMainContainer(t *testing.T) {
-	const of = `: Forbidden: of the main container is written in spec.`
+	const of = `: Forbidden: may not be set on the main container; use spec.`
 	ruletest.Run(t, map[string]ruletest.Row{
 		"what is not reserved": {`{spec: {containers: [{name: main, workingDir: /a, args: [b], securityContext: {}, lifecycle: {}}]}}`, ``},
 		"empty, which is nothing": {
@@ -92,7 +92,7 @@ spec: {containers: [{name: main, image: a, readinessProbe: {tcpSocket: {port: ht
 	owner := web()
 	owner.Main.Reserved = []podvalidation.ReservedField{owner.Main.Reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
 	want := `
-spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image
+spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
 spec.podTemplate.spec.containers[0].env[1].name: Duplicate value: "A"`
 	if got := ruletest.Lines(owner.validate(spec)); got != strings.TrimSpace(want) {
 		t.Errorf("errors:\n%s\nwant:%s", got, want)
@@ -106,7 +106,7 @@ spec.podTemplate.spec.containers[0].env[1].name: Duplicate value: "A"`
 }
 
 func TestOwnLabels(t *testing.T) {
-	const ours = `: the operator sets this label, and selectors depend on it: remove it`
+	const ours = `: may not differ from the operator's value, because selectors use this label; remove it`
 	ruletest.Run(t, map[string]ruletest.Row{
 		"nothing":             {`{}`, ``},
 		"labels, annotations": {`{metadata: {labels: {a: "", b.c/d: e}, annotations: {A.B/c: "any thing"}}}`, ``},

@@ -22,11 +22,11 @@ func Warnings(raw *runtime.RawExtension) []string {
 	out := imageWarnings(template)
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
 	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
-		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated, and has no effect: write serviceAccountName")
+		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated and ignored; use serviceAccountName")
 	}
 	if _, ok := template.Annotations[api.AnnotationRestartedAt]; ok {
 		out = append(out, root.Child("metadata", "annotations").Key(api.AnnotationRestartedAt).String()+
-			": has no effect: use kubectl rollout restart, or an Eru")
+			": ignored; use kubectl rollout restart or an Eru")
 	}
 	return out
 }
@@ -53,11 +53,11 @@ func metaWarnings(meta *metav1.ObjectMeta) []string {
 		{"managedFields", len(meta.ManagedFields) > 0},
 	} {
 		if f.set {
-			out = append(out, root.Child("metadata", f.name).String()+": has no effect on pods, only labels and annotations have")
+			out = append(out, root.Child("metadata", f.name).String()+": ignored; only labels and annotations are copied to the pods")
 		}
 	}
 	if len(meta.Finalizers) > 0 {
-		out = append(out, root.Child("metadata", "finalizers").String()+": a deleted pod stays until a client removes them from it")
+		out = append(out, root.Child("metadata", "finalizers").String()+": deleted pods remain until all finalizers are removed")
 	}
 	return out
 }

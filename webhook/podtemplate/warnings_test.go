@@ -41,9 +41,9 @@ spec: {serviceAccount: a}`)
 		t.Errorf("errors %v, warnings %q", errs, got)
 	}
 	for i, want := range map[int]string{
-		0:  `spec.podTemplate.metadata.name: has no effect on pods, only labels and annotations have`,
-		13: `spec.podTemplate.spec.serviceAccount: deprecated, and has no effect: write serviceAccountName`,
-		12: `spec.podTemplate.metadata.finalizers: a deleted pod stays until a client removes them from it`,
+		0:  `spec.podTemplate.metadata.name: ignored; only labels and annotations are copied to the pods`,
+		13: `spec.podTemplate.spec.serviceAccount: deprecated and ignored; use serviceAccountName`,
+		12: `spec.podTemplate.metadata.finalizers: deleted pods remain until all finalizers are removed`,
 	} {
 		if got[i] != want {
 			t.Errorf("warning %d is %q, want %q", i, got[i], want)
@@ -58,8 +58,8 @@ spec:
   containers: [{name: main}, {name: a, image: a}, {name: b, image: b:1}]
   initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}]`)
 	want := []string{
-		"spec.podTemplate.spec.containers[1].image: has no tag, so what runs can change: name a version or a digest",
-		"spec.podTemplate.spec.initContainers[1].image: what runs under latest can change: name a version or a digest",
+		"spec.podTemplate.spec.containers[1].image: has no tag, so the image can change; use a version tag or a digest",
+		"spec.podTemplate.spec.initContainers[1].image: the image of tag latest can change; use a version tag or a digest",
 	}
 	if diff := cmp.Diff(want, Warnings(template)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

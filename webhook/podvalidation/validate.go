@@ -154,7 +154,7 @@ func missing(list *field.Path, index int, r *corev1.ResourceRequirements, have m
 	for i, claim := range r.Claims {
 		if !have[claim.Name] {
 			err := field.NotFound(list.Index(index).Child("resources", "claims").Index(i).Child("name"), claim.Name)
-			err.Detail = "must be the name of one of podTemplate's spec.resourceClaims"
+			err.Detail = "must be the name of one of spec.podTemplate.spec.resourceClaims"
 			errs = append(errs, err)
 		}
 	}
@@ -188,7 +188,7 @@ func keptRunning(spec *core.PodSpec) field.ErrorList {
 		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), spec.RestartPolicy, []core.RestartPolicy{core.RestartPolicyAlways}))
 	}
 	if spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "pods that are kept running have no deadline: remove it"))
+		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "not supported for the pods of a Deployment or a DaemonSet; remove it"))
 	}
 	return errs
 }

@@ -29,7 +29,7 @@ func ValidateTargets(path *field.Path, ports []modelv1.Port, declared []corev1.C
 		}
 		if !isDeclared(declared, port) && !isDeclaredIn(template, port) {
 			errs = append(errs, field.Invalid(path.Index(i).Child("targetPort"), target.StrVal,
-				fmt.Sprintf("no container has a %s port of this name: write a number, or declare the port in podTemplate",
+				fmt.Sprintf("no container declares a %s port with this name; use a number or declare the port in podTemplate",
 					port.ProtocolOrDefault())))
 		}
 	}

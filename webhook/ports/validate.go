@@ -36,7 +36,7 @@ func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
 		errs = append(errs, portWords(at, &ports[i])...)
 		errs = append(errs, repeatedPort(at, ports, i)...)
 		if ports[i].Name == "" && len(ports) > 1 {
-			errs = append(errs, field.Required(at().Child("name"), "with several ports, each needs a name"))
+			errs = append(errs, field.Required(at().Child("name"), "must be set if there is more than one port"))
 		}
 	}
 	return errs
@@ -94,7 +94,7 @@ func ValidateNodePorts(path *field.Path, ports []modelv1.Port, serviceType corev
 	for i := range ports {
 		if ports[i].NodePort != 0 {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("nodePort"),
-				"a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType"))
+				"nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType"))
 		}
 	}
 	return errs
@@ -106,7 +106,7 @@ func NodePortWarnings(path *field.Path, ports []modelv1.Port) []string {
 	var out []string
 	for i := range ports {
 		if port := ports[i].NodePort; port != 0 && (port < 30000 || port > 32767) {
-			out = append(out, fmt.Sprintf("%s: %d is outside 30000-32767, which a cluster refuses unless its owner set another range",
+			out = append(out, fmt.Sprintf("%s: %d is outside the default range 30000-32767; the API server may refuse it",
 				path.Index(i).Child("nodePort"), port))
 		}
 	}

@@ -22,8 +22,8 @@ var f = field.NewPath("f")
 
 func TestValidate(t *testing.T) {
 	const (
-		number = `must be a number from 1 to 65535`
-		either = number + `, or the name of a port`
+		number = `must be between 1 and 65535, inclusive`
+		either = `must be a number between 1 and 65535, inclusive, or the name of a port`
 		name   = `must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, with no dash at either end (RFC 6335)`
 		app    = `must be an IANA service name or a prefixed name such as kubernetes.io/h2c, 1 to 253 characters`
 	)
@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		"appProtocol, a space":       {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
 		"appProtocol of 253":         {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
 		"appProtocol of 254":         {`[{port: 1, appProtocol: ` + domain + `/bb}]`, `f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app},
-		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: with several ports, each needs a name`},
+		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: must be set if there is more than one port`},
 		"several with names":         {`[{port: 1, name: a}, {port: 2, name: b}]`, ``},
 		"a name twice":               {`[{port: 1, name: a}, {port: 2, name: a}]`, `f[1].name: Duplicate value: "a"`},
 		"a nodePort twice":           {`[{port: 1, name: a, nodePort: 30000}, {port: 1, protocol: UDP, name: b, nodePort: 30000}]`, `f[1].nodePort: Duplicate value: 30000`},
@@ -108,7 +108,7 @@ func manyPorts(n int) []modelv1.Port {
 }
 
 func TestValidateTargets(t *testing.T) {
-	const no = `no container has a TCP port of this name: write a number, or declare the port in podTemplate`
+	const no = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
 	type pod struct {
 		Ports    []modelv1.Port          `json:"ports"`
 		Template *corev1.PodTemplateSpec `json:"template"`
@@ -152,7 +152,7 @@ func TestValidateNodePorts(t *testing.T) {
 		"a ClusterIP without one": {`{type: ClusterIP, ports: [{port: 1}]}`, ``},
 		"a ClusterIP": {
 			`{type: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
-			`f[1].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType`,
+			`f[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
 		},
 	}, func(s *service) field.ErrorList { return ports.ValidateNodePorts(f, s.Ports, s.Type) })
 }
@@ -162,8 +162,8 @@ func TestNodePortWarnings(t *testing.T) {
 	var list []modelv1.Port
 	ruletest.Read(t, `[{port: 1}, {port: 2, nodePort: 30000}, {port: 3, nodePort: 32767}, {port: 4, nodePort: 29999}, {port: 5, nodePort: 32768}]`, &list)
 	want := []string{
-		"f[3].nodePort: 29999 is outside 30000-32767, which a cluster refuses unless its owner set another range",
-		"f[4].nodePort: 32768 is outside 30000-32767, which a cluster refuses unless its owner set another range",
+		"f[3].nodePort: 29999 is outside the default range 30000-32767; the API server may refuse it",
+		"f[4].nodePort: 32768 is outside the default range 30000-32767; the API server may refuse it",
 	}
 	if diff := cmp.Diff(want, ports.NodePortWarnings(f, list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -166,7 +166,7 @@ func PageSize(typ reflect.Type, key string) string {
 // no quantity at all is for its decoder to refuse.
 func excess(text string) string {
 	if len(text) > MaxLength {
-		return fmt.Sprintf("is too long: a quantity has at most %d characters", MaxLength)
+		return fmt.Sprintf("must have at most %d characters", MaxLength)
 	}
 	at := strings.LastIndexAny(text, "eE")
 	if at < 0 {
@@ -174,7 +174,7 @@ func excess(text string) string {
 	}
 	digits := strings.TrimLeft(strings.TrimLeft(text[at+1:], "+-"), "0")
 	if skip([]byte(digits), 0) > 2 && !strings.Contains(digits, ".") {
-		return fmt.Sprintf("has too large an exponent: it must be from -%d to %d", MaxExponent, MaxExponent)
+		return fmt.Sprintf("must have an exponent from -%d to %d", MaxExponent, MaxExponent)
 	}
 	return ""
 }

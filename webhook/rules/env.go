@@ -77,7 +77,7 @@ func EnvFrom(path *field.Path, list []corev1.EnvFromSource) field.ErrorList {
 			errs = append(errs, objectRef(at.Child("secretRef"), from.SecretRef.Name, true)...)
 		}
 		if (from.ConfigMapRef == nil) == (from.SecretRef == nil) {
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "exactly one of configMapRef and secretRef is required"))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "must specify exactly one of configMapRef and secretRef"))
 		}
 	}
 	return errs

@@ -19,11 +19,11 @@ func valueFrom(path *field.Path, v *corev1.EnvVar) field.ErrorList {
 	switch sources := countSources(v.ValueFrom); {
 	case sources == 0:
 		errs = append(errs, field.Required(path,
-			"one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef is required"))
+			"must specify one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef"))
 	case sources > 1:
-		errs = append(errs, field.Forbidden(path, "only one source may be given: split it into several variables"))
+		errs = append(errs, field.Forbidden(path, "may not have more than one source; use several variables"))
 	case v.Value != "":
-		errs = append(errs, field.Forbidden(path, "a variable has a value or a valueFrom: remove one of them"))
+		errs = append(errs, field.Forbidden(path, "may not be set together with value; remove one of them"))
 	}
 	errs = append(errs, keySources(path, v.ValueFrom)...)
 	return append(errs, podSources(path, v.ValueFrom)...)
@@ -88,7 +88,7 @@ func fileKey(path *field.Path, ref *corev1.FileKeySelector) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("key"), ref.Key, envName))
 	}
 	if ref.Path == "" || slices.Contains(strings.Split(ref.Path, "/"), "..") {
-		errs = append(errs, field.Invalid(path.Child("path"), ref.Path, "must be a path in the volume, without .."))
+		errs = append(errs, field.Invalid(path.Child("path"), ref.Path, "must be a path in the volume that does not contain '..'"))
 	}
 	return errs
 }

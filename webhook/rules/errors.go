@@ -21,7 +21,7 @@ func First(errs field.ErrorList) field.ErrorList {
 	}
 	return append(errs[:maxErrors:maxErrors], &field.Error{
 		Type: field.ErrorTypeTooMany, Field: "errors", BadValue: len(errs),
-		Detail: fmt.Sprintf("%d more are left out: correct these first", len(errs)-maxErrors),
+		Detail: fmt.Sprintf("%d more errors are omitted", len(errs)-maxErrors),
 	})
 }
 
@@ -31,7 +31,7 @@ func First(errs field.ErrorList) field.ErrorList {
 func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
 	err := field.TooLong(path, "", most)
 	err.BadValue = size
-	err.Detail = fmt.Sprintf("may not be more than %d bytes: %s", most, wayOut)
+	err.Detail = fmt.Sprintf("may not be more than %d bytes; %s", most, wayOut)
 	return err
 }
 

@@ -21,7 +21,7 @@ const MaxImage = 1024
 // the library that the kubelet reads it with.
 func Image(path *field.Path, image string) field.ErrorList {
 	if image == "" {
-		return MarkUnbuildable(field.Required(path, "write an image reference such as registry.example.com/team/server:1.2"))
+		return MarkUnbuildable(field.Required(path, "specify an image such as registry.example.com/team/server:1.2"))
 	}
 	if utf8.RuneCountInString(image) > MaxImage {
 		return MarkUnbuildable(field.TooLongCharacters(path, image, MaxImage))
@@ -43,9 +43,9 @@ func ImageWarning(path *field.Path, image string) string {
 	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	switch {
 	case !tagged:
-		return path.String() + ": has no tag, so what runs can change: name a version or a digest"
+		return path.String() + ": has no tag, so the image can change; use a version tag or a digest"
 	case tag == "latest":
-		return path.String() + ": what runs under latest can change: name a version or a digest"
+		return path.String() + ": the image of tag latest can change; use a version tag or a digest"
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 		"the longest tag":               {`nginx:` + strings.Repeat("a", 128), ``},
 		"a longer tag":                  {`nginx:` + strings.Repeat("a", 129), `f: Invalid value: "nginx:` + strings.Repeat("a", 129) + `": ` + rule + `invalid reference format`},
 		"more than 1024 characters":     {strings.Repeat("a", 1025), `f: Too long: may not be more than 1024 characters`},
-		"none":                          {`""`, `f: Required value: write an image reference such as registry.example.com/team/server:1.2`},
+		"none":                          {`""`, `f: Required value: specify an image such as registry.example.com/team/server:1.2`},
 		"upper case":                    {`Nginx`, `f: Invalid value: "Nginx": ` + rule + `invalid reference format: repository name (library/Nginx) must be lowercase`},
 		"a registry in upper case":      {`REG.example.com/nginx`, ``},
 		"an empty tag":                  {`"nginx:"`, `f: Invalid value: "nginx:": ` + rule + `invalid reference format`},
@@ -52,10 +52,10 @@ func TestImageWarning(t *testing.T) {
 		"nginx@" + sha256:               "",
 		"nginx:latest@" + sha256:        "",
 		"nginx:latest-1":                "",
-		"nginx":                         "f: has no tag, so what runs can change: name a version or a digest",
-		"localhost:5000/nginx":          "f: has no tag, so what runs can change: name a version or a digest",
-		"nginx:latest":                  "f: what runs under latest can change: name a version or a digest",
-		"localhost:5000/a/nginx:latest": "f: what runs under latest can change: name a version or a digest",
+		"nginx":                         "f: has no tag, so the image can change; use a version tag or a digest",
+		"localhost:5000/nginx":          "f: has no tag, so the image can change; use a version tag or a digest",
+		"nginx:latest":                  "f: the image of tag latest can change; use a version tag or a digest",
+		"localhost:5000/a/nginx:latest": "f: the image of tag latest can change; use a version tag or a digest",
 	} {
 		if got := rules.ImageWarning(f, image); got != want {
 			t.Errorf("%q: %q, want %q", image, got, want)

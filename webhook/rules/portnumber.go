@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-const portNumber = "must be a number from 1 to 65535"
+const portNumber = "must be between 1 and 65535, inclusive"
 
 // PortNumber refuses what is no number of a port.
 func PortNumber(path func() *field.Path, number int32) field.ErrorList {
@@ -25,7 +25,7 @@ func PortNumberOrName(path func() *field.Path, port intstr.IntOrString) field.Er
 		port.Type == intstr.String && IsPortName(port.StrVal) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path(), port, portNumber+", or the name of a port")}
+	return field.ErrorList{field.Invalid(path(), port, "must be a number between 1 and 65535, inclusive, or the name of a port")}
 }
 
 // IsPortName reports whether a name is valid for a port (RFC 6335).

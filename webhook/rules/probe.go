@@ -34,7 +34,7 @@ func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1
 	errs = append(errs, thresholds(path, probe)...)
 	if kind != Readiness && probe.SuccessThreshold > 1 {
 		errs = append(errs, field.Invalid(path.Child("successThreshold"), probe.SuccessThreshold,
-			"must be 1 for a liveness and a startup probe"))
+			"must be 1 for liveness and startup probes"))
 	}
 	return append(errs, grace(path, probe.TerminationGracePeriodSeconds, kind)...)
 }
@@ -48,11 +48,11 @@ func oneAction(path *field.Path, handler *corev1.ProbeHandler) field.ErrorList {
 	}
 	switch n {
 	case 0:
-		return field.ErrorList{field.Required(path, "one of exec, httpGet, tcpSocket and grpc is required")}
+		return field.ErrorList{field.Required(path, "must specify one of exec, httpGet, tcpSocket and grpc")}
 	case 1:
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "only one of exec, httpGet, tcpSocket and grpc may be given: remove the others")}
+	return field.ErrorList{field.Forbidden(path, "may not specify more than one of exec, httpGet, tcpSocket and grpc")}
 }
 
 func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.ContainerPort) field.ErrorList {
@@ -96,7 +96,7 @@ func probePort(path *field.Path, action string, port intstr.IntOrString, ports [
 	named := func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }
 	if port.Type == intstr.String && !slices.ContainsFunc(ports, named) {
 		return field.ErrorList{field.Invalid(at(), port.StrVal,
-			"the container has no port of this name: write a number, or give a port this name")}
+			"the container has no port with this name; use a number or the name of one of its ports")}
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func thresholds(path *field.Path, probe *corev1.Probe) field.ErrorList {
 		{"failureThreshold", probe.FailureThreshold},
 	} {
 		if t.value < 0 {
-			errs = append(errs, field.Invalid(path.Child(t.name), t.value, "must be 0 or more, where 0 leaves it to the cluster"))
+			errs = append(errs, field.Invalid(path.Child(t.name), t.value, "must be greater than or equal to 0; 0 means the default of Kubernetes"))
 		}
 	}
 	return errs
@@ -126,9 +126,9 @@ func grace(path *field.Path, seconds *int64, kind ProbeKind) field.ErrorList {
 		return nil
 	case kind == Readiness:
 		return field.ErrorList{field.Forbidden(path.Child("terminationGracePeriodSeconds"),
-			"a readiness probe terminates nothing: remove it")}
+			"may not be set for readiness probes")}
 	case *seconds < 1:
-		return field.ErrorList{field.Invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must be 1 or more")}
+		return field.ErrorList{field.Invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must be greater than 0")}
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ func Replicas(path *field.Path, replicas *int32, most int32) field.ErrorList {
 	case replicas == nil:
 		return nil
 	case *replicas < 0:
-		return field.ErrorList{field.Invalid(path, *replicas, "must be 0 or more")}
+		return field.ErrorList{field.Invalid(path, *replicas, "must be greater than or equal to 0")}
 	case *replicas > most:
-		return field.ErrorList{field.Invalid(path, *replicas, fmt.Sprintf("must be %d or less", most))}
+		return field.ErrorList{field.Invalid(path, *replicas, fmt.Sprintf("must be less than or equal to %d", most))}
 	}
 	return nil
 }

@@ -50,11 +50,11 @@ func quantities(path *field.Path, of string, list corev1.ResourceList) field.Err
 func badQuantity(name corev1.ResourceName, quantity resource.Quantity) string {
 	switch {
 	case quantity.Sign() < 0:
-		return "must be 0 or more"
+		return "must be greater than or equal to 0"
 	case isExtended(name) && quantity.MilliValue()%1000 != 0:
-		return "must be a whole number"
+		return "must be an integer"
 	case isHugePages(name) && !isMultiple(name, quantity):
-		return "must be a multiple of the size of the page"
+		return "must be a multiple of the page size"
 	}
 	return ""
 }
@@ -97,13 +97,13 @@ func withinLimits(path *field.Path, r *corev1.ResourceRequirements) field.ErrorL
 		exact := isExtended(name) || isHugePages(name)
 		switch {
 		case !limited && exact:
-			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "a request for it needs the same limit"))
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
 		case limited && exact && compare(request, limit) != 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				fmt.Sprintf("must be equal to the limit of %s", limit.String())))
 		case limited && compare(request, limit) > 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
-				fmt.Sprintf("must not be more than the limit of %s", limit.String())))
+				fmt.Sprintf("must be less than or equal to the limit of %s", limit.String())))
 		}
 	}
 	return errs
@@ -133,7 +133,7 @@ func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	if !huge {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "huge pages need cpu or memory besides them")}
+	return field.ErrorList{field.Forbidden(path, "huge pages require cpu or memory")}
 }
 
 // Claims refuses claims where there is no pod template, and so no claim of the pod, and
@@ -149,7 +149,7 @@ func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.P
 	var errs field.ErrorList
 	for i := range r.Claims {
 		errs = append(errs, field.Invalid(path.Child("claims").Index(i).Child("name"), r.Claims[i].Name,
-			"must be the name of one of podTemplate's spec.resourceClaims"))
+			"must be the name of one of spec.podTemplate.spec.resourceClaims"))
 	}
 	return append(errs, UniqueClaims(path, r.Claims)...)
 }

@@ -13,7 +13,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-const rolloutStep = "must be a number, 1 to 1073741823, or a percentage from 1% to 100%"
+const rolloutStep = "must be a number from 1 to 1073741823, or a percentage from 1% to 100%"
 
 // Rollout says whether a value can be the step of a rolling update: 1 to MaxRollingUpdate, as
 // a number or as a string of up to 9 digits, or 1% to 100%. Zero would stop a
@@ -49,5 +49,5 @@ func RolloutWarning(path *field.Path, v *intstr.IntOrString, replicas *int32) st
 		return ""
 	}
 	return path.String() + ": " + step.String() + " of " + strconv.Itoa(int(*replicas)) +
-		" replicas lets a rollout take all pods away at once"
+		" replicas allows a rollout to make all pods unavailable at once"
 }

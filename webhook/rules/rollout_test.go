@@ -16,7 +16,7 @@ import (
 )
 
 func TestRollout(t *testing.T) {
-	const rule = "must be a number, 1 to 1073741823, or a percentage from 1% to 100%"
+	const rule = "must be a number from 1 to 1073741823, or a percentage from 1% to 100%"
 	ruletest.Run(t, map[string]ruletest.Row{
 		"1":                 {`1`, ``},
 		"0":                 {`0`, `f: Invalid value: 0: ` + rule},
@@ -76,11 +76,11 @@ func TestRolloutWarning(t *testing.T) {
 		want     string
 	}{
 		{intstr.FromString("99%"), 4, ""},
-		{intstr.FromString("100%"), 4, "f: 100% of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromString("100%"), 4, "f: 100% of 4 replicas allows a rollout to make all pods unavailable at once"},
 		{intstr.FromString("100%"), 0, ""},
 		{intstr.FromInt32(3), 4, ""},
-		{intstr.FromInt32(4), 4, "f: 4 of 4 replicas lets a rollout take all pods away at once"},
-		{intstr.FromString("5"), 4, "f: 5 of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromInt32(4), 4, "f: 4 of 4 replicas allows a rollout to make all pods unavailable at once"},
+		{intstr.FromString("5"), 4, "f: 5 of 4 replicas allows a rollout to make all pods unavailable at once"},
 		{intstr.FromString("25%"), 1, ""},
 	} {
 		if got := rules.RolloutWarning(f, &tc.step, &tc.replicas); got != tc.want {

@@ -24,15 +24,15 @@ import (
 // namespace.
 func Holder(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, scalers []autoscalingv2.HorizontalPodAutoscaler, rivals []extensionv1.UnitedDeployment) string {
 	if owner := holdingOwner(target); owner != "" {
-		return fmt.Sprintf("%s owns Deployment %q and sets its replicas: scale that instead", owner, ud.Spec.DeploymentName)
+		return fmt.Sprintf("%s controls Deployment %q and sets its replicas; scale it instead", owner, ud.Spec.DeploymentName)
 	}
 	for i := range scalers {
 		if scales(&scalers[i], ud.Spec.DeploymentName) {
-			return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q: delete one of the two", scalers[i].Name, ud.Spec.DeploymentName)
+			return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q; delete one of them", scalers[i].Name, ud.Spec.DeploymentName)
 		}
 	}
 	if older := oldest(ud, rivals); older != ud {
-		return fmt.Sprintf("UnitedDeployment %q is older and holds Deployment %q: delete one of the two", older.Name, ud.Spec.DeploymentName)
+		return fmt.Sprintf("UnitedDeployment %q is older and scales Deployment %q; delete one of them", older.Name, ud.Spec.DeploymentName)
 	}
 	return ""
 }
