@@ -11,16 +11,15 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
-// Default fills in what app leaves open, one replica and what follows from the
-// ports, and records it in ops, which may be nil. old is the stored object on
-// update, nil on create. What was typed is left alone; what was derived from a
-// port follows it, as ports.Default says. Default(Default(x)) is Default(x).
+// Default sets the defaults of app, which are one replica and those of ports.Default, and
+// records them in ops, which may be nil. old is the stored object on update, nil on
+// create. Default is idempotent.
 func Default(app, old *appv1.App, ops *patch.Ops) {
 	if app.Spec.Replicas == nil {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
 	}
 	var before []modelv1.Port
-	var owners fieldownership.Ownership // Only of an update: the client that creates an object sets all of its fields.
+	var owners fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
 	if old != nil {
 		before, owners = old.Spec.Ports, fieldownership.Of(&app.ObjectMeta)
 	}

@@ -27,7 +27,7 @@ var (
 	portsPath     = spec.Child("ports")
 )
 
-// reserved are the main container's fields that an App has itself.
+// reserved are the fields of the main container that have a field of their own in an App.
 var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
@@ -35,8 +35,8 @@ var reserved = []podvalidation.ReservedField{
 	{Field: "env", Instead: "spec.envs"},
 }
 
-// Validate returns all that is wrong with an App which has its defaults, in the
-// order of the fields. It does not change the object.
+// Validate returns the errors of an App that has its defaults, in the order of the
+// fields. It does not change the object.
 func Validate(app *appv1.App) field.ErrorList {
 	errs := rules.ObjectName(&app.ObjectMeta)
 	errs = append(errs, rules.Replicas(replicasPath, app.Spec.Replicas, modelv1.MaxReplicas)...)
@@ -61,8 +61,7 @@ func owner(app *appv1.App) *podtemplate.Owner {
 	}
 }
 
-// Warn says what in an App is allowed and yet likely to surprise, one sentence
-// each. It is of use for an object that Validate accepts.
+// Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
 	out := podtemplate.Warnings(app.Spec.PodTemplate)
 	if warning := rules.ImageWarning(imagePath, app.Spec.Image); warning != "" {

@@ -13,18 +13,17 @@ import (
 )
 
 const (
-	// announcedRuns is how many runs a warning names.
+	// announcedRuns is the number of restarts in a warning.
 	announcedRuns = 3
 
-	// shortDeadline is about how long it takes until another replica of the
-	// controller acts when one goes away, twice over, in seconds.
+	// shortDeadline is about twice the time in seconds that it takes another replica of
+	// the controller to become the leader.
 	shortDeadline = 10
 )
 
-// Warn says when an Eru which has its defaults would restart its Deployment next,
-// in its own time zone, and what in it is allowed and yet likely to surprise: one
-// sentence each, of at most 120 characters for zones of whole and half hours. An
-// object that Validate refuses gets none.
+// Warn returns the next restarts of an Eru that has its defaults, in its own time zone,
+// and warnings on what in it is likely to be a mistake. Each has at most 120 characters,
+// for time zones with an offset of whole or half hours. An invalid object gets none.
 func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	runs := nextRuns(&obj.Spec, now)
 	if runs == "" {
@@ -40,7 +39,8 @@ func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	return out
 }
 
-// nextRuns lists the next runs after an instant, "" if the spec cannot be read.
+// nextRuns returns the next scheduled times after an instant, "" if the schedule or the
+// time zone is invalid.
 func nextRuns(spec *mtsrev1.EruSpec, after time.Time) string {
 	schedule, err := cron.Parse(spec.Schedule)
 	zone, zoneErr := cron.LoadLocation(spec.TimeZone)

@@ -1,6 +1,16 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package fieldownership reports which fields of an object are set by a client, and which by
+// admission. There are two sources.
+//
+// The API server computes managedFields before it calls mutating admission, so a field with
+// a field manager is set by a client, and a field without one is a default of admission. See
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+//
+// A client-side apply does not send values that are stored already, so its manager never
+// owns a field whose default is added to the manifest later. But it stores the whole manifest
+// in an annotation.
 package fieldownership
 
 import (
@@ -17,19 +27,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
-// Ownership tells which fields of an object a client set. It has two sources.
-//
-// The API server works out managedFields before it calls mutating admission, so a
-// field that a manager owns was set by a client, and one that no manager owns was
-// filled in by admission. See
-// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-//
-// A client-side apply does not send what is there already, so it never comes to own
-// a field whose default is written into the manifest later; but it leaves the whole
-// manifest in an annotation.
-//
-// Neither is read before a question is asked. The zero Ownership, of an object in memory
-// or in a test, knows of no client at all.
+// Ownership reports which fields of an object are set by a client. The zero Ownership, of an
+// object in memory or in a test, has no client at all.
 type Ownership struct {
 	entries  []metav1.ManagedFieldsEntry
 	text     string
@@ -37,33 +36,35 @@ type Ownership struct {
 	read     bool
 }
 
-// Of are the owners of an object's fields.
+// Of returns the ownership of the fields of an object. The sources are not parsed before
+// they are needed.
 func Of(meta *metav1.ObjectMeta) Ownership {
 	return Ownership{entries: meta.ManagedFields, text: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
 }
 
-// Known says whether the object tells who owns what.
+// HasManagedFields reports whether the object has managedFields. Without them, the owners
+// of its fields are not known.
 func (o *Ownership) HasManagedFields() bool { return len(o.entries) > 0 }
 
-// Set says whether a client set the field that a JSON pointer such as
-// /spec/serviceType names, to the value that it has. now says whether a scalar of a
-// manifest is that value; nil is for objects, which a client set if it set something in
-// them, or set them to {}.
+// IsSet reports whether a client set the field at a JSON pointer, such as
+// /spec/serviceType, to its current value. equal reports whether a scalar of the last
+// applied manifest is that value. It is nil for objects, which are set if a client set
+// one of their fields, or set them to {}.
 //
-// An object that a manager owns, with nothing in it, says nothing of its members: all
-// objects that hold a derived field are granular in the schemas (x-kubernetes-map-type).
-func (o *Ownership) IsSet(pointer string, now func(text string) bool) bool {
-	return o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) || o.isLastApplied(pointer, now)
+// If managedFields have an object, but none of its fields, its fields are not set: all objects
+// that can hold a derived field are granular in the schemas (x-kubernetes-map-type).
+func (o *Ownership) IsSet(pointer string, equal func(text string) bool) bool {
+	return o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) || o.isLastApplied(pointer, equal)
 }
 
-// SetName is Set for the name of a port. Ports are a list with the keys port and
+// IsPortNameSet is IsSet for the name of a port. Ports are a list with the keys port and
 // protocol.
 func (o *Ownership) IsPortNameSet(port *modelv1.Port) bool {
 	protocol := port.ProtocolOrDefault()
 	return o.isManaged(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, protocol)) || o.isLastAppliedName(port, protocol)
 }
 
-// managed says whether an entry of managedFields has a field.
+// isManaged reports whether an entry of managedFields has a field.
 func (o *Ownership) isManaged(pointer string) bool {
 	for i := range o.entries {
 		fields := o.entries[i].FieldsV1
@@ -72,7 +73,7 @@ func (o *Ownership) isManaged(pointer string) bool {
 		}
 		set := fields.GetRawBytes()
 		if !json.Valid(set) {
-			return true // What may have been set by a client is not rewritten.
+			return true // The field may be set by a client, so it must not change.
 		}
 		if _, ok := raw.Find(set, pointer); ok {
 			return true
@@ -81,19 +82,19 @@ func (o *Ownership) isManaged(pointer string) bool {
 	return false
 }
 
-// applied says whether the manifest of the last client-side apply has a field with the
-// value that the field has now, or an empty object. What is in other objects is asked
-// for by itself. The manifest may have another value, because it stays as it is when
-// another client changes or removes the field.
-func (o *Ownership) isLastApplied(pointer string, now func(text string) bool) bool {
+// isLastApplied reports whether the manifest of the last client-side apply has the field,
+// either with its current value or as an empty object. The fields of other objects have
+// pointers of their own. The manifest may have another value, because it does not change
+// when another client changes or removes the field.
+func (o *Ownership) isLastApplied(pointer string, equal func(text string) bool) bool {
 	value, ok := raw.Find(o.lastApplied(), pointer)
 	switch {
 	case !ok:
 		return false
-	case now == nil:
+	case equal == nil:
 		return value[0] == '{' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 	}
-	return now(scalar(value))
+	return equal(scalar(value))
 }
 
 func (o *Ownership) lastApplied() []byte {
@@ -101,13 +102,13 @@ func (o *Ownership) lastApplied() []byte {
 		o.read = true
 		o.manifest = []byte(o.text)
 		if !json.Valid(o.manifest) {
-			o.manifest = []byte("null") // Which has no fields.
+			o.manifest = []byte("null") // Has no fields.
 		}
 	}
 	return o.manifest
 }
 
-// scalar is the text of a JSON string, or any other value as it is written.
+// scalar returns the text of a JSON string, and any other value as it is.
 func scalar(value []byte) string {
 	if text := ""; json.Unmarshal(value, &text) == nil {
 		return text
@@ -115,8 +116,8 @@ func scalar(value []byte) string {
 	return string(value)
 }
 
-// appliedName says whether the manifest of the last client-side apply gives a port its
-// name.
+// isLastAppliedName reports whether the manifest of the last client-side apply has the
+// name of a port.
 func (o *Ownership) isLastAppliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
 	list, _ := raw.Find(o.lastApplied(), "/spec/ports")
 	var ports []modelv1.Port

@@ -28,15 +28,16 @@ var (
 	rollingUpdatePath = spec.Child("rollingUpdate")
 )
 
-// reserved are the main container's fields that a Genericdaemon has itself.
+// reserved are the fields of the main container that have a field of their own in a
+// Genericdaemon.
 var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "env", Instead: "spec.envs"},
 }
 
-// Validate returns all that is wrong with a Genericdaemon which has its defaults,
-// in the order of the fields. It does not change the object.
+// Validate returns the errors of a Genericdaemon that has its defaults, in the order of
+// the fields. It does not change the object.
 func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs := rules.ObjectName(&daemon.ObjectMeta)
 	errs = append(errs, label(daemon.Spec.Label)...)
@@ -60,7 +61,7 @@ func owner(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Owner {
 	}
 }
 
-// label judges a node label: "", "key" or "key=value", as Kubernetes writes them.
+// label validates a node label: "", "key" or "key=value".
 func label(label string) field.ErrorList {
 	if label == "" {
 		return nil
@@ -77,8 +78,7 @@ func label(label string) field.ErrorList {
 	return errs
 }
 
-// Warn says what in a Genericdaemon is allowed and yet likely to surprise, one
-// sentence each. It is of use for an object that Validate accepts.
+// Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 	out := podtemplate.Warnings(daemon.Spec.PodTemplate)
 	if warning := rules.ImageWarning(imagePath, daemon.Spec.Image); warning != "" {

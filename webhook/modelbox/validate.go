@@ -16,7 +16,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// The paths are made once: on the way to an object that is accepted, none is needed.
+// The paths are package variables, because they allocate and valid objects do not need them.
 var (
 	spec               = field.NewPath("spec")
 	namePath           = spec.Child("name")
@@ -45,7 +45,7 @@ var (
 	defaultProbes = []modelv1.DefaultProbes{modelv1.DefaultProbesEnabled, modelv1.DefaultProbesDisabled}
 )
 
-// reserved are the main container's fields that a ModelBox has itself.
+// reserved are the fields of the main container that have a field of their own in a ModelBox.
 var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
@@ -57,13 +57,13 @@ var reserved = []podvalidation.ReservedField{
 	{Field: "startupProbe", Instead: "spec.startupProbe"},
 }
 
-// Validate returns all that is wrong with a ModelBox which has its defaults, in the
-// order of the fields. It does not change the object.
+// Validate returns the errors of a ModelBox that has its defaults, in the order of the
+// fields. It does not change the object.
 func Validate(box *modelv1.ModelBox) field.ErrorList {
 	declared := modelv1.ContainerPorts(box.Spec.Ports)
 	errs := rules.ObjectName(&box.ObjectMeta)
 	errs = append(errs, container(box)...)
-	errs = append(errs, size(&box.Spec)...)
+	errs = append(errs, resources(&box.Spec)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, box.Spec.RollingUpdate)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
@@ -87,8 +87,8 @@ func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) *podtemplate.
 	}
 }
 
-// container judges the main container's name and image, and how many of it there
-// are. A name that is the object's own has been judged as that.
+// container validates the main container's name and image, and replicas. A name that is
+// the name of the object is validated as such.
 func container(box *modelv1.ModelBox) field.ErrorList {
 	var errs field.ErrorList
 	if box.Spec.Name != box.Name {
@@ -98,11 +98,11 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
 }
 
-// size judges the resources, by themselves and as what the resource type stands for.
-func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
+// resources validates the resources and their type.
+func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
 	switch {
-	case preset != nil && !preset.is(spec.Resources):
+	case preset != nil && !preset.matches(spec.Resources):
 		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
 			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))
 	case preset != nil:

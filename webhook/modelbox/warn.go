@@ -10,9 +10,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Warn says what in a ModelBox is allowed and yet likely to surprise, one sentence
-// each, with the field's path in front. It is of use for an object that Validate
-// accepts.
+// Warn returns warnings on what in a valid ModelBox is likely to be a mistake, each with
+// the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
 	var out []string
 	for _, sentence := range [...]string{

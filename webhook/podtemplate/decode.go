@@ -19,21 +19,20 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// MaxSize is how many bytes a pod template may have, as JSON without spaces. It
-// has no schema that bounds its parts, so it is bounded as a whole.
+// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. Its
+// parts have no bounds, because it has no schema.
 const MaxSize = 128 << 10
 
 var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
 
-// Decode decodes spec.podTemplate strictly: names are case-sensitive, and each
-// field that a pod template doesn't have, that is there twice or that is of the
-// wrong type is an error at its path. The schema says nothing of the field, so
-// nobody else would tell.
+// Decode decodes spec.podTemplate strictly: field names are case-sensitive, and unknown
+// fields, duplicate fields and values of a wrong type are errors at their path. The API
+// server does not detect them, because the schema of the field preserves unknown fields.
 //
-// Nil, and JSON's null, is no template and no error. With errors the template is there
-// as well, without what could not be understood: one error must not hide others, which
-// would look new when the first is corrected. It is nil only if it is too large, or no
-// JSON object.
+// Nil and JSON's null are no template and no error. With errors, Decode returns the
+// template without the invalid fields, so that one error does not hide others, which
+// ratcheting validation would take for new ones when the first is corrected. It returns
+// nil if the template is too large or not a JSON object.
 func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
@@ -50,7 +49,7 @@ func decode(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if len(quantity.Check(data, templateType, root)) == 0 {
 		template := &corev1.PodTemplateSpec{}
 		if unknown, err := kjson.UnmarshalStrict(data, template); err == nil {
-			return template, misspelt(unknown)
+			return template, strictErrors(unknown)
 		}
 	}
 	rest, errs, err := lenient.Strip(data, templateType, root, false)
@@ -62,19 +61,19 @@ func decode(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if err != nil {
 		return nil, append(errs, unreadable(err))
 	}
-	return template, append(errs, misspelt(unknown)...)
+	return template, append(errs, strictErrors(unknown)...)
 }
 
-// unreadable is the error for a template of which no part is left.
+// unreadable returns the error of a template that cannot be decoded at all.
 func unreadable(err error) *field.Error {
-	if misfit, ok := errors.AsType[*field.Error](err); ok {
-		return misfit
+	if fieldErr, ok := errors.AsType[*field.Error](err); ok {
+		return fieldErr
 	}
 	return field.Invalid(root, field.OmitValueType{}, err.Error())
 }
 
-// misspelt makes errors of what the decoder calls strict errors.
-func misspelt(strict []error) field.ErrorList {
+// strictErrors converts the strict errors of the decoder.
+func strictErrors(strict []error) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range strict {
 		detail := "Kubernetes " + Kubernetes + ", which this release is built for, has no such field; check its name and its position"

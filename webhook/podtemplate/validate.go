@@ -1,6 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package podtemplate decodes and validates spec.podTemplate: the operator's own rules on it
+// are here, and those of Kubernetes in package podvalidation.
 package podtemplate
 
 import (
@@ -155,7 +157,7 @@ func (owner *Owner) mainContainer(path *field.Path, c *corev1.Container) field.E
 	return append(rules.MarkUnbuildable(errs...), containerKeys(path, &rest)...)
 }
 
-// take clears a field of a container and says whether it was set.
+// take clears a field of a container and reports whether it was set.
 func take(c *corev1.Container, name string) bool {
 	before := *c
 	switch name {

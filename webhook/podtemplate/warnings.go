@@ -12,8 +12,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Warnings returns sentences on what in spec.podTemplate is allowed and yet likely to
-// surprise.
+// Warnings returns warnings on what in spec.podTemplate is valid, but ignored or likely
+// to be a mistake.
 func Warnings(raw *runtime.RawExtension) []string {
 	template, _ := Decode(raw)
 	if template == nil {
@@ -31,8 +31,8 @@ func Warnings(raw *runtime.RawExtension) []string {
 	return out
 }
 
-// metaWarnings are sentences on what a pod template's metadata can hold, and no
-// Deployment or DaemonSet hands on to its pods.
+// metaWarnings returns warnings on metadata that a Deployment or a DaemonSet does not
+// copy to its pods.
 func metaWarnings(meta *metav1.ObjectMeta) []string {
 	var out []string
 	for _, f := range [...]struct {

@@ -20,7 +20,7 @@ const (
 	containersPrefix = templatePrefix + "spec.containers"
 )
 
-// paths tells where in an object the fields of its pods are written.
+// paths maps the paths of the pods' fields to those of the object's fields.
 type paths struct {
 	main  *MainContainer
 	known field.ErrorList
@@ -30,19 +30,19 @@ type paths struct {
 	indexes []int
 }
 
-// moved moves an error of the pods to the field that its user wrote. It says no if an
-// error of that field is known already.
-func (p *paths) moved(err *field.Error) bool {
-	err.Field = corrected(err.Field)
+// relocate changes the path of an error to that of the field in the object. It returns
+// false if there is an error of that field already.
+func (p *paths) relocate(err *field.Error) bool {
+	err.Field = correctPath(err.Field)
 	index, of, ok := container(err.Field)
 	if !ok || !slices.Contains(p.indexes, index) {
 		return true
 	}
 	if of == "name" && err.Type != field.ErrorTypeDuplicate {
-		return false // The name's own field has been judged.
+		return false // The rules of spec.name and metadata.name have validated it.
 	}
 	for _, reserved := range p.main.Reserved {
-		if rest, ok := below(of, reserved.Field); ok {
+		if rest, ok := cutField(of, reserved.Field); ok {
 			err.Field = p.ownField(reserved, rest)
 			return !p.isKnown(err.Field)
 		}
@@ -53,12 +53,13 @@ func (p *paths) moved(err *field.Error) bool {
 	return true
 }
 
-// limitOfContainer is how Kubernetes calls the limit of a container that is above the
-// limit of the pod.
+// limitOfContainer is the path in Kubernetes' errors of a container's limit that exceeds
+// the limit of the pod.
 var limitOfContainer = regexp.MustCompile(`^spec\.podTemplate\.spec\.resources\.containers(\[\d+\])(\[.*\])\.limits$`)
 
-// corrected corrects the few paths of the API server that lead to no field.
-func corrected(path string) string {
+// correctPath corrects the few paths in the API server's errors that are not paths of
+// fields.
+func correctPath(path string) string {
 	for _, list := range [...]string{"labels", "annotations"} {
 		if rest, ok := strings.CutPrefix(path, templatePrefix+list); ok {
 			return templatePrefix + "metadata." + list + rest
@@ -70,7 +71,7 @@ func corrected(path string) string {
 	return path
 }
 
-// container takes the path of a container's field apart.
+// container splits the path of a container's field.
 func container(path string) (index int, of string, ok bool) {
 	rest, ok := strings.CutPrefix(path, containersPrefix+"[")
 	if !ok {
@@ -81,13 +82,14 @@ func container(path string) (index int, of string, ok bool) {
 	return index, of, ok && err == nil
 }
 
-// below says whether a path is that of a field or leads into it, and what follows then.
-func below(path, name string) (rest string, ok bool) {
+// cutField returns the rest of path after the field name. ok is false if path is neither
+// name nor a field in it.
+func cutField(path, name string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, name)
 	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// ownField is where in the object the rest of a reserved field's path leads.
+// ownField returns the path in the object of a reserved field of the main container.
 func (p *paths) ownField(reserved ReservedField, rest string) string {
 	if reserved.Field == "ports" {
 		return p.ownPort(reserved.Instead, rest)
@@ -95,8 +97,8 @@ func (p *paths) ownField(reserved ReservedField, rest string) string {
 	return reserved.Instead + rest
 }
 
-// ownPort finds the port that a port of the main container was made of. Not each port
-// declares one: modelv1.ContainerPorts.
+// ownPort returns the path of the port from which a port of the main container was made.
+// Not each port makes one: see modelv1.ContainerPorts.
 func (p *paths) ownPort(path, rest string) string {
 	number, of, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
 	declared, err := strconv.Atoi(number)
@@ -118,14 +120,14 @@ func (p *paths) ownPort(path, rest string) string {
 	return path
 }
 
-// isKnown says whether there is an error of the field, of something in it or of what it
-// is in.
+// isKnown reports whether there is an error of the field, of a field in it or of a field
+// that contains it.
 func (p *paths) isKnown(path string) bool {
 	for _, err := range p.known {
-		if _, in := below(err.Field, path); in {
+		if _, in := cutField(err.Field, path); in {
 			return true
 		}
-		if _, around := below(path, err.Field); around {
+		if _, around := cutField(path, err.Field); around {
 			return true
 		}
 	}

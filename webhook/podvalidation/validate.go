@@ -1,11 +1,11 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podvalidation judges pods by the rules of Kubernetes itself: the code that an API
-// server of version podtemplate.Kubernetes runs, with the feature gates that are on by default.
-// It has no rules of its own, so it cannot drift away from what a cluster accepts. An API
-// server of another version, or with other gates, may judge a child otherwise; what it
-// says is then in the object's status.
+// Package podvalidation validates pods with the code of Kubernetes itself, of the version in
+// go.mod and with the feature gates that are on by default. It has no rules of its own, so it
+// cannot differ from what a cluster of that version accepts. An API server of another version,
+// or with other feature gates, may accept or refuse other children; its errors are reported in
+// the object's status.
 package podvalidation
 
 import (
@@ -23,11 +23,11 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// Whether privileged containers are allowed is for the flag --allow-privileged of the API
-// server to say, which clusters set. The validation asks this variable of the process.
+// The API server's flag --allow-privileged decides whether privileged containers are
+// allowed; clusters set it. The validation reads this variable of the process.
 func init() { capabilities.Setup(true, 0) }
 
-// podTemplate is where each kind keeps its pod template.
+// podTemplate is the path of the pod template in each kind.
 var podTemplate = field.NewPath("spec", "podTemplate")
 
 // ReservedField is a field of the main container that has a field of its own in the object.
@@ -49,13 +49,15 @@ type MainContainer struct {
 	Reserved []ReservedField
 }
 
-// Validate returns what the API server would have against a Deployment or a DaemonSet of
-// these pods: those of the template, with the object's own fields merged into its main
-// container. Each error has the path of the field that its user wrote, in the template or
-// outside of it. An error of an own field is left out where known has one of it already.
+// Validate returns the errors that the API server would return for a Deployment or a
+// DaemonSet with these pods: those of the template, with the object's own fields merged
+// into its main container. Each error has the path of the field in the object, in the
+// template or outside of it. An error of an object's own field is omitted if known has an
+// error of that field.
 //
-// A nil template has no errors: the rules for own fields say all about these. Validate uses
-// the template up, because it fills in what the API server would; own stays as it is.
+// A nil template has no errors, because the rules of the object's own fields are
+// complete. Validate changes the template, because it sets the defaults of the API
+// server; it does not change main.
 func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field.ErrorList) field.ErrorList {
 	if template == nil {
 		return nil
@@ -63,25 +65,25 @@ func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field
 	p := paths{main: main, known: known, written: len(template.Spec.Containers)}
 	p.indexes = main.mergeInto(&template.Spec)
 	var out field.ErrorList
-	for _, err := range append(missingClaims(&template.Spec), judge(template)...) {
-		if p.moved(err) {
+	for _, err := range append(missingClaims(&template.Spec), validateAsServer(template)...) {
+		if p.relocate(err) {
 			out = append(out, err)
 		}
 	}
-	// Kubernetes walks through maps: sorted, the answer to the same object is the same.
+	// Kubernetes iterates over maps. Errors are sorted, so that they are the same for the same object.
 	slices.SortStableFunc(out, func(a, b *field.Error) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
 	})
 	return out
 }
 
-// mergeInto fills the main container's own fields in, as the controller's strategic merge
-// does, and adds the main container if the template does not have it. It returns where the
-// main container is; one that is there twice is an error of its own.
+// mergeInto merges the main container into the pod, as the controller's strategic merge
+// does, and adds it if the template does not have it. It returns the indexes of the main
+// container; a duplicate is refused by Kubernetes.
 func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
-	// An empty list is not there any more when the API server gets the child.
+	// The controller does not send an empty list to the API server.
 	if spec.Resources != nil && len(spec.Resources.Claims) == 0 {
 		spec.Resources.Claims = nil
 	}
@@ -99,15 +101,15 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	}
 	c := main.Container.DeepCopy()
 	if c.Name == "" {
-		c.Name = unnamed
+		c.Name = placeholder
 	}
 	spec.Containers = append(spec.Containers, *c)
 	return []int{len(spec.Containers) - 1}
 }
 
-// unnamed is a name for a container that has none yet, because the API server makes the
-// object's name only after admission.
-const unnamed = "00000000000000000000000000000000000000000000000000000000000"
+// placeholder is the name of a main container that has no name yet, because the API
+// server generates the object's name after admission.
+const placeholder = "00000000000000000000000000000000000000000000000000000000000"
 
 func fill(c, from *corev1.Container, name string) {
 	switch name {
@@ -130,9 +132,9 @@ func fill(c, from *corev1.Container, name string) {
 	}
 }
 
-// missingClaims finds the claims of containers that the pod does not have, and takes them
-// from what Kubernetes judges, which names all claims of the pod in each of its errors:
-// a template of 128 KiB made 500 MB of them.
+// missingClaims returns an error for each claim of a container that the pod does not
+// have, and removes these claims from the containers. Kubernetes lists all claims of the
+// pod in each of its errors, which took 500 MB for a template of 128 KiB.
 func missingClaims(spec *corev1.PodSpec) field.ErrorList {
 	have := make(map[string]bool, len(spec.ResourceClaims))
 	for i := range spec.ResourceClaims {
@@ -141,15 +143,15 @@ func missingClaims(spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	at := podTemplate.Child("spec")
 	for i := range spec.Containers {
-		errs = append(errs, missing(at.Child("containers"), i, &spec.Containers[i].Resources, have)...)
+		errs = append(errs, missingIn(at.Child("containers"), i, &spec.Containers[i].Resources, have)...)
 	}
 	for i := range spec.InitContainers {
-		errs = append(errs, missing(at.Child("initContainers"), i, &spec.InitContainers[i].Resources, have)...)
+		errs = append(errs, missingIn(at.Child("initContainers"), i, &spec.InitContainers[i].Resources, have)...)
 	}
 	return errs
 }
 
-func missing(list *field.Path, index int, r *corev1.ResourceRequirements, have map[string]bool) field.ErrorList {
+func missingIn(list *field.Path, index int, r *corev1.ResourceRequirements, have map[string]bool) field.ErrorList {
 	var errs field.ErrorList
 	for i, claim := range r.Claims {
 		if !have[claim.Name] {
@@ -164,10 +166,10 @@ func missing(list *field.Path, index int, r *corev1.ResourceRequirements, have m
 	return errs
 }
 
-// judge does with a pod template what the API server does with that of a Deployment or
-// DaemonSet that is created: defaults, conversion, PrepareForCreate and Validate of
+// validateAsServer runs what the API server runs when a Deployment or a DaemonSet is
+// created: defaults, conversion, PrepareForCreate and Validate of
 // k8s.io/kubernetes/pkg/registry/apps.
-func judge(template *corev1.PodTemplateSpec) field.ErrorList {
+func validateAsServer(template *corev1.PodTemplateSpec) field.ErrorList {
 	object := &corev1.PodTemplate{Template: *template}
 	corev1defaults.SetObjectDefaults_PodTemplate(object)
 	pods := &core.PodTemplateSpec{}
@@ -176,12 +178,13 @@ func judge(template *corev1.PodTemplateSpec) field.ErrorList {
 	}
 	pod.DropDisabledTemplateFields(pods, nil)
 	errs := validation.ValidatePodTemplateSpec(pods, podTemplate, pod.GetValidationOptionsFromPodTemplate(pods, nil))
-	return append(errs, keptRunning(&pods.Spec)...)
+	return append(errs, validateForWorkload(&pods.Spec)...)
 }
 
-// keptRunning are the two rules that package apps adds for pods which are kept running
-// (ValidatePodTemplateSpecForReplicaSet, ValidateDaemonSetSpec).
-func keptRunning(spec *core.PodSpec) field.ErrorList {
+// validateForWorkload returns the errors of the two rules that package apps adds for pods
+// of a Deployment or a DaemonSet (ValidatePodTemplateSpecForReplicaSet,
+// ValidateDaemonSetSpec).
+func validateForWorkload(spec *core.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	at := podTemplate.Child("spec")
 	if spec.RestartPolicy != core.RestartPolicyAlways {

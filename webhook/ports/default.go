@@ -18,20 +18,20 @@ import (
 
 const portsPointer = "/spec/ports"
 
-// Default fills in what follows from a port's number: the protocol (TCP), the
-// targetPort (the number) and, where there are several ports, the name (such as
-// tcp-80). before are the ports of the stored object, and owners those of the object, on
-// update; on create, where a client set all that is there, both are empty.
+// Default sets what can be derived from a port's number: protocol (TCP), targetPort (the
+// number) and, if there are several ports, name (such as tcp-80). On update, before are
+// the ports of the stored object, and owners is the ownership of the object's fields. On
+// create, where a client set all fields, both are empty.
 //
-// A name that was filled in goes when its port is left alone, so that the ports are
-// what the same manifest makes on create.
+// A derived name is removed when its port is the only one left, so that the ports are the
+// same as those of a new object with the same manifest.
 //
-// A port whose number is changed in place, in an editor or by a JSON patch, is a new
-// item to the API server, and the client that changes it owns all of its fields: its name
-// and its targetPort keep their values, as those of a Service do.
+// A port whose number is changed in place, by an editor or a JSON patch, is a new item to
+// the API server, and the client that changes it owns all of its fields: its name and its
+// targetPort keep their values, as those of a Service do.
 func Default(ports, before []modelv1.Port, owners *fieldownership.Ownership, ops *patch.Ops) {
 	if len(ports) > modelv1.MaxPorts {
-		return // Refused anyway, and not worth comparing each with each.
+		return // Validation refuses the list, and comparing its ports would be expensive.
 	}
 	for i := range ports {
 		port := &ports[i]
@@ -50,8 +50,8 @@ func Default(ports, before []modelv1.Port, owners *fieldownership.Ownership, ops
 	}
 }
 
-// isDerivedName says whether a port has the name that was filled in while it was one
-// of several. Without managedFields it is one if the port had it then.
+// isDerivedName reports whether the name of a port was derived while there were several
+// ports. Without managedFields, that is so if the stored port has the same name.
 func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *fieldownership.Ownership) bool {
 	if !owners.HasManagedFields() && len(before) < 2 || port.Name != derivedName(port) {
 		return false
@@ -62,15 +62,15 @@ func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *fieldowner
 	return slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.IsSame(port) && p.Name == port.Name })
 }
 
-// derivedName is the name of a port that has none and is not alone, such as tcp-80.
+// derivedName returns the default name of one of several ports, such as tcp-80.
 func derivedName(port *modelv1.Port) string {
 	return strings.ToLower(string(port.ProtocolOrDefault())) + "-" + strconv.Itoa(int(port.Port))
 }
 
-// DefaultProbePort is the port for a probe that nobody wrote: that of the first TCP
-// port which the main container itself declares, by number or by name. The kubelet
-// looks a name up in the probe's own container, so a probe on the port of a sidecar
-// by name would never succeed.
+// DefaultProbePort returns the port of default probes: that of the first TCP port that
+// the main container itself declares, by number or by name. The kubelet resolves a name
+// among the ports of the probe's own container, so a probe of a sidecar's port by name
+// would never succeed.
 func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
 	ports = ports[:min(len(ports), modelv1.MaxPorts)]
 	for i := range ports {

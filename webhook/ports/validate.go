@@ -1,6 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package ports holds the defaults and the validation rules of the ports of a Service.
 package ports
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// maxAppProtocol is the most characters of an appProtocol.
+// maxAppProtocol is the maximum length of an appProtocol.
 const maxAppProtocol = 253
 
 const portName = "must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, " +
@@ -23,18 +24,18 @@ const portName = "must be 1 to 15 lower-case letters, digits and single dashes, 
 
 var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 
-// Validate judges the ports of a Service, each for itself and all together. Whether a
-// named target port exists is for ValidateTargets to say.
+// Validate returns the errors of the ports of a Service. ValidateTargets validates named
+// target ports.
 func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
 	if len(ports) > modelv1.MaxPorts {
-		return rules.MarkUnbuildable(field.TooMany(path, len(ports), modelv1.MaxPorts)) // ContainerPorts leaves the rest out.
+		return rules.MarkUnbuildable(field.TooMany(path, len(ports), modelv1.MaxPorts)) // ContainerPorts ignores the rest.
 	}
 	var errs field.ErrorList
 	for i := range ports {
-		at := func() *field.Path { return path.Index(i) } // Made for errors alone.
+		at := func() *field.Path { return path.Index(i) } // Allocates, so it is called for errors only.
 		errs = append(errs, portNumbers(at, &ports[i])...)
-		errs = append(errs, portWords(at, &ports[i])...)
-		errs = append(errs, repeatedPort(at, ports, i)...)
+		errs = append(errs, portStrings(at, &ports[i])...)
+		errs = append(errs, duplicatePort(at, ports, i)...)
 		if ports[i].Name == "" && len(ports) > 1 {
 			errs = append(errs, field.Required(at().Child("name"), "must be set if there is more than one port"))
 		}
@@ -53,7 +54,7 @@ func portNumbers(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	return errs
 }
 
-func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
+func portStrings(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	var errs field.ErrorList
 	if port.Name != "" && !rules.IsPortName(port.Name) {
 		errs = append(errs, field.Invalid(at().Child("name"), port.Name, portName))
@@ -68,9 +69,9 @@ func portWords(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	return errs
 }
 
-// repeatedPort compares ports[i] with those before it. One error is enough for two
-// ports that are the same port: their names repeat because of it.
-func repeatedPort(at func() *field.Path, ports []modelv1.Port, i int) field.ErrorList {
+// duplicatePort compares ports[i] with the earlier ports. Two ports with the same number
+// and protocol get one error, although they may have the same name as well.
+func duplicatePort(at func() *field.Path, ports []modelv1.Port, i int) field.ErrorList {
 	port, before := &ports[i], ports[:i]
 	if slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.IsSame(port) }) {
 		return field.ErrorList{field.Duplicate(at(), string(port.ProtocolOrDefault())+" "+fmt.Sprint(port.Port))}
@@ -85,7 +86,7 @@ func repeatedPort(at func() *field.Path, ports []modelv1.Port, i int) field.Erro
 	return errs
 }
 
-// ValidateNodePorts refuses ports on the nodes for a Service that has none.
+// ValidateNodePorts refuses node ports if the type of the Service is ClusterIP.
 func ValidateNodePorts(path *field.Path, ports []modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
 	if serviceType != corev1.ServiceTypeClusterIP {
 		return nil
@@ -100,8 +101,8 @@ func ValidateNodePorts(path *field.Path, ports []modelv1.Port, serviceType corev
 	return errs
 }
 
-// NodePortWarnings are sentences on ports that the cluster will refuse unless its
-// owner changed the range for nodes (--service-node-port-range of the API server).
+// NodePortWarnings returns warnings for node ports outside of the default range of the
+// API server's --service-node-port-range.
 func NodePortWarnings(path *field.Path, ports []modelv1.Port) []string {
 	var out []string
 	for i := range ports {

@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// MaxEnv is the most environment variables that an object may have.
+	// MaxEnv is the maximum number of environment variables of an object.
 	MaxEnv = 1024
-	// MaxEnvFrom is the most ConfigMaps and Secrets that become variables.
+	// MaxEnvFrom is the maximum number of sources of environment variables.
 	MaxEnvFrom = 64
 )
 
 const envName = "must consist of printable ASCII characters other than '='"
 
-// Env judges the environment variables of a container. Names are as free as
-// Kubernetes has them since 1.34 (KEP-4369). They must be unique: a Deployment
-// could be created with a repeated name, but no longer be applied.
+// Env validates the environment variables of a container. Their names may have any
+// characters that Kubernetes allows since 1.34 (KEP-4369). They must be unique: a
+// Deployment with a repeated name could be created, but not be applied afterwards. A list
+// of more than MaxEnv is refused as a whole.
 func Env(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
 	if len(vars) > MaxEnv {
 		return field.ErrorList{field.TooMany(path, len(vars), MaxEnv)}
@@ -40,12 +41,13 @@ func Env(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
 	return append(errs, UniqueEnv(path, vars)...)
 }
 
+// UniqueEnv refuses repeated names of environment variables.
 func UniqueEnv(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
 	return Unique(path, "name", vars, func(v *corev1.EnvVar) string { return v.Name })
 }
 
-// FileKeys refuses variables from a file in a volume where there is no pod template, and
-// so no volume. With one, package podvalidation knows the volumes.
+// FileKeys refuses variables from a file of a volume if there is no pod template, because
+// the pod has no volumes then. With a template, package podvalidation validates them.
 func FileKeys(path *field.Path, vars []corev1.EnvVar, template *corev1.PodTemplateSpec) field.ErrorList {
 	if template != nil {
 		return nil
@@ -59,7 +61,7 @@ func FileKeys(path *field.Path, vars []corev1.EnvVar, template *corev1.PodTempla
 	return errs
 }
 
-// EnvFrom judges the ConfigMaps and Secrets whose keys become variables.
+// EnvFrom validates the ConfigMaps and Secrets whose keys become environment variables.
 func EnvFrom(path *field.Path, list []corev1.EnvFromSource) field.ErrorList {
 	if len(list) > MaxEnvFrom {
 		return field.ErrorList{field.TooMany(path, len(list), MaxEnvFrom)}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// valueFrom validates the source of a variable, which must be exactly one.
 func valueFrom(path *field.Path, v *corev1.EnvVar) field.ErrorList {
 	var errs field.ErrorList
 	path = path.Child("valueFrom")
@@ -26,7 +27,7 @@ func valueFrom(path *field.Path, v *corev1.EnvVar) field.ErrorList {
 		errs = append(errs, field.Forbidden(path, "may not be set together with value; remove one of them"))
 	}
 	errs = append(errs, keySources(path, v.ValueFrom)...)
-	return append(errs, podSources(path, v.ValueFrom)...)
+	return append(errs, downwardAPISources(path, v.ValueFrom)...)
 }
 
 func countSources(from *corev1.EnvVarSource) int {
@@ -42,14 +43,14 @@ func countSources(from *corev1.EnvVarSource) int {
 	return n
 }
 
-// keySources judges the sources that are a key of something.
+// keySources validates the sources that refer to a key.
 func keySources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
 	var errs field.ErrorList
 	if ref := from.ConfigMapKeyRef; ref != nil {
-		errs = append(errs, keyOf(path.Child("configMapKeyRef"), ref.Name, ref.Key)...)
+		errs = append(errs, keyRef(path.Child("configMapKeyRef"), ref.Name, ref.Key)...)
 	}
 	if ref := from.SecretKeyRef; ref != nil {
-		errs = append(errs, keyOf(path.Child("secretKeyRef"), ref.Name, ref.Key)...)
+		errs = append(errs, keyRef(path.Child("secretKeyRef"), ref.Name, ref.Key)...)
 	}
 	if ref := from.FileKeyRef; ref != nil {
 		errs = append(errs, fileKey(path.Child("fileKeyRef"), ref)...)
@@ -57,7 +58,7 @@ func keySources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
 	return errs
 }
 
-func keyOf(path *field.Path, name, key string) field.ErrorList {
+func keyRef(path *field.Path, name, key string) field.ErrorList {
 	errs := objectRef(path, name, false)
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), "a key is required"))
@@ -69,8 +70,8 @@ func keyOf(path *field.Path, name, key string) field.ErrorList {
 	return errs
 }
 
-// objectRef judges the name of a ConfigMap or Secret. Kubernetes lets the names of those
-// that become variables as a whole end with a dash, as a prefix may.
+// objectRef validates the name of a ConfigMap or Secret. In envFrom, Kubernetes accepts
+// names that end with a dash, as a prefix may.
 func objectRef(path *field.Path, name string, prefix bool) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "a name is required")}
@@ -93,7 +94,7 @@ func fileKey(path *field.Path, ref *corev1.FileKeySelector) field.ErrorList {
 	return errs
 }
 
-// What the downward API offers to a container's environment:
+// The fields and resources that the downward API supports in environment variables:
 // https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
 var (
 	podFields = []string{
@@ -108,8 +109,8 @@ var (
 	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 )
 
-// podSources judges the sources that are a fact of the pod.
-func podSources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
+// downwardAPISources validates the sources of the downward API.
+func downwardAPISources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
 	var errs field.ErrorList
 	if ref := from.FieldRef; ref != nil {
 		if ref.APIVersion != "" && ref.APIVersion != "v1" {

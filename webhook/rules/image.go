@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxImage is the most characters that an image reference may have.
+// MaxImage is the maximum length of an image reference, in characters.
 const MaxImage = 1024
 
-// Image says whether an image is a reference that a container runtime can read, by
-// the library that the kubelet reads it with.
+// Image refuses an image that a container runtime cannot parse. The kubelet uses the same
+// library.
 func Image(path *field.Path, image string) field.ErrorList {
 	if image == "" {
 		return MarkUnbuildable(field.Required(path, "specify an image such as registry.example.com/team/server:1.2"))
@@ -33,9 +33,10 @@ func Image(path *field.Path, image string) field.ErrorList {
 	return nil
 }
 
-// ImageWarning is a sentence on an image that can change without a change of the
-// object, and "" if the image has a tag other than latest, or a digest. Like all
-// warnings it keeps to 120 characters, beyond which the API server may cut it.
+// ImageWarning returns a warning for an image that can change without a change of the
+// object, and "" for an image with a digest or a tag other than latest. Like all
+// warnings, it has at most 120 characters, because the API server may truncate longer
+// ones.
 func ImageWarning(path *field.Path, image string) string {
 	if image == "" || strings.Contains(image, "@") {
 		return ""

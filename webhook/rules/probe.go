@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ProbeKind is what a probe decides.
+// ProbeKind is the kind of a probe.
 type ProbeKind int
 
 // The three probes of a container. They share one type and differ in two rules.
@@ -22,9 +22,9 @@ const (
 	Startup
 )
 
-// Probe judges a probe of a container that declares the given ports. Nil is no
-// probe, and not judged. What is behind a feature gate that is off by default (the
-// protocol of httpGet, the mode of grpc) is not judged either: the API server drops it.
+// Probe validates a probe of a container that declares the given ports. Nil is valid.
+// Fields whose feature gates are off by default (the protocol of httpGet, the mode of
+// grpc) are not validated, because the API server drops them.
 func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1.ContainerPort) field.ErrorList {
 	if probe == nil {
 		return nil
@@ -86,8 +86,8 @@ func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.Contain
 	return errs
 }
 
-// probePort judges the port of an action. A name must be one that the container
-// itself declares, whatever the protocol: that is where the kubelet looks it up.
+// probePort validates the port of an action. The kubelet resolves a name among the ports
+// of the probe's own container, whatever their protocol.
 func probePort(path *field.Path, action string, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
 	at := func() *field.Path { return path.Child(action, "port") }
 	if errs := PortNumberOrName(at, port); len(errs) > 0 {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Replicas says whether a number of pods is 0 to most. A missing one has a default and
-// is not judged.
+// Replicas refuses a number of pods that is not between 0 and most. Nil is valid, because
+// it has a default.
 func Replicas(path *field.Path, replicas *int32, most int32) field.ErrorList {
 	switch {
 	case replicas == nil:

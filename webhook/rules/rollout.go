@@ -15,9 +15,9 @@ import (
 
 const rolloutStep = "must be a number from 1 to 1073741823, or a percentage from 1% to 100%"
 
-// Rollout says whether a value can be the step of a rolling update: 1 to MaxRollingUpdate, as
-// a number or as a string of up to 9 digits, or 1% to 100%. Zero would stop a
-// rollout for good. One that is Unset is not judged.
+// Rollout validates spec.rollingUpdate: 1 to MaxRollingUpdate, as a number or as a string
+// of up to 9 digits, or 1% to 100%. With zero, a rollout would never progress. A value
+// that is not set is valid.
 func Rollout(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	switch {
 	case modelv1.IsUnset(v):
@@ -38,8 +38,8 @@ func isStep(s string) bool {
 	return step.Type == intstr.Int && (!percent || step.IntVal <= 100)
 }
 
-// RolloutWarning is a sentence on a rollout that may leave no pod to serve, and ""
-// on every other: a step of all replicas takes all of them away at once.
+// RolloutWarning returns a warning if a rollout may make all pods unavailable at once,
+// and "" otherwise.
 func RolloutWarning(path *field.Path, v *intstr.IntOrString, replicas *int32) string {
 	if modelv1.IsUnset(v) || replicas == nil || *replicas == 0 {
 		return ""

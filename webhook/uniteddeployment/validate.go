@@ -19,8 +19,8 @@ var (
 	replicasPath       = spec.Child("replicas")
 )
 
-// Validate returns all that is wrong with a UnitedDeployment, in the order of the
-// fields. It does not change the object.
+// Validate returns the errors of a UnitedDeployment, in the order of the fields. It does
+// not change the object.
 func Validate(ud *extensionv1.UnitedDeployment) field.ErrorList {
 	errs := rules.ObjectName(&ud.ObjectMeta)
 	errs = append(errs, target(ud.Spec.DeploymentName)...)
