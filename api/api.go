@@ -28,6 +28,11 @@ const (
 	ManagedBy = "modelbox-operator"
 )
 
+// AnnotationRestartedAt is the annotation of a pod template that "kubectl rollout restart"
+// sets (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go). In spec.podTemplate it is
+// ignored, because it would undo every later restart.
+const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
+
 // Category is the category that all kinds share: "kubectl get mbo" lists them all.
 const Category = "mbo"
 

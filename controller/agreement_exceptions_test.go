@@ -75,7 +75,7 @@ var exceptions = map[string]exception{
 	"fields that this release does not know": {
 		reason:   "they could be neither built nor repaired",
 		path:     `spec\.podTemplate\..*`,
-		detail:   `has no such field|the field is there twice|must be of type`,
+		detail:   `has no such field|the field is set twice|must be of type`,
 		examples: []string{`App {image: "a:1", podTemplate: {spec: {nodeSelektor: {}}}}`, `App {image: "a:1", podTemplate: {spec: {hostNetwork: 5}}}`},
 	},
 	"bounds": {
@@ -126,7 +126,7 @@ var exceptions = map[string]exception{
 	"ports of the nodes": {
 		reason:   "a dry run does not look at the cluster's range, which a create does",
 		path:     `spec\.ports\[\d+\]\.nodePort`,
-		detail:   `must be a number from 1 to 65535`,
+		detail:   `must be between 1 and 65535, inclusive`,
 		examples: []string{`App {image: "a:1", ports: [{port: 80, nodePort: 65536}]}`},
 	},
 	"words of the operator's own": {

@@ -163,7 +163,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		other := united(metav1.ObjectMeta{Namespace: named.Namespace, Name: "box"}, "other", 8)
 		Expect(env.Client.Create(ctx, other)).To(Succeed())
 		Eventually(verdict(ctx, other)).Should(Equal("False Conflict"))
-		Expect(other.Status.Conditions[0].Message).To(ContainSubstring(`ModelBox "box" owns`))
+		Expect(other.Status.Conditions[0].Message).To(ContainSubstring(`ModelBox "box" controls`))
 		boxed := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "box"}}
 		Expect(*get(ctx, boxed).Spec.Replicas).To(BeEquivalentTo(1))
 	})

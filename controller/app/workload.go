@@ -5,9 +5,9 @@ package app
 
 import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // workloadOf returns the workload of an App that has its defaults.
@@ -24,7 +24,7 @@ func workloadOf(obj *appv1.App) *workload.Workload {
 		Env:         spec.Envs,
 		PodTemplate: spec.PodTemplate,
 		Replicas:    spec.Replicas,
-		ServiceType: rules.ServiceType(spec.Ports),
+		ServiceType: modelv1.DefaultServiceType(spec.Ports),
 		Paused:      spec.Paused,
 	}
 }

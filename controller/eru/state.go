@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // annotationRestartedAt is the annotation of the pod template that "kubectl rollout restart"
 // writes (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
-const annotationRestartedAt = rules.AnnotationRestartedAt
+const annotationRestartedAt = api.AnnotationRestartedAt
 
 // restartedAt returns when a Deployment was restarted last, the zero time if that is not
 // known.

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
@@ -52,7 +52,7 @@ func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error)
 		return nil, err
 	}
 	onNodes(&template.Spec, spec.Label)
-	step := rules.IntOrPercent(*spec.RollingUpdate)
+	step := modelv1.IntOrPercent(*spec.RollingUpdate)
 	return &appsv1.DaemonSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
 		ObjectMeta: pods.ObjectMeta(),

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Template returns the desired pod template: PodTemplate applied to the main container as a
@@ -48,7 +49,7 @@ func (w *Workload) mainContainer() corev1.Container {
 	container := corev1.Container{
 		Name:           w.Container,
 		Image:          w.Image,
-		Ports:          rules.ContainerPorts(w.Ports),
+		Ports:          modelv1.ContainerPorts(w.Ports),
 		Env:            w.Env,
 		EnvFrom:        w.EnvFrom,
 		ReadinessProbe: w.ReadinessProbe,
@@ -117,7 +118,7 @@ func dropNulls(node any) {
 // restart, and an apply of it would start another rollout.
 func ownFields(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
-	delete(template.Annotations, rules.AnnotationRestartedAt)
+	delete(template.Annotations, api.AnnotationRestartedAt)
 	if len(template.Annotations) == 0 {
 		template.Annotations = nil
 	}

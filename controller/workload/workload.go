@@ -99,10 +99,10 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 }
 
 func (w *Workload) strategy() appsv1.DeploymentStrategy {
-	if rules.Unset(w.Rollout) {
+	if modelv1.IsUnset(w.Rollout) {
 		return appsv1.DeploymentStrategy{}
 	}
-	step := rules.IntOrPercent(*w.Rollout)
+	step := modelv1.IntOrPercent(*w.Rollout)
 	return appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &step, MaxUnavailable: &step},
@@ -133,10 +133,10 @@ func (w *Workload) servicePorts() []corev1.ServicePort {
 		port := &w.Ports[i]
 		ports = append(ports, corev1.ServicePort{
 			Name:        port.Name,
-			Protocol:    rules.Protocol(port),
-			AppProtocol: rules.AppProtocol(port),
+			Protocol:    port.ProtocolOrDefault(),
+			AppProtocol: port.AppProtocolOrNil(),
 			Port:        port.Port,
-			TargetPort:  rules.TargetPort(port),
+			TargetPort:  port.TargetPortOrDefault(),
 			NodePort:    port.NodePort,
 		})
 	}

@@ -29,7 +29,7 @@ const (
 	// maxQuantityInteger is what a quantity without quotation marks may be at most; as
 	// the pattern, 18 digits.
 	maxQuantityInteger = 1e18
-	// maxStep is the largest step of a rollout: see MaxReplicas of webhook/rules.
+	// maxStep is the largest step of a rollout: see MaxRollingUpdate of api/model/v1.
 	maxStep       = 1<<30 - 1
 	maxTimeLength = int64(len("2006-01-02T15:04:05Z"))
 	// maxExactInteger is the largest integer that each client reads as it was

@@ -6,22 +6,22 @@ package app
 import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
-// Default fills in what app leaves open, one replica and what follows from the
-// ports, and records it in ops, which may be nil. old is the stored object on
-// update, nil on create. What was typed is left alone; what was derived from a
-// port follows it, as rules.DefaultPorts says. Default(Default(x)) is Default(x).
+// Default sets the defaults of app, which are one replica and those of ports.Default, and
+// records them in ops, which may be nil. old is the stored object on update, nil on
+// create. Default is idempotent.
 func Default(app, old *appv1.App, ops *patch.Ops) {
 	if app.Spec.Replicas == nil {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
 	}
 	var before []modelv1.Port
-	var owners rules.Owners // Only of an update: the client that creates an object sets all of its fields.
+	var owners fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
 	if old != nil {
-		before, owners = old.Spec.Ports, rules.OwnersOf(&app.ObjectMeta)
+		before, owners = old.Spec.Ports, fieldownership.Of(&app.ObjectMeta)
 	}
-	rules.DefaultPorts(app.Spec.Ports, before, &owners, ops)
+	ports.Default(app.Spec.Ports, before, &owners, ops)
 }

@@ -1,5 +1,5 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app holds admission's defaults and rules for Apps.
+// Package app holds the defaults and the validation of Apps.
 package app

@@ -8,7 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -24,61 +27,45 @@ var (
 	portsPath     = spec.Child("ports")
 )
 
-// reserved are the main container's fields that an App has itself.
-var reserved = []rules.Reserved{
+// reserved are the fields of the main container that have a field of their own in an App.
+var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "ports", Instead: "spec.ports"},
 	{Field: "env", Instead: "spec.envs"},
 }
 
-// Validate returns all that is wrong with an App which has its defaults, in the
-// order of the fields. It does not change the object.
+// Validate returns the errors of an App that has its defaults, in the order of the
+// fields. It does not change the object.
 func Validate(app *appv1.App) field.ErrorList {
-	template, undecoded := rules.PodTemplate(app.Spec.PodTemplate)
 	errs := rules.ObjectName(&app.ObjectMeta)
-	errs = append(errs, rules.Replicas(replicasPath, app.Spec.Replicas, rules.MaxReplicas)...)
+	errs = append(errs, rules.Replicas(replicasPath, app.Spec.Replicas, modelv1.MaxReplicas)...)
 	errs = append(errs, rules.Image(imagePath, app.Spec.Image)...)
 	errs = append(errs, rules.Resources(resourcesPath, app.Spec.Resources)...)
-	errs = append(errs, rules.Envs(envsPath, app.Spec.Envs)...)
-	errs = append(errs, rules.Ports(portsPath, app.Spec.Ports)...)
-	errs = append(errs, undecoded...)
-	if template == nil && len(undecoded) > 0 {
-		return errs // What refers to the template cannot be judged.
-	}
-	errs = append(errs, rules.TargetPorts(portsPath, app.Spec.Ports, template)...)
-	errs = append(errs, rules.Claims(resourcesPath, app.Spec.Resources, template)...)
-	errs = append(errs, rules.FileKeys(envsPath, app.Spec.Envs, template)...)
-	if template == nil {
-		return errs
-	}
-	errs = append(errs, rules.Template(template, rules.Main{
-		Name:     app.Name,
-		Reserved: reserved,
-		AppName:  AppName,
-		Instance: app.Name,
-	})...)
-	return append(errs, podrules.Validate(template, own(app), errs)...)
+	errs = append(errs, rules.Env(envsPath, app.Spec.Envs)...)
+	errs = append(errs, ports.Validate(portsPath, app.Spec.Ports)...)
+	return podtemplate.Validate(app.Spec.PodTemplate, owner(app), errs)
 }
 
-// own is what an App says of its pods outside of the pod template.
-func own(app *appv1.App) *podrules.Own {
+// owner returns what the rules of the pod template need to know of an App.
+func owner(app *appv1.App) *podtemplate.Owner {
 	main := corev1.Container{
-		Name: app.Name, Image: app.Spec.Image, Ports: rules.ContainerPorts(app.Spec.Ports), Env: app.Spec.Envs,
+		Name: app.Name, Image: app.Spec.Image, Ports: modelv1.ContainerPorts(app.Spec.Ports), Env: app.Spec.Envs,
 	}
 	if app.Spec.Resources != nil {
 		main.Resources = *app.Spec.Resources
 	}
-	return &podrules.Own{Main: main, Ports: app.Spec.Ports, Reserved: reserved}
+	return &podtemplate.Owner{
+		AppName: AppName, Instance: app.Name,
+		Main: podvalidation.MainContainer{Container: main, ServicePorts: app.Spec.Ports, Reserved: reserved},
+	}
 }
 
-// Warn says what in an App is allowed and yet likely to surprise, one sentence
-// each. It is of use for an object that Validate accepts.
+// Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
-	template, _ := rules.PodTemplate(app.Spec.PodTemplate)
-	out := rules.TemplateWarnings(template)
+	out := podtemplate.Warnings(app.Spec.PodTemplate)
 	if warning := rules.ImageWarning(imagePath, app.Spec.Image); warning != "" {
 		out = append([]string{warning}, out...)
 	}
-	return append(out, rules.NodePortWarnings(portsPath, app.Spec.Ports)...)
+	return append(out, ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
-// The defaults. The schema has them as well, but for the Deployment's name.
+// The defaults. The schema has them as well, except for that of deploymentName.
 const (
 	DefaultSchedule                = "0 0 * * *"
 	DefaultTimeZone                = "Etc/UTC"
@@ -16,17 +16,15 @@ const (
 	DefaultHistoryLimit            = int32(10)
 )
 
-// Default fills in what obj leaves open and records it in ops, which may be nil.
-// What was typed is left alone. No default follows another field that can change,
-// so the stored object is not looked at.
+// Default sets the defaults of obj and records them in ops, which may be nil. No default
+// is derived from a field that can change, so the stored object is not used.
 //
-// An object that is created by generateName has no name when admission sees it
-// (the API server makes the name later, in Store.create of
-// k8s.io/apiserver/pkg/registry/generic/registry), so deploymentName stays empty
-// until the next change of the spec, and whoever reads it must default it until
-// then.
+// An object with generateName has no name during admission (the API server generates it
+// later, in Store.create of k8s.io/apiserver/pkg/registry/generic/registry), so
+// deploymentName remains empty until the next change of the spec, and its readers must
+// default it until then.
 //
-// Default(Default(x)) is Default(x).
+// Default is idempotent.
 func Default(obj, _ *mtsrev1.Eru, ops *patch.Ops) {
 	spec := &obj.Spec
 	if spec.DeploymentName == "" && obj.Name != "" {

@@ -23,11 +23,11 @@ const (
 	MaxHistoryLimit            = int32(100)
 )
 
-// maxTimeZone is the schema's bound, in bytes. No name in the database is half as
-// long, so all that it saves is an answer that repeats a novel.
+// maxTimeZone is the schema's bound, in bytes. No name in the database is half as long; the
+// bound limits the size of the error.
 const maxTimeZone = 255
 
-// The paths are made once: on the way to an object that is accepted, none is needed.
+// The paths are package variables, because they allocate and valid objects do not need them.
 var (
 	spec               = field.NewPath("spec")
 	deploymentNamePath = spec.Child("deploymentName")
@@ -39,8 +39,8 @@ var (
 	historyLimitPath   = spec.Child("historyLimit")
 )
 
-// Validate returns all that is wrong with an Eru which has its defaults, in the
-// order of the fields. It does not change the object.
+// Validate returns the errors of an Eru that has its defaults, in the order of the
+// fields. It does not change the object.
 func Validate(obj *mtsrev1.Eru) field.ErrorList {
 	errs := rules.ObjectName(&obj.ObjectMeta)
 	errs = append(errs, deploymentName(obj)...)
@@ -51,8 +51,8 @@ func Validate(obj *mtsrev1.Eru) field.ErrorList {
 	return append(errs, between(historyLimitPath, obj.Spec.HistoryLimit, MaxHistoryLimit)...)
 }
 
-// deploymentName judges the target's name. One that is the object's own has been
-// judged as that; an empty one is the name that generateName is going to make.
+// deploymentName validates the name of the Deployment. A name that is the name of the
+// object is validated as such. It is empty if the API server is going to generate it.
 func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
 	name := obj.Spec.DeploymentName
 	if name == obj.Name || len(validation.IsDNS1123Subdomain(name)) == 0 {
@@ -62,7 +62,8 @@ func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
 		"1 to 253 lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
 }
 
-// Schedule says whether an expression is a cron schedule that fires at some time.
+// Schedule refuses an expression that is not a cron schedule or never has a scheduled
+// time.
 func Schedule(path *field.Path, expression string) field.ErrorList {
 	if len(expression) > cron.MaxLength {
 		return field.ErrorList{field.TooLong(path, expression, cron.MaxLength)}
@@ -73,7 +74,7 @@ func Schedule(path *field.Path, expression string) field.ErrorList {
 	return nil
 }
 
-// TimeZone says whether a name is the IANA name of a time zone.
+// TimeZone refuses a name that is not the IANA name of a time zone.
 func TimeZone(path *field.Path, name string) field.ErrorList {
 	if len(name) > maxTimeZone {
 		return field.ErrorList{field.TooLong(path, name, maxTimeZone)}
@@ -84,11 +85,11 @@ func TimeZone(path *field.Path, name string) field.ErrorList {
 	return nil
 }
 
-// between judges a number that may be 0 to most. Nil is not judged: it has a
+// between refuses a number that is not between 0 and most. Nil is valid, because it has a
 // default.
 func between[T cmp.Ordered](path *field.Path, value *T, most T) field.ErrorList {
 	if value == nil || *value >= *new(T) && *value <= most {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be %v to %v", *new(T), most))}
+	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be between %v and %v, inclusive", *new(T), most))}
 }

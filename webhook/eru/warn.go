@@ -13,18 +13,17 @@ import (
 )
 
 const (
-	// announcedRuns is how many runs a warning names.
+	// announcedRuns is the number of restarts in a warning.
 	announcedRuns = 3
 
-	// shortDeadline is about how long it takes until another replica of the
-	// controller acts when one goes away, twice over, in seconds.
+	// shortDeadline is about twice the time in seconds that it takes another replica of
+	// the controller to become the leader.
 	shortDeadline = 10
 )
 
-// Warn says when an Eru which has its defaults would restart its Deployment next,
-// in its own time zone, and what in it is allowed and yet likely to surprise: one
-// sentence each, of at most 120 characters for zones of whole and half hours. An
-// object that Validate refuses gets none.
+// Warn returns the next restarts of an Eru that has its defaults, in its own time zone,
+// and warnings on what in it is likely to be a mistake. Each has at most 120 characters,
+// for time zones with an offset of whole or half hours. An invalid object gets none.
 func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	runs := nextRuns(&obj.Spec, now)
 	if runs == "" {
@@ -33,14 +32,15 @@ func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	if !obj.Spec.Enabled {
 		return []string{fmt.Sprintf("%s is false: it would run at %s", enabledPath, runs)}
 	}
-	out := []string{fmt.Sprintf("%s: the next runs are %s", schedulePath, runs)}
+	out := []string{fmt.Sprintf("%s: the next restarts are at %s", schedulePath, runs)}
 	if deadline := obj.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < shortDeadline {
-		out = append(out, fmt.Sprintf("%s: under %d s, a change of the controller's leader can miss a run", deadlinePath, shortDeadline))
+		out = append(out, fmt.Sprintf("%s: less than %d s, so a change of the controller's leader can miss a restart", deadlinePath, shortDeadline))
 	}
 	return out
 }
 
-// nextRuns lists the next runs after an instant, "" if the spec cannot be read.
+// nextRuns returns the next scheduled times after an instant, "" if the schedule or the
+// time zone is invalid.
 func nextRuns(spec *mtsrev1.EruSpec, after time.Time) string {
 	schedule, err := cron.Parse(spec.Schedule)
 	zone, zoneErr := cron.LoadLocation(spec.TimeZone)

@@ -22,12 +22,12 @@ func TestWarn(t *testing.T) {
 		{
 			"the next three runs, in the object's zone", "2026-11-21T20:00:00Z",
 			func(s *mtsrev1.EruSpec) { s.Enabled, s.TimeZone = true, "Asia/Shanghai" },
-			[]string{"spec.schedule: the next runs are 2026-11-23T00:00:00+08:00, 2026-11-24T00:00:00+08:00, 2026-11-25T00:00:00+08:00"},
+			[]string{"spec.schedule: the next restarts are at 2026-11-23T00:00:00+08:00, 2026-11-24T00:00:00+08:00, 2026-11-25T00:00:00+08:00"},
 		},
 		{
 			"across a change of the clocks", "2026-03-07T10:00:00Z",
 			func(s *mtsrev1.EruSpec) { s.Enabled, s.Schedule, s.TimeZone = true, "30 2 * * *", "America/New_York" },
-			[]string{"spec.schedule: the next runs are 2026-03-08T03:00:00-04:00, 2026-03-09T02:30:00-04:00, 2026-03-10T02:30:00-04:00"},
+			[]string{"spec.schedule: the next restarts are at 2026-03-08T03:00:00-04:00, 2026-03-09T02:30:00-04:00, 2026-03-10T02:30:00-04:00"},
 		},
 		{
 			"disabled", "2026-11-21T00:00:00Z",
@@ -38,12 +38,12 @@ func TestWarn(t *testing.T) {
 			"a deadline that a change of leader can miss", "2026-11-21T00:00:00Z",
 			func(s *mtsrev1.EruSpec) { s.Enabled, s.StartingDeadlineSeconds = true, new(int64(9)) },
 			[]string{
-				"spec.schedule: the next runs are 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
-				"spec.startingDeadlineSeconds: under 10 s, a change of the controller's leader can miss a run",
+				"spec.schedule: the next restarts are at 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
+				"spec.startingDeadlineSeconds: less than 10 s, so a change of the controller's leader can miss a restart",
 			},
 		},
 		{"the last days of the calendar", "9999-12-30T12:00:00Z", func(s *mtsrev1.EruSpec) { s.Enabled = true },
-			[]string{"spec.schedule: the next runs are 9999-12-31T00:00:00Z"}},
+			[]string{"spec.schedule: the next restarts are at 9999-12-31T00:00:00Z"}},
 		{"a schedule that nobody can read", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.Schedule = "*" }, nil},
 		{"a zone that nobody knows", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.TimeZone = "Mars" }, nil},
 	} {

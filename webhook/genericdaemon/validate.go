@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -27,52 +28,40 @@ var (
 	rollingUpdatePath = spec.Child("rollingUpdate")
 )
 
-// reserved are the main container's fields that a Genericdaemon has itself.
-var reserved = []rules.Reserved{
+// reserved are the fields of the main container that have a field of their own in a
+// Genericdaemon.
+var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "env", Instead: "spec.envs"},
 }
 
-// Validate returns all that is wrong with a Genericdaemon which has its defaults,
-// in the order of the fields. It does not change the object.
+// Validate returns the errors of a Genericdaemon that has its defaults, in the order of
+// the fields. It does not change the object.
 func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
-	template, undecoded := rules.PodTemplate(daemon.Spec.PodTemplate)
 	errs := rules.ObjectName(&daemon.ObjectMeta)
 	errs = append(errs, label(daemon.Spec.Label)...)
 	errs = append(errs, rules.Image(imagePath, daemon.Spec.Image)...)
-	errs = append(errs, rules.Envs(envsPath, daemon.Spec.Envs)...)
+	errs = append(errs, rules.Env(envsPath, daemon.Spec.Envs)...)
 	errs = append(errs, rules.Resources(resourcesPath, daemon.Spec.Resources)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, daemon.Spec.RollingUpdate)...)
-	errs = append(errs, undecoded...)
-	if template == nil && len(undecoded) > 0 {
-		return errs // What refers to the template cannot be judged.
-	}
-	errs = append(errs, rules.Claims(resourcesPath, daemon.Spec.Resources, template)...)
-	errs = append(errs, rules.FileKeys(envsPath, daemon.Spec.Envs, template)...)
-	if template == nil {
-		return errs
-	}
-	errs = append(errs, rules.Template(template, rules.Main{
-		Name:     daemon.Name,
-		Reserved: reserved,
-		AppName:  AppName,
-		Instance: daemon.Name,
-	})...)
-	return append(errs, podrules.Validate(template, own(daemon), errs)...)
+	return podtemplate.Validate(daemon.Spec.PodTemplate, owner(daemon), errs)
 }
 
-// own is what a Genericdaemon says of its pods outside of the pod template. The label is
-// not part of it: one that is valid by itself contradicts no affinity.
-func own(daemon *mydomainv1beta1.Genericdaemon) *podrules.Own {
+// owner returns what the rules of the pod template need to know of a Genericdaemon. The
+// label is not part of it: a valid label conflicts with no affinity.
+func owner(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Owner {
 	main := corev1.Container{Name: daemon.Name, Image: daemon.Spec.Image, Env: daemon.Spec.Envs}
 	if daemon.Spec.Resources != nil {
 		main.Resources = *daemon.Spec.Resources
 	}
-	return &podrules.Own{Main: main, Reserved: reserved}
+	return &podtemplate.Owner{
+		AppName: AppName, Instance: daemon.Name,
+		Main: podvalidation.MainContainer{Container: main, Reserved: reserved},
+	}
 }
 
-// label judges a node label: "", "key" or "key=value", as Kubernetes writes them.
+// label validates a node label: "", "key" or "key=value".
 func label(label string) field.ErrorList {
 	if label == "" {
 		return nil
@@ -80,25 +69,23 @@ func label(label string) field.ErrorList {
 	key, value, _ := strings.Cut(label, "=")
 	var errs field.ErrorList
 	for _, problem := range validation.IsQualifiedName(key) {
-		errs = append(errs, field.Invalid(labelPath, label, "the label's key is wrong: "+problem))
+		errs = append(errs, field.Invalid(labelPath, label, "invalid label key: "+problem))
 	}
 	for _, problem := range validation.IsValidLabelValue(value) {
-		errs = append(errs, field.Invalid(labelPath, label, "the label's value is wrong: "+problem+
-			"; write key for any value, or key=value for that one"))
+		errs = append(errs, field.Invalid(labelPath, label, "invalid label value: "+problem+
+			"; use key for any value, or key=value for one value"))
 	}
 	return errs
 }
 
-// Warn says what in a Genericdaemon is allowed and yet likely to surprise, one
-// sentence each. It is of use for an object that Validate accepts.
+// Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
-	template, _ := rules.PodTemplate(daemon.Spec.PodTemplate)
-	out := rules.TemplateWarnings(template)
+	out := podtemplate.Warnings(daemon.Spec.PodTemplate)
 	if warning := rules.ImageWarning(imagePath, daemon.Spec.Image); warning != "" {
 		out = append([]string{warning}, out...)
 	}
 	if daemon.Spec.Label == "" {
-		out = append(out, labelPath.String()+": empty, so the daemon runs on every node")
+		out = append(out, labelPath.String()+": empty, so the daemon runs on all nodes")
 	}
 	return out
 }

@@ -86,10 +86,10 @@ step: Invalid value: 3000000000: must be of type int32, not number 3000000000`,
 			`resources.limits[a]: Invalid value: 0.5: must be a string or a whole number: write it in quotes ("0.5")
 resources.limits[b]: Invalid value: true: must be a string or a whole number: write it in quotes ("true")
 resources.limits[c]: Invalid value: "much": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
-resources.limits[d]: Invalid value: "1e999999999": has too large an exponent: it must be from -99 to 99
+resources.limits[d]: Invalid value: "1e999999999": must have an exponent from -99 to 99
 resources.limits[e]: Invalid value: must be a string or a whole number
 resources.limits[f]: Invalid value: 1e-07: must be a string or a whole number: write it in quotes ("1e-07")
-resources.limits[hugepages-1e999]: Invalid value: "hugepages-1e999": has too large an exponent: it must be from -99 to 99
+resources.limits[hugepages-1e999]: Invalid value: "hugepages-1e999": must have an exponent from -99 to 99
 resources.limits[j]: Invalid value: "": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
 		},
 	} {

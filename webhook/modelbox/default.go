@@ -8,25 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
-// Default fills in what box leaves open and records it in ops, which may be nil. old
-// is the stored object on update, nil on create. podTemplate is not looked at.
+// Default sets the defaults of box and records them in ops, which may be nil. old is the
+// stored object on update, nil on create. podTemplate has no defaults.
 //
-// A default that is derived from other fields follows them: on update, a value that
-// no client set (see rules.Owners) and that can be a derived one is derived again from
-// box, which can mean that it goes. So the spec is what a new object would get that has
-// only the fields which clients set, whatever the object was before. An object without
-// managedFields is judged by equality: a value is a derived one if box has it as old
-// has it, and old derives it.
+// A default that is derived from other fields follows them: on update, a value that no
+// client set (see fieldownership.Ownership) and that can have been derived is derived
+// again from box, or removed. So the spec is that of a new object with the fields that
+// clients set, whatever the object was before. Without managedFields, a value is taken
+// for a derived one if box and old have the same value and old derives it.
 //
-// Default(Default(x)) is Default(x).
+// Default is idempotent.
 func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 	d := &defaults{spec: &box.Spec, ops: ops}
 	if old != nil {
-		d.old, d.owners = &old.Spec, rules.OwnersOf(&box.ObjectMeta)
+		d.old, d.owners = &old.Spec, fieldownership.Of(&box.ObjectMeta)
 	}
 	d.name(box.Name)
 	d.fixed()
@@ -39,27 +39,27 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 
 type defaults struct {
 	spec, old *modelv1.ModelBoxSpec
-	owners    rules.Owners // Only of an update: the client that creates an object sets all of its fields.
+	owners    fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
 	ops       *patch.Ops
 }
 
-// name is the object's. An object that is created by generateName has none when
-// admission sees it (the API server makes the name later, in Store.create of
-// k8s.io/apiserver/pkg/registry/generic/registry), so the field stays empty until
-// the next change of the spec, and whoever reads it must default it until then.
+// name defaults to the name of the object. An object with generateName has no name during
+// admission (the API server generates it later, in Store.create of
+// k8s.io/apiserver/pkg/registry/generic/registry), so the field remains empty until the
+// next change of the spec, and its readers must default it until then.
 func (d *defaults) name(object string) {
 	if d.spec.Name == "" && object != "" {
 		patch.Set(d.ops, "/spec/name", &d.spec.Name, object)
 	}
 }
 
-// fixed fills in the defaults that depend on nothing. The schema has them as well;
-// an object that was read before the schema had them may lack them.
+// fixed sets the defaults that do not depend on other fields. The schema sets them as
+// well, but not in objects that were stored before the schema had them.
 func (d *defaults) fixed() {
 	if d.spec.Replicas == nil {
 		patch.Set(d.ops, "/spec/replicas", &d.spec.Replicas, new(int32(1)))
 	}
-	if rules.Unset(d.spec.RollingUpdate) {
+	if modelv1.IsUnset(d.spec.RollingUpdate) {
 		patch.Set(d.ops, "/spec/rollingUpdate", &d.spec.RollingUpdate, new(intstr.FromString("25%")))
 	}
 	if d.spec.DefaultProbes == "" {
@@ -72,29 +72,29 @@ func (d *defaults) ports() {
 	if d.old != nil {
 		before = d.old.Ports
 	}
-	rules.DefaultPorts(d.spec.Ports, before, &d.owners, d.ops)
+	ports.Default(d.spec.Ports, before, &d.owners, d.ops)
 }
 
-// serviceType is filled in without ports as well, where no Service is made: it says
-// what the first port would get, and a reader never finds it empty.
+// serviceType has a default without ports as well, although there is no Service then, so
+// that the field is never empty.
 func (d *defaults) serviceType() {
-	now := rules.ServiceType(d.spec.Ports)
-	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.derivedServiceType() {
+	now := modelv1.DefaultServiceType(d.spec.Ports)
+	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.isDerivedServiceType() {
 		patch.Set(d.ops, "/spec/serviceType", &d.spec.ServiceType, now)
 	}
 }
 
-func (d *defaults) derivedServiceType() bool {
+func (d *defaults) isDerivedServiceType() bool {
 	switch {
 	case d.old == nil, d.spec.ServiceType != corev1.ServiceTypeClusterIP && d.spec.ServiceType != corev1.ServiceTypeNodePort:
 		return false
-	case d.owners.Known():
-		return !d.owners.Set("/spec/serviceType", is(d.spec.ServiceType))
+	case d.owners.HasManagedFields():
+		return !d.owners.IsSet("/spec/serviceType", equals(d.spec.ServiceType))
 	}
-	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == rules.ServiceType(d.old.Ports)
+	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == modelv1.DefaultServiceType(d.old.Ports)
 }
 
-// is says whether a text of a manifest is a value.
-func is[T ~string](value T) func(string) bool {
+// equals returns a function that reports whether a text of a manifest is value.
+func equals[T ~string](value T) func(string) bool {
 	return func(text string) bool { return text == string(value) }
 }

@@ -12,12 +12,12 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// preset is a size that has a name. Requests equal limits, so that a pod's quality
-// of service does not depend on its neighbours.
+// preset is the resources of a resource type. Requests equal limits, so that the pods
+// have the quality of service class Guaranteed.
 type preset struct {
 	name        modelv1.ResourceType
 	cpu, memory resource.Quantity
-	// encoded is the JSON of the resources, which nearly every admission needs.
+	// encoded is the resources in JSON, which nearly every admission needs.
 	encoded string
 }
 
@@ -32,8 +32,8 @@ func newPreset(name modelv1.ResourceType, cpu, memory string) preset {
 	return preset{name, resource.MustParse(cpu), resource.MustParse(memory), `{"limits":` + list + `,"requests":` + list + `}`}
 }
 
-// Preset is the resources of a resource type, made anew for each caller, and false
-// if the type has none of its own.
+// Preset returns a new copy of the resources of a resource type, and false if the type
+// has no preset.
 func Preset(name modelv1.ResourceType) (corev1.ResourceRequirements, bool) {
 	p := presetOf(name)
 	if p == nil {
@@ -42,7 +42,7 @@ func Preset(name modelv1.ResourceType) (corev1.ResourceRequirements, bool) {
 	return corev1.ResourceRequirements{Limits: p.list(), Requests: p.list()}, true
 }
 
-// presetOf is nil for custom, and for what is no resource type.
+// presetOf returns nil for custom and for an unknown resource type.
 func presetOf(name modelv1.ResourceType) *preset {
 	for i := range presets {
 		if presets[i].name == name {
@@ -56,18 +56,18 @@ func (p *preset) list() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: p.cpu, corev1.ResourceMemory: p.memory}
 }
 
-// is says whether resources are those of the preset, however they are written.
-func (p *preset) is(r *corev1.ResourceRequirements) bool {
-	return r != nil && len(r.Claims) == 0 && p.isList(r.Limits) && p.isList(r.Requests)
+// matches reports whether resources are equal to those of the preset, in any notation.
+func (p *preset) matches(r *corev1.ResourceRequirements) bool {
+	return r != nil && len(r.Claims) == 0 && p.matchesList(r.Limits) && p.matchesList(r.Requests)
 }
 
-func (p *preset) isList(list corev1.ResourceList) bool {
+func (p *preset) matchesList(list corev1.ResourceList) bool {
 	cpu, hasCPU := list[corev1.ResourceCPU]
 	memory, hasMemory := list[corev1.ResourceMemory]
 	return len(list) == 2 && hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
 }
 
-// inPresets says whether a quantity is the one that a preset has of a resource.
+// inPresets reports whether a preset has this quantity of a resource.
 func inPresets(name corev1.ResourceName, value resource.Quantity) bool {
 	for i := range presets {
 		switch p := &presets[i]; name {
@@ -84,8 +84,8 @@ func inPresets(name corev1.ResourceName, value resource.Quantity) bool {
 	return false
 }
 
-// String is the preset in words. It works on a copy: a Quantity keeps what it was
-// written as, and the presets are read by many at once.
+// String describes the preset. It has a copy as its receiver, because a Quantity caches
+// its text, and presets are read concurrently.
 func (p preset) String() string {
 	return p.cpu.String() + " CPU and " + p.memory.String()
 }

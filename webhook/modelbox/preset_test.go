@@ -19,7 +19,7 @@ func TestPresetsAreSharedSafely(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{ResourceType: modelv1.ResourceTypeLarge}}
-			if errs := size(&box.Spec); len(errs) != 1 {
+			if errs := resources(&box.Spec); len(errs) != 1 {
 				t.Errorf("a preset without its resources: %v", errs)
 			}
 			if _, ok := Preset(modelv1.ResourceTypeLarge); !ok {

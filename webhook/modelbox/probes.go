@@ -9,7 +9,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
 func (d *defaults) probes() {
@@ -21,93 +21,93 @@ func (d *defaults) probes() {
 	d.probe("/spec/livenessProbe", &d.spec.LivenessProbe, liveness)
 }
 
-// probe derives one probe. What is derived is its action alone: a probe that is
-// written without one keeps its timing, and one that gets another action by an
-// apply, which merges, loses the derived one.
+// probe sets the default of one probe. Only its action is derived: a probe without an
+// action keeps its timing, and a probe that gets another action by an apply, which
+// merges, loses the derived one.
 func (d *defaults) probe(path string, probe **corev1.Probe, was *corev1.Probe) {
-	port, wanted := probePort(d.spec)
+	port, hasDefault := probePort(d.spec)
 	switch {
 	case *probe == nil:
-		if wanted {
-			patch.Set(d.ops, path, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcp(port)}})
+		if hasDefault {
+			patch.Set(d.ops, path, probe, &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: tcpSocket(port)}})
 		}
 	case (*probe).ProbeHandler == corev1.ProbeHandler{}:
 		switch {
-		case wanted:
-			patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
-		case d.isLeft(path, *probe):
+		case hasDefault:
+			patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcpSocket(port))
+		case d.isEmptied(path, *probe):
 			patch.Unset(d.ops, path, probe)
 		}
 	case d.isDerivedPort(path, *probe, was):
-		wanted = wanted && !otherAction(*probe) && !d.hasTCPSocket(path, (*probe).TCPSocket)
-		if !wanted || !isTCP(*probe, port) {
-			d.replaceAction(path, probe, port, wanted)
+		hasDefault = hasDefault && !hasOtherAction(*probe) && !d.hasTCPSocket(path, (*probe).TCPSocket)
+		if !hasDefault || !probesPort(*probe, port) {
+			d.replaceAction(path, probe, port, hasDefault)
 		}
 	}
 }
 
-// isLeft says whether a probe is what is left of one after a client took out all that
-// was in it.
-func (d *defaults) isLeft(path string, probe *corev1.Probe) bool {
-	return d.owners.Known() && bare(probe) && !d.owners.Set(path, nil)
+// isEmptied reports whether a probe is empty because a client removed all of its fields.
+func (d *defaults) isEmptied(path string, probe *corev1.Probe) bool {
+	return d.owners.HasManagedFields() && isTCPOnly(probe) && !d.owners.IsSet(path, nil)
 }
 
-// isDerivedPort says whether a probe has a TCP action whose port was derived.
+// isDerivedPort reports whether a probe has a TCP action with a derived port.
 func (d *defaults) isDerivedPort(path string, probe, was *corev1.Probe) bool {
 	if d.old == nil || probe.TCPSocket == nil || probe.TCPSocket.Port == (intstr.IntOrString{}) {
 		return false
 	}
-	if d.owners.Known() {
-		return !d.owners.Set(path+"/tcpSocket/port", is(probe.TCPSocket.Port.String()))
+	if d.owners.HasManagedFields() {
+		return !d.owners.IsSet(path+"/tcpSocket/port", equals(probe.TCPSocket.Port.String()))
 	}
-	port, wanted := probePort(d.old)
-	return wanted && isTCP(was, port) && !otherAction(was) && isTCP(probe, port) && bare(probe)
+	port, hasDefault := probePort(d.old)
+	return hasDefault && probesPort(was, port) && !hasOtherAction(was) && probesPort(probe, port) && isTCPOnly(probe)
 }
 
-// hasTCPSocket says whether a client set a TCP action, though not its port.
+// hasTCPSocket reports whether a client set a TCP action, although not its port.
 func (d *defaults) hasTCPSocket(path string, action *corev1.TCPSocketAction) bool {
-	return action.Host != "" || d.owners.Set(path+"/tcpSocket", nil)
+	return action.Host != "" || d.owners.IsSet(path+"/tcpSocket", nil)
 }
 
-// replaceAction puts the derived action for port in the place of an earlier one, or
-// takes away what was derived, and the probe with it if no client set it.
-func (d *defaults) replaceAction(path string, probe **corev1.Probe, port intstr.IntOrString, wanted bool) {
+// replaceAction replaces the derived action by one for port, or removes what was derived,
+// and with it the probe if no client set it.
+func (d *defaults) replaceAction(path string, probe **corev1.Probe, port intstr.IntOrString, hasDefault bool) {
 	switch {
-	case wanted:
-		patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcp(port))
+	case hasDefault:
+		patch.Set(d.ops, path+"/tcpSocket", &(*probe).TCPSocket, tcpSocket(port))
 	case d.hasTCPSocket(path, (*probe).TCPSocket):
 		patch.Unset(d.ops, path+"/tcpSocket/port", &(*probe).TCPSocket.Port)
-	case bare(*probe) && !d.owners.Set(path, nil):
+	case isTCPOnly(*probe) && !d.owners.IsSet(path, nil):
 		patch.Unset(d.ops, path, probe)
 	default:
 		patch.Unset(d.ops, path+"/tcpSocket", &(*probe).TCPSocket)
 	}
 }
 
-// probePort is the port of the default probes, if there are to be any.
+// probePort returns the port of the default probes, and false if there are none.
 func probePort(spec *modelv1.ModelBoxSpec) (intstr.IntOrString, bool) {
 	if spec.DefaultProbes == modelv1.DefaultProbesDisabled {
 		return intstr.IntOrString{}, false
 	}
-	return rules.DefaultProbePort(spec.Ports)
+	return ports.DefaultProbePort(spec.Ports)
 }
 
-// tcp is the default action. It says nothing but the port, so that how often and how
-// long stay with the cluster.
-func tcp(port intstr.IntOrString) *corev1.TCPSocketAction {
+// tcpSocket returns the default action. It has only a port, so that the timing has the
+// defaults of Kubernetes.
+func tcpSocket(port intstr.IntOrString) *corev1.TCPSocketAction {
 	return &corev1.TCPSocketAction{Port: port}
 }
 
-func isTCP(probe *corev1.Probe, port intstr.IntOrString) bool {
-	return probe != nil && probe.TCPSocket != nil && *probe.TCPSocket == *tcp(port)
+// probesPort reports whether a probe has the default action for port.
+func probesPort(probe *corev1.Probe, port intstr.IntOrString) bool {
+	return probe != nil && probe.TCPSocket != nil && *probe.TCPSocket == *tcpSocket(port)
 }
 
-func otherAction(probe *corev1.Probe) bool {
+func hasOtherAction(probe *corev1.Probe) bool {
 	return probe.Exec != nil || probe.HTTPGet != nil || probe.GRPC != nil
 }
 
-// bare says whether there is nothing in a probe but a TCP action.
-func bare(probe *corev1.Probe) bool {
+// isTCPOnly reports whether a probe has no fields but a TCP action.
+func isTCPOnly(probe *corev1.Probe) bool {
 	rest := *probe
 	rest.TCPSocket = nil
 	return rest == corev1.Probe{}

@@ -12,7 +12,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
-// resourceType is custom if resources are given, and small otherwise.
+// resourceType defaults to custom if resources are set, and to small otherwise.
 func (d *defaults) resourceType() {
 	if d.spec.ResourceType != "" && !d.isDerivedType() {
 		return
@@ -23,33 +23,34 @@ func (d *defaults) resourceType() {
 }
 
 func (d *defaults) derivedType() modelv1.ResourceType {
-	if d.given() {
+	if d.hasOwnResources() {
 		return modelv1.ResourceTypeCustom
 	}
 	return modelv1.ResourceTypeSmall
 }
 
-// isDerivedType says whether resourceType can have been derived, and no client set it.
-// A wrong guess would turn a refusal into a change, so it takes managedFields.
+// isDerivedType reports whether resourceType can have been derived, and no client set it.
+// It requires managedFields, because a wrong guess would change an object that should be
+// refused.
 func (d *defaults) isDerivedType() bool {
 	switch d.spec.ResourceType {
 	case modelv1.ResourceTypeSmall, modelv1.ResourceTypeCustom:
-		return d.old != nil && d.owners.Known() && !d.owners.Set("/spec/resourceType", is(d.spec.ResourceType))
+		return d.old != nil && d.owners.HasManagedFields() && !d.owners.IsSet("/spec/resourceType", equals(d.spec.ResourceType))
 	}
 	return false
 }
 
 const resourcesPointer = "/spec/resources"
 
-// given says whether there are resources that a client set; {} counts.
-func (d *defaults) given() bool {
+// hasOwnResources reports whether a client set resources, or set them to {}.
+func (d *defaults) hasOwnResources() bool {
 	r := d.spec.Resources
 	switch {
 	case r == nil:
 		return false
-	case d.old == nil || d.owners.Set(resourcesPointer, nil):
+	case d.old == nil || d.owners.IsSet(resourcesPointer, nil):
 		return true
-	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.Known():
+	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.HasManagedFields():
 		return true
 	}
 	return len(r.Claims) > 0 || !d.allDerived("limits", r.Limits) || !d.allDerived("requests", r.Requests)
@@ -64,50 +65,51 @@ func (d *defaults) allDerived(list string, quantities corev1.ResourceList) bool 
 	return true
 }
 
-// isDerivedQuantity says whether a quantity can have been filled in from a preset, and
-// no client set it. Without managedFields the resources as a whole must be those of the
-// old object's preset.
+// isDerivedQuantity reports whether a quantity can have been set from a preset, and no
+// client set it. Without managedFields, the resources as a whole must be those of the old
+// object's preset.
 func (d *defaults) isDerivedQuantity(list string, name corev1.ResourceName, value resource.Quantity) bool {
 	switch {
 	case d.old == nil || !inPresets(name, value):
 		return false
-	case d.owners.Known():
-		return !d.owners.Set(patch.Key(resourcesPointer+"/"+list, string(name)), amounts(value))
+	case d.owners.HasManagedFields():
+		return !d.owners.IsSet(patch.Key(resourcesPointer+"/"+list, string(name)), equalsQuantity(value))
 	}
 	was := presetOf(d.old.ResourceType)
-	return was != nil && was.is(d.old.Resources) && was.is(d.spec.Resources)
+	return was != nil && was.matches(d.old.Resources) && was.matches(d.spec.Resources)
 }
 
-// amounts says whether a text of a manifest is a quantity of the same amount.
-func amounts(value resource.Quantity) func(string) bool {
+// equalsQuantity returns a function that reports whether a text of a manifest is a
+// quantity equal to value.
+func equalsQuantity(value resource.Quantity) func(string) bool {
 	return func(text string) bool {
 		q, err := quantity.Parse(text)
 		return err == nil && q.Cmp(value) == 0
 	}
 }
 
-// resources are those of the preset, unless a client set some. Those that a client set
-// are the only ones: no value of an earlier preset remains beside them. If a preset
-// becomes custom and no client set any, the values of the preset remain: an editor shows
-// them as if they were set, and an update that sets them to the same values has no effect.
+// resources default to those of the preset, unless a client set some. Then only those
+// that a client set remain, without values of an earlier preset. If resourceType becomes
+// custom and no client set resources, the values of the preset remain: an editor shows
+// them as if they were set, and an update with the same values has no effect.
 func (d *defaults) resources() {
 	preset := presetOf(d.spec.ResourceType)
 	switch {
-	case d.given():
-		d.keepSet()
-	case preset != nil && !preset.is(d.spec.Resources):
+	case d.hasOwnResources():
+		d.pruneStalePreset()
+	case preset != nil && !preset.matches(d.spec.Resources):
 		now, _ := Preset(preset.name)
 		patch.SetEncoded(d.ops, resourcesPointer, &d.spec.Resources, &now, preset.encoded)
 	}
 }
 
-// keepSet removes from the resources what was filled in from a preset.
-func (d *defaults) keepSet() {
-	d.keepSetIn("limits", &d.spec.Resources.Limits)
-	d.keepSetIn("requests", &d.spec.Resources.Requests)
+// pruneStalePreset removes the values of a preset from resources that a client set.
+func (d *defaults) pruneStalePreset() {
+	d.pruneStalePresetFrom("limits", &d.spec.Resources.Limits)
+	d.pruneStalePresetFrom("requests", &d.spec.Resources.Requests)
 }
 
-func (d *defaults) keepSetIn(list string, quantities *corev1.ResourceList) {
+func (d *defaults) pruneStalePresetFrom(list string, quantities *corev1.ResourceList) {
 	if d.old == nil || len(*quantities) == 0 {
 		return
 	}
@@ -118,7 +120,7 @@ func (d *defaults) keepSetIn(list string, quantities *corev1.ResourceList) {
 			delete(*quantities, name)
 		}
 	}
-	if len(*quantities) == 0 && !d.owners.Set(path, nil) {
+	if len(*quantities) == 0 && !d.owners.IsSet(path, nil) {
 		patch.Unset(d.ops, path, quantities)
 	}
 }

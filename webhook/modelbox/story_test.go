@@ -116,7 +116,7 @@ func TestStories(t *testing.T) {
 			{apply: `{image: a:1, ports: [{port: 80}], serviceType: ClusterIP}`, want: clusterIP},
 			{
 				apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}], serviceType: ClusterIP}`,
-				refused: []string{`spec.ports[0].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: ` +
+				refused: []string{`spec.ports[0].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; ` +
 					`remove the nodePort or change serviceType`},
 				want: clusterIP,
 			},

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// The paths are made once: on the way to an object that is accepted, none is needed.
+// The paths are package variables, because they allocate and valid objects do not need them.
 var (
 	spec               = field.NewPath("spec")
 	namePath           = spec.Child("name")
@@ -43,8 +45,8 @@ var (
 	defaultProbes = []modelv1.DefaultProbes{modelv1.DefaultProbesEnabled, modelv1.DefaultProbesDisabled}
 )
 
-// reserved are the main container's fields that a ModelBox has itself.
-var reserved = []rules.Reserved{
+// reserved are the fields of the main container that have a field of their own in a ModelBox.
+var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "ports", Instead: "spec.ports"},
@@ -55,39 +57,23 @@ var reserved = []rules.Reserved{
 	{Field: "startupProbe", Instead: "spec.startupProbe"},
 }
 
-// Validate returns all that is wrong with a ModelBox which has its defaults, in the
-// order of the fields. It does not change the object.
+// Validate returns the errors of a ModelBox that has its defaults, in the order of the
+// fields. It does not change the object.
 func Validate(box *modelv1.ModelBox) field.ErrorList {
-	template, undecoded := rules.PodTemplate(box.Spec.PodTemplate)
-	declared := rules.ContainerPorts(box.Spec.Ports)
+	declared := modelv1.ContainerPorts(box.Spec.Ports)
 	errs := rules.ObjectName(&box.ObjectMeta)
 	errs = append(errs, container(box)...)
-	errs = append(errs, size(&box.Spec)...)
+	errs = append(errs, resources(&box.Spec)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, box.Spec.RollingUpdate)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec, declared)...)
-	errs = append(errs, undecoded...)
-	if template == nil && len(undecoded) > 0 {
-		return errs // What refers to the template cannot be judged.
-	}
-	errs = append(errs, rules.TargetPorts(portsPath, box.Spec.Ports, template)...)
-	errs = append(errs, rules.Claims(resourcesPath, box.Spec.Resources, template)...)
-	errs = append(errs, rules.FileKeys(envsPath, box.Spec.Envs, template)...)
-	if template == nil {
-		return errs
-	}
-	errs = append(errs, rules.Template(template, rules.Main{
-		Name:     box.Spec.Name,
-		Reserved: reserved,
-		AppName:  AppName,
-		Instance: box.Name,
-	})...)
-	return append(errs, podrules.Validate(template, own(&box.Spec, declared), errs)...)
+	return podtemplate.Validate(box.Spec.PodTemplate, owner(box, declared), errs)
 }
 
-// own is what the spec says of its pods outside of the pod template.
-func own(spec *modelv1.ModelBoxSpec, declared []corev1.ContainerPort) *podrules.Own {
+// owner returns what the rules of the pod template need to know of a ModelBox.
+func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) *podtemplate.Owner {
+	spec := &box.Spec
 	main := corev1.Container{
 		Name: spec.Name, Image: spec.Image, Ports: declared, Env: spec.Envs, EnvFrom: spec.EnvFrom,
 		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
@@ -95,27 +81,30 @@ func own(spec *modelv1.ModelBoxSpec, declared []corev1.ContainerPort) *podrules.
 	if spec.Resources != nil {
 		main.Resources = *spec.Resources
 	}
-	return &podrules.Own{Main: main, Ports: spec.Ports, Reserved: reserved}
+	return &podtemplate.Owner{
+		AppName: AppName, Instance: box.Name,
+		Main: podvalidation.MainContainer{Container: main, ServicePorts: spec.Ports, Reserved: reserved},
+	}
 }
 
-// container judges the main container's name and image, and how many of it there
-// are. A name that is the object's own has been judged as that.
+// container validates the main container's name and image, and replicas. A name that is
+// the name of the object is validated as such.
 func container(box *modelv1.ModelBox) field.ErrorList {
 	var errs field.ErrorList
 	if box.Spec.Name != box.Name {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, rules.MaxReplicas)...)
+	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
 }
 
-// size judges the resources, by themselves and as what the resource type stands for.
-func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
+// resources validates the resources and their type.
+func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
 	switch {
-	case preset != nil && !preset.is(spec.Resources):
-		return field.ErrorList{rules.Ambiguous(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))}
+	case preset != nil && !preset.matches(spec.Resources):
+		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
+			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))
 	case preset != nil:
 		return nil
 	}
@@ -125,31 +114,28 @@ func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	}
 	if spec.ResourceType == modelv1.ResourceTypeCustom && spec.Resources == nil {
 		errs = append(errs, field.Required(resourcesPath,
-			"resourceType custom is what spec.resources says: write it, or set resourceType to small, medium or large"))
+			"must be set if resourceType is custom; set it, or set resourceType to small, medium or large"))
 	}
 	return append(errs, rules.Resources(resourcesPath, spec.Resources)...)
 }
 
 func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := rules.Ports(portsPath, spec.Ports)
+	errs := ports.Validate(portsPath, spec.Ports)
 	if !slices.Contains(serviceTypes, spec.ServiceType) {
 		errs = append(errs, field.NotSupported(serviceTypePath, spec.ServiceType, serviceTypes))
 	}
-	return append(errs, rules.NodePorts(portsPath, spec.Ports, spec.ServiceType)...)
+	return append(errs, ports.ValidateNodePorts(portsPath, spec.Ports, spec.ServiceType)...)
 }
 
 func environment(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := rules.Envs(envsPath, spec.Envs)
-	if len(spec.EnvFrom) > rules.MaxEnvFrom {
-		return append(errs, field.TooMany(envFromPath, len(spec.EnvFrom), rules.MaxEnvFrom))
-	}
+	errs := rules.Env(envsPath, spec.Envs)
 	return append(errs, rules.EnvFrom(envFromPath, spec.EnvFrom)...)
 }
 
-func probes(spec *modelv1.ModelBoxSpec, ports []corev1.ContainerPort) field.ErrorList {
-	errs := rules.Probe(readinessProbePath, spec.ReadinessProbe, rules.Readiness, ports)
-	errs = append(errs, rules.Probe(livenessProbePath, spec.LivenessProbe, rules.Liveness, ports)...)
-	errs = append(errs, rules.Probe(startupProbePath, spec.StartupProbe, rules.Startup, ports)...)
+func probes(spec *modelv1.ModelBoxSpec, declared []corev1.ContainerPort) field.ErrorList {
+	errs := rules.Probe(readinessProbePath, spec.ReadinessProbe, rules.Readiness, declared)
+	errs = append(errs, rules.Probe(livenessProbePath, spec.LivenessProbe, rules.Liveness, declared)...)
+	errs = append(errs, rules.Probe(startupProbePath, spec.StartupProbe, rules.Startup, declared)...)
 	if !slices.Contains(defaultProbes, spec.DefaultProbes) {
 		errs = append(errs, field.NotSupported(defaultProbesPath, spec.DefaultProbes, defaultProbes))
 	}

@@ -21,16 +21,16 @@ func TestValidate(t *testing.T) {
 	const (
 		out  = `; set resourceType: custom to use other resources, or remove spec.resources`
 		name = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
-		not  = `no container has a TCP port of this name: write a number, or declare the port in podTemplate`
+		not  = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
 	)
 	for name, tc := range map[string]struct{ spec, want string }{
 		"an image":   {`{image: a:1}`, ``},
-		"no image":   {`{}`, `spec.image: Required value: write an image reference such as registry.example.com/team/server:1.2`},
+		"no image":   {`{}`, `spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`},
 		"image":      {`{image: A}`, `spec.image: Invalid value: "A": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A) must be lowercase`},
 		"name":       {`{image: a:1, name: 1-a}`, ``},
 		"no label":   {`{image: a:1, name: a_b}`, `spec.name: Invalid value: "a_b": ` + name},
 		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
-		"replicas":   {`{image: a:1, replicas: -1}`, `spec.replicas: Invalid value: -1: must be 0 or more`},
+		"replicas":   {`{image: a:1, replicas: -1}`, `spec.replicas: Invalid value: -1: must be greater than or equal to 0`},
 
 		"a preset, written down": {`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`, ``},
 		"small, with others":     {`{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`, `spec.resources: Invalid value: {"limits":{"cpu":"3"}}: resourceType small is 1 CPU and 2Gi` + out},
@@ -44,17 +44,17 @@ func TestValidate(t *testing.T) {
 		"custom, with small's":  {`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`, ``},
 		"custom, with anything": {`{image: a:1, resourceType: custom, resources: {limits: {cpu: 10m}}}`, ``},
 		"custom, empty":         {`{image: a:1, resourceType: custom, resources: {}}`, ``},
-		"custom, with none":     {`{image: a:1, resourceType: custom}`, `spec.resources: Required value: resourceType custom is what spec.resources says: write it, or set resourceType to small, medium or large`},
-		"custom, and wrong":     {`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`, `spec.resources.requests[cpu]: Invalid value: "2": must not be more than the limit of 1`},
+		"custom, with none":     {`{image: a:1, resourceType: custom}`, `spec.resources: Required value: must be set if resourceType is custom; set it, or set resourceType to small, medium or large`},
+		"custom, and wrong":     {`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`, `spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`},
 		"an unknown type":       {`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`, "spec.resourceType: Unsupported value: \"Small\": supported values: \"small\", \"medium\", \"large\", \"custom\"\nspec.resources.limits[x]: Invalid value: \"x\": must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu"},
 		"a claim":               {`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`, ``},
-		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of podTemplate's spec.resourceClaims`},
+		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`},
 
 		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
-		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number, 1 to 1073741823, or a percentage from 1% to 100%`},
+		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number from 1 to 1073741823, or a percentage from 1% to 100%`},
 
 		"ports":                    {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
-		"a port":                   {`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`, `spec.ports[0].port: Invalid value: 65536: must be a number from 1 to 65535`},
+		"a port":                   {`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`, `spec.ports[0].port: Invalid value: 65536: must be between 1 and 65535, inclusive`},
 		"a port twice":             {`{image: a:1, ports: [{port: 1}, {port: 1, protocol: TCP}]}`, `spec.ports[1]: Duplicate value: "TCP 1"`},
 		"a derived name twice":     {`{image: a:1, ports: [{port: 1, name: tcp-2}, {port: 2}]}`, `spec.ports[1].name: Duplicate value: "tcp-2"`},
 		"a target that isn't":      {`{image: a:1, ports: [{port: 1, targetPort: a}]}`, `spec.ports[0].targetPort: Invalid value: "a": ` + not},
@@ -62,45 +62,45 @@ func TestValidate(t *testing.T) {
 		"a target in a template that cannot be read": {
 			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
 			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
-spec.ports[0].targetPort: Invalid value: "a": no container has a TCP port of this name: write a number, or declare the port in podTemplate
-spec.resources.claims[0].name: Not found: "a": must be the name of one of podTemplate's spec.resourceClaims`,
+spec.ports[0].targetPort: Invalid value: "a": no container declares a TCP port with this name; use a number or declare the port in podTemplate
+spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
 		},
 		"serviceType":        {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"an unknown service": {`{image: a:1, serviceType: ExternalName}`, `spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`},
 		"a nodePort, ClusterIP": {
 			`{image: a:1, serviceType: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
-			`spec.ports[1].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType`,
+			`spec.ports[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
 		},
 
 		"envs":    {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
-		"envFrom": {`{image: a:1, envFrom: [{}]}`, `spec.envFrom[0]: Invalid value: exactly one of configMapRef and secretRef is required`},
+		"envFrom": {`{image: a:1, envFrom: [{}]}`, `spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`},
 
 		"probes": {`{image: a:1, ports: [{port: 1, name: a}], readinessProbe: {tcpSocket: {port: a}}, livenessProbe: {tcpSocket: {port: b}}, startupProbe: {}}`, `
-spec.livenessProbe.tcpSocket.port: Invalid value: "b": the container has no port of this name: write a number, or give a port this name
-spec.startupProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+spec.livenessProbe.tcpSocket.port: Invalid value: "b": the container has no port with this name; use a number or the name of one of its ports
+spec.startupProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
 		"probes, of each kind": {`{image: a:1, readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}, livenessProbe: {grpc: {port: 1}, successThreshold: 2}, startupProbe: {grpc: {port: 1}, successThreshold: 2}}`, `
-spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: a readiness probe terminates nothing: remove it
-spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe
-spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe`},
-		"a probe without action":      {`{image: a:1, readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: may not be set for readiness probes
+spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes
+spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes`},
+		"a probe without action":      {`{image: a:1, readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
 		"a probe without, and a port": {`{image: a:1, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, ``},
-		"a probe without, Disabled":   {`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: one of exec, httpGet, tcpSocket and grpc is required`},
+		"a probe without, Disabled":   {`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
 		"defaultProbes":               {`{image: a:1, defaultProbes: disabled}`, `spec.defaultProbes: Unsupported value: "disabled": supported values: "Enabled", "Disabled"`},
 
 		"a template": {`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}, spec: {containers: [{name: web, workingDir: /a}]}}}`, ``},
 		"a template that says too much": {
 			`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: web}, name: a}, spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}}}`, `
-spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": the operator sets this label, and selectors depend on it: remove it
-spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image
+spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": may not differ from the operator's value, because selectors use this label; remove it
+spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
 spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
 		},
 		"a template for a container of another name": {
 			`{image: a:1, name: main, podTemplate: {spec: {containers: [{name: web, image: b:2}, {name: main, env: [{name: A}]}]}}}`,
-			`spec.podTemplate.spec.containers[1].env: Forbidden: of the main container is written in spec.envs`,
+			`spec.podTemplate.spec.containers[1].env: Forbidden: may not be set on the main container; use spec.envs`,
 		},
 		"a template with an unknown field": {
 			`{image: a:1, podTemplate: {spec: {nodeSelektor: {}, restartPolicy: Never}}}`, `
-spec.podTemplate.spec.nodeSelektor: Forbidden: Kubernetes 1.37, which this release is built for, has no such field: check its spelling and its place
+spec.podTemplate.spec.nodeSelektor: Forbidden: Kubernetes 1.37, which this release is built for, has no such field; check its name and its position
 spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
 		},
 	} {
@@ -196,11 +196,11 @@ func TestWarn(t *testing.T) {
 		"all": {
 			`{image: a, rollingUpdate: 100%, ports: [{port: 1, nodePort: 80}], podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}}`,
 			[]string{
-				"spec.image: has no tag, so what runs can change: name a version or a digest",
-				"spec.rollingUpdate: 100% of 1 replicas lets a rollout take all pods away at once",
-				"spec.ports[0].nodePort: 80 is outside 30000-32767, which a cluster refuses unless its owner set another range",
-				"spec.podTemplate.spec.containers[0].image: has no tag, so what runs can change: name a version or a digest",
-				"spec.podTemplate.spec.initContainers[0].image: what runs under latest can change: name a version or a digest",
+				"spec.image: has no tag, so the image can change; use a version tag or a digest",
+				"spec.rollingUpdate: 100% of 1 replicas allows a rollout to make all pods unavailable at once",
+				"spec.ports[0].nodePort: 80 is outside the default range 30000-32767; the API server may refuse it",
+				"spec.podTemplate.spec.containers[0].image: has no tag, so the image can change; use a version tag or a digest",
+				"spec.podTemplate.spec.initContainers[0].image: the image of tag latest can change; use a version tag or a digest",
 			},
 		},
 		"a template that cannot be read": {`{image: a:1, podTemplate: []}`, nil},

@@ -5,12 +5,13 @@ package modelbox
 
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Warn says what in a ModelBox is allowed and yet likely to surprise, one sentence
-// each, with the field's path in front. It is of use for an object that Validate
-// accepts.
+// Warn returns warnings on what in a valid ModelBox is likely to be a mistake, each with
+// the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
 	var out []string
 	for _, sentence := range [...]string{
@@ -21,7 +22,6 @@ func Warn(box *modelv1.ModelBox) []string {
 			out = append(out, sentence)
 		}
 	}
-	out = append(out, rules.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	template, _ := rules.PodTemplate(box.Spec.PodTemplate)
-	return append(out, rules.TemplateWarnings(template)...)
+	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
+	return append(out, podtemplate.Warnings(box.Spec.PodTemplate)...)
 }

@@ -19,11 +19,11 @@ import (
 const (
 	// MaxExponent is the largest decimal exponent of a quantity, with either sign.
 	MaxExponent = 99
-	// MaxLength is how long a quantity may be.
+	// MaxLength is the maximum length of a quantity, in bytes.
 	MaxLength = 64
 )
 
-// Parse parses a quantity, unless that could be expensive.
+// Parse parses a quantity, and refuses one that is expensive to compute with.
 func Parse(text string) (resource.Quantity, error) {
 	if detail := excess(text); detail != "" {
 		return resource.Quantity{}, fmt.Errorf("the quantity %.64q %s", text, detail)
@@ -32,15 +32,15 @@ func Parse(text string) (resource.Quantity, error) {
 }
 
 // Check returns an error for each quantity in data, also in the name of a resource, that
-// is too long or has too large an exponent. typ is what data is going to be decoded into, and tells which of its
-// strings are quantities; path is where data is. What has no such quantity is read
-// once, and not decoded.
+// is too long or has too large an exponent. typ is the type that data will be decoded
+// into, which defines the fields that are quantities. path is the path of data. Data
+// without such a quantity is read once, and not decoded.
 func Check(data []byte, typ reflect.Type, path *field.Path) field.ErrorList {
 	if !suspicious(data) {
 		return nil
 	}
 	c := check{in: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
-	// An error is that data is no JSON: the decoder, which comes next, says so.
+	// An error means invalid JSON, which the decoder reports.
 	_ = c.value(typ, path)
 	return c.errs
 }
@@ -55,7 +55,7 @@ var (
 	decodesItself = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// value reads one value, which is going to be decoded into a typ.
+// value reads one value that will be decoded into a typ.
 func (c *check) value(typ reflect.Type, path *field.Path) error {
 	for typ != nil && typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -133,8 +133,8 @@ func (c *check) list(item reflect.Type, path *field.Path) error {
 	return err
 }
 
-// fieldType is the type of a struct's field by its name in JSON, nil if it has none.
-// As some decoders do not, this does not regard case: it may check too much.
+// fieldType returns the type of a struct's field by its name in JSON, nil if there is
+// none. It ignores case, as some decoders do, so it may check too much.
 func fieldType(typ reflect.Type, name string) reflect.Type {
 	for f := range typ.Fields() {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -150,8 +150,8 @@ func fieldType(typ reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// PageSize says what makes a key of a map of a type expensive, "" if nothing does. The
-// name of a resource such as hugepages-2Mi has a quantity in it, which Kubernetes' own
+// PageSize returns the reason why a key of a map of typ is expensive, "" if it is not.
+// The name of a resource such as hugepages-2Mi contains a quantity, which Kubernetes' own
 // validation computes with (IsHugePageResourceValueDivisible in
 // k8s.io/kubernetes/pkg/apis/core/helper).
 func PageSize(typ reflect.Type, key string) string {
@@ -162,11 +162,11 @@ func PageSize(typ reflect.Type, key string) string {
 	return excess(size)
 }
 
-// excess says what about a quantity makes it expensive, "" if nothing does. What is
-// no quantity at all is for its decoder to refuse.
+// excess returns the reason why a quantity is expensive, "" if it is not. Text that is no
+// quantity is refused by its decoder.
 func excess(text string) string {
 	if len(text) > MaxLength {
-		return fmt.Sprintf("is too long: a quantity has at most %d characters", MaxLength)
+		return fmt.Sprintf("must have at most %d characters", MaxLength)
 	}
 	at := strings.LastIndexAny(text, "eE")
 	if at < 0 {
@@ -174,7 +174,7 @@ func excess(text string) string {
 	}
 	digits := strings.TrimLeft(strings.TrimLeft(text[at+1:], "+-"), "0")
 	if skip([]byte(digits), 0) > 2 && !strings.Contains(digits, ".") {
-		return fmt.Sprintf("has too large an exponent: it must be from -%d to %d", MaxExponent, MaxExponent)
+		return fmt.Sprintf("must have an exponent from -%d to %d", MaxExponent, MaxExponent)
 	}
 	return ""
 }

@@ -83,7 +83,7 @@ func TestCheckFindsWhatIsExpensive(t *testing.T) {
 func TestCheckNamesThePathThatItIsGiven(t *testing.T) {
 	t.Parallel()
 	errs := Check([]byte(`{"limits":{"cpu":"1e999"}}`), reflect.TypeFor[*corev1.ResourceRequirements](), field.NewPath("spec", "resources"))
-	want := `spec.resources.limits[cpu]: Invalid value: "1e999": has too large an exponent: it must be from -99 to 99`
+	want := `spec.resources.limits[cpu]: Invalid value: "1e999": must have an exponent from -99 to 99`
 	if len(errs) != 1 || errs[0].Error() != want {
 		t.Errorf("got %v, want %s", errs, want)
 	}

@@ -3,9 +3,9 @@
 
 package quantity
 
-// suspicious says whether there may be, anywhere in JSON, a number of more than
-// MaxLength digits or with an exponent of three digits. It is asked of every object,
-// and looks at each byte about once.
+// suspicious reports whether JSON may contain a number of more than MaxLength digits or
+// with an exponent of three digits. It runs for every object, and reads each byte about
+// once.
 func suspicious(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -24,7 +24,7 @@ func suspicious(data []byte) bool {
 	return false
 }
 
-// skip is where the digits and points end that begin at i.
+// skip returns the index after the digits and points that start at i.
 func skip(data []byte, i int) int {
 	for i < len(data) && (isDigit(data[i]) || data[i] == '.') {
 		i++
@@ -32,7 +32,7 @@ func skip(data []byte, i int) int {
 	return i
 }
 
-// isExponent says whether data begins with an exponent of three digits.
+// isExponent reports whether data starts with an exponent of three digits.
 func isExponent(data []byte) bool {
 	if len(data) == 0 || data[0]|0x20 != 'e' {
 		return false
@@ -45,8 +45,8 @@ func isExponent(data []byte) bool {
 	return end >= 3 && (end == len(data) || !isLetter(data[end]))
 }
 
-// escapesNumber says whether data begins with an escape, such as \u0031, of a
-// character that a number has. Encoders do not write one, but may read one.
+// escapesNumber reports whether data starts with an escape, such as \u0031, of a
+// character of a number. Encoders do not write them, but decoders read them.
 func escapesNumber(data []byte) bool {
 	if len(data) < 6 || data[1] != 'u' || data[2] != '0' || data[3] != '0' {
 		return false

@@ -4,28 +4,28 @@
 package rules
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const (
-	// MaxEnv is the most environment variables that an object may have.
+	// MaxEnv is the maximum number of environment variables of an object.
 	MaxEnv = 1024
-	// MaxEnvFrom is the most ConfigMaps and Secrets that become variables.
+	// MaxEnvFrom is the maximum number of sources of environment variables.
 	MaxEnvFrom = 64
 )
 
 const envName = "must consist of printable ASCII characters other than '='"
 
-// Env judges the environment variables of a container. Names are as free as
-// Kubernetes has them since 1.34 (KEP-4369). They must be unique: a Deployment
-// could be created with a repeated name, but no longer be applied.
+// Env validates the environment variables of a container. Their names may have any
+// characters that Kubernetes allows since 1.34 (KEP-4369). They must be unique: a
+// Deployment with a repeated name could be created, but not be applied afterwards. A list
+// of more than MaxEnv is refused as a whole.
 func Env(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
+	if len(vars) > MaxEnv {
+		return field.ErrorList{field.TooMany(path, len(vars), MaxEnv)}
+	}
 	var errs field.ErrorList
 	for i := range vars {
 		v := &vars[i]
@@ -38,15 +38,16 @@ func Env(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
 			errs = append(errs, valueFrom(path.Index(i), v)...)
 		}
 	}
-	return append(errs, uniqueEnv(path, vars)...)
+	return append(errs, UniqueEnv(path, vars)...)
 }
 
-func uniqueEnv(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
-	return unique(path, "name", vars, func(v *corev1.EnvVar) string { return v.Name })
+// UniqueEnv refuses repeated names of environment variables.
+func UniqueEnv(path *field.Path, vars []corev1.EnvVar) field.ErrorList {
+	return Unique(path, "name", vars, func(v *corev1.EnvVar) string { return v.Name })
 }
 
-// FileKeys refuses variables from a file in a volume where there is no pod template, and
-// so no volume. With one, package podrules knows of the volumes.
+// FileKeys refuses variables from a file of a volume if there is no pod template, because
+// the pod has no volumes then. With a template, package podvalidation validates them.
 func FileKeys(path *field.Path, vars []corev1.EnvVar, template *corev1.PodTemplateSpec) field.ErrorList {
 	if template != nil {
 		return nil
@@ -60,155 +61,11 @@ func FileKeys(path *field.Path, vars []corev1.EnvVar, template *corev1.PodTempla
 	return errs
 }
 
-func valueFrom(path *field.Path, v *corev1.EnvVar) field.ErrorList {
-	var errs field.ErrorList
-	path = path.Child("valueFrom")
-	switch sources := countSources(v.ValueFrom); {
-	case sources == 0:
-		errs = append(errs, field.Required(path,
-			"one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef is required"))
-	case sources > 1:
-		errs = append(errs, field.Forbidden(path, "only one source may be given: split it into several variables"))
-	case v.Value != "":
-		errs = append(errs, field.Forbidden(path, "a variable has a value or a valueFrom: remove one of them"))
-	}
-	errs = append(errs, keySources(path, v.ValueFrom)...)
-	return append(errs, podSources(path, v.ValueFrom)...)
-}
-
-func countSources(from *corev1.EnvVarSource) int {
-	n := 0
-	for _, set := range [...]bool{
-		from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil,
-		from.SecretKeyRef != nil, from.FileKeyRef != nil,
-	} {
-		if set {
-			n++
-		}
-	}
-	return n
-}
-
-// keySources judges the sources that are a key of something.
-func keySources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
-	var errs field.ErrorList
-	if ref := from.ConfigMapKeyRef; ref != nil {
-		errs = append(errs, keyOf(path.Child("configMapKeyRef"), ref.Name, ref.Key)...)
-	}
-	if ref := from.SecretKeyRef; ref != nil {
-		errs = append(errs, keyOf(path.Child("secretKeyRef"), ref.Name, ref.Key)...)
-	}
-	if ref := from.FileKeyRef; ref != nil {
-		errs = append(errs, fileKey(path.Child("fileKeyRef"), ref)...)
-	}
-	return errs
-}
-
-func keyOf(path *field.Path, name, key string) field.ErrorList {
-	errs := objectRef(path, name, false)
-	if key == "" {
-		return append(errs, field.Required(path.Child("key"), "a key is required"))
-	}
-	if len(validation.IsConfigMapKey(key)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("key"), key,
-			"must be 1 to 253 letters, digits, dashes, underscores and dots, and not start with two dots"))
-	}
-	return errs
-}
-
-// objectRef judges the name of a ConfigMap or Secret. Kubernetes lets the names of those
-// that become variables as a whole end with a dash, as a prefix may.
-func objectRef(path *field.Path, name string, prefix bool) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path.Child("name"), "a name is required")}
-	}
-	if len(apivalidation.NameIsDNSSubdomain(name, prefix)) > 0 {
-		return field.ErrorList{field.Invalid(path.Child("name"), name,
-			"must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots")}
-	}
-	return nil
-}
-
-func fileKey(path *field.Path, ref *corev1.FileKeySelector) field.ErrorList {
-	errs := Label(path.Child("volumeName"), ref.VolumeName)
-	if len(validation.IsRelaxedEnvVarName(ref.Key)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("key"), ref.Key, envName))
-	}
-	if ref.Path == "" || slices.Contains(strings.Split(ref.Path, "/"), "..") {
-		errs = append(errs, field.Invalid(path.Child("path"), ref.Path, "must be a path in the volume, without .."))
-	}
-	return errs
-}
-
-// What the downward API offers to a container's environment:
-// https://kubernetes.io/docs/concepts/workloads/pods/downward-api/
-var (
-	podFields = []string{
-		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
-	}
-	containerResources = []string{
-		"limits.cpu", "limits.memory", "limits.ephemeral-storage",
-		"requests.cpu", "requests.memory", "requests.ephemeral-storage",
-	}
-	cpuDivisors  = []string{"1m", "1"}
-	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
-)
-
-// podSources judges the sources that are a fact of the pod.
-func podSources(path *field.Path, from *corev1.EnvVarSource) field.ErrorList {
-	var errs field.ErrorList
-	if ref := from.FieldRef; ref != nil {
-		if ref.APIVersion != "" && ref.APIVersion != "v1" {
-			errs = append(errs, field.NotSupported(path.Child("fieldRef", "apiVersion"), ref.APIVersion, []string{"v1"}))
-		}
-		if !isPodField(ref.FieldPath) {
-			errs = append(errs, field.NotSupported(path.Child("fieldRef", "fieldPath"), ref.FieldPath,
-				append([]string{"metadata.labels['key']", "metadata.annotations['key']"}, podFields...)))
-		}
-	}
-	if ref := from.ResourceFieldRef; ref != nil {
-		errs = append(errs, containerResource(path.Child("resourceFieldRef"), ref)...)
-	}
-	return errs
-}
-
-func containerResource(path *field.Path, ref *corev1.ResourceFieldSelector) field.ErrorList {
-	if !isContainerResource(ref.Resource) {
-		return field.ErrorList{field.NotSupported(path.Child("resource"), ref.Resource, containerResources)}
-	}
-	known := byteDivisors
-	if strings.HasSuffix(ref.Resource, ".cpu") {
-		known = cpuDivisors
-	}
-	if divisor := ref.Divisor.String(); !ref.Divisor.IsZero() && !slices.Contains(known, divisor) {
-		return field.ErrorList{field.NotSupported(path.Child("divisor"), divisor, known)}
-	}
-	return nil
-}
-
-func isPodField(fieldPath string) bool {
-	of, key, subscript := strings.Cut(fieldPath, "['")
-	key, closed := strings.CutSuffix(key, "']")
-	switch {
-	case !subscript:
-		return slices.Contains(podFields, fieldPath)
-	case of == "metadata.annotations":
-		// The keys of annotations may be in upper case, prefix and all.
-		key = strings.ToLower(key)
-	case of != "metadata.labels":
-		return false
-	}
-	return closed && len(validation.IsQualifiedName(key)) == 0
-}
-
-func isContainerResource(name string) bool {
-	return strings.HasPrefix(name, "limits.hugepages-") || strings.HasPrefix(name, "requests.hugepages-") ||
-		slices.Contains(containerResources, name)
-}
-
-// EnvFrom judges the ConfigMaps and Secrets whose keys become variables.
+// EnvFrom validates the ConfigMaps and Secrets whose keys become environment variables.
 func EnvFrom(path *field.Path, list []corev1.EnvFromSource) field.ErrorList {
+	if len(list) > MaxEnvFrom {
+		return field.ErrorList{field.TooMany(path, len(list), MaxEnvFrom)}
+	}
 	var errs field.ErrorList
 	for i := range list {
 		from, at := &list[i], path.Index(i)
@@ -222,7 +79,7 @@ func EnvFrom(path *field.Path, list []corev1.EnvFromSource) field.ErrorList {
 			errs = append(errs, objectRef(at.Child("secretRef"), from.SecretRef.Name, true)...)
 		}
 		if (from.ConfigMapRef == nil) == (from.SecretRef == nil) {
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "exactly one of configMapRef and secretRef is required"))
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "must specify exactly one of configMapRef and secretRef"))
 		}
 	}
 	return errs

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -19,13 +20,13 @@ func TestEnv(t *testing.T) {
 		name    = `must consist of printable ASCII characters other than '='`
 		key     = `must be 1 to 253 letters, digits, dashes, underscores and dots, and not start with two dots`
 		object  = `must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots`
-		sources = `one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef is required`
+		sources = `must specify one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef and fileKeyRef`
 		fields  = `supported values: "metadata.labels['key']", "metadata.annotations['key']", "metadata.name", "metadata.namespace", ` +
 			`"metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"`
 		resources = `supported values: "limits.cpu", "limits.memory", "limits.ephemeral-storage", ` +
 			`"requests.cpu", "requests.memory", "requests.ephemeral-storage"`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a value":            {`[{name: A, value: b}]`, ``},
 		"no value":           {`[{name: A}]`, ``},
 		"any printable name": {`[{name: "1 a.b-c:/d"}]`, ``},
@@ -49,11 +50,11 @@ f[1].name: Required value: a name is required`},
 		"no source":            {`[{name: A, valueFrom: {}}]`, `f[0].valueFrom: Required value: ` + sources},
 		"two sources": {
 			`[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}, secretKeyRef: {name: a, key: b}}}]`,
-			`f[0].valueFrom: Forbidden: only one source may be given: split it into several variables`,
+			`f[0].valueFrom: Forbidden: may not have more than one source; use several variables`,
 		},
 		"a value and a source": {
 			`[{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`,
-			`f[0].valueFrom: Forbidden: a variable has a value or a valueFrom: remove one of them`,
+			`f[0].valueFrom: Forbidden: may not be set together with value; remove one of them`,
 		},
 		"a field of the pod":    {`[{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: status.podIPs}}}]`, ``},
 		"a label":               {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a.b/c']"}}}]`, ``},
@@ -80,10 +81,10 @@ f[1].valueFrom.resourceFieldRef.divisor: Unsupported value: "1m": supported valu
 		"a key of a file, wrong": {`[{name: A, valueFrom: {fileKeyRef: {volumeName: "", path: a/../b, key: ""}}}]`, `
 f[0].valueFrom.fileKeyRef.volumeName: Required value: a name is required
 f[0].valueFrom.fileKeyRef.key: Invalid value: "": ` + name + `
-f[0].valueFrom.fileKeyRef.path: Invalid value: "a/../b": must be a path in the volume, without ..`},
+f[0].valueFrom.fileKeyRef.path: Invalid value: "a/../b": must be a path in the volume that does not contain '..'`},
 		"a key of a file without path": {
 			`[{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: "", key: K}}}]`,
-			`f[0].valueFrom.fileKeyRef.path: Invalid value: "": must be a path in the volume, without ..`,
+			`f[0].valueFrom.fileKeyRef.path: Invalid value: "": must be a path in the volume that does not contain '..'`,
 		},
 	}, func(vars *[]corev1.EnvVar) field.ErrorList { return rules.Env(f, *vars) })
 }
@@ -102,15 +103,15 @@ func TestRepeatsInLongLists(t *testing.T) {
 		vars[n-1].Name = "A3"
 		vars[n-2].Name = "A3"
 		want := fmt.Sprintf("f[%d].name: Duplicate value: \"A3\"\nf[%d].name: Duplicate value: \"A3\"", n-2, n-1)
-		if got := lines(rules.Env(f, vars)); got != want {
+		if got := ruletest.Lines(rules.Env(f, vars)); got != want {
 			t.Errorf("%d variables: %s, want %s", n, got, want)
 		}
 	}
 }
 
 func TestEnvFrom(t *testing.T) {
-	const one = `exactly one of configMapRef and secretRef is required`
-	judge(t, map[string]row{
+	const one = `must specify exactly one of configMapRef and secretRef`
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a ConfigMap":       {`[{configMapRef: {name: a}}]`, ``},
 		"a Secret":          {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
 		"neither":           {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
@@ -128,7 +129,7 @@ func TestEnvFrom(t *testing.T) {
 func TestFileKeys(t *testing.T) {
 	t.Parallel()
 	vars := []corev1.EnvVar{{Name: "A"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v"}}}}
-	if got, want := lines(rules.FileKeys(f, vars, nil)), `f[1].valueFrom.fileKeyRef.volumeName: Not found: "v"`; got != want {
+	if got, want := ruletest.Lines(rules.FileKeys(f, vars, nil)), `f[1].valueFrom.fileKeyRef.volumeName: Not found: "v"`; got != want {
 		t.Errorf("without a template: %s, want %s", got, want)
 	}
 	if errs := rules.FileKeys(f, vars, &corev1.PodTemplateSpec{}); len(errs) > 0 {

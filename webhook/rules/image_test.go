@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -18,7 +18,7 @@ const sha256 = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b
 func TestImage(t *testing.T) {
 	const rule = `must be an image reference such as registry.example.com/team/server:1.2: `
 	path255 := strings.Repeat("a", 255-len("library/"))
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a name":                        {`nginx`, ``},
 		"a name and a tag":              {`nginx:1.7.9`, ``},
 		"a registry with a port":        {`localhost:5000/team/server:v1_2.3-4`, ``},
@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 		"the longest tag":               {`nginx:` + strings.Repeat("a", 128), ``},
 		"a longer tag":                  {`nginx:` + strings.Repeat("a", 129), `f: Invalid value: "nginx:` + strings.Repeat("a", 129) + `": ` + rule + `invalid reference format`},
 		"more than 1024 characters":     {strings.Repeat("a", 1025), `f: Too long: may not be more than 1024 characters`},
-		"none":                          {`""`, `f: Required value: write an image reference such as registry.example.com/team/server:1.2`},
+		"none":                          {`""`, `f: Required value: specify an image such as registry.example.com/team/server:1.2`},
 		"upper case":                    {`Nginx`, `f: Invalid value: "Nginx": ` + rule + `invalid reference format: repository name (library/Nginx) must be lowercase`},
 		"a registry in upper case":      {`REG.example.com/nginx`, ``},
 		"an empty tag":                  {`"nginx:"`, `f: Invalid value: "nginx:": ` + rule + `invalid reference format`},
@@ -52,36 +52,13 @@ func TestImageWarning(t *testing.T) {
 		"nginx@" + sha256:               "",
 		"nginx:latest@" + sha256:        "",
 		"nginx:latest-1":                "",
-		"nginx":                         "f: has no tag, so what runs can change: name a version or a digest",
-		"localhost:5000/nginx":          "f: has no tag, so what runs can change: name a version or a digest",
-		"nginx:latest":                  "f: what runs under latest can change: name a version or a digest",
-		"localhost:5000/a/nginx:latest": "f: what runs under latest can change: name a version or a digest",
+		"nginx":                         "f: has no tag, so the image can change; use a version tag or a digest",
+		"localhost:5000/nginx":          "f: has no tag, so the image can change; use a version tag or a digest",
+		"nginx:latest":                  "f: the image of tag latest can change; use a version tag or a digest",
+		"localhost:5000/a/nginx:latest": "f: the image of tag latest can change; use a version tag or a digest",
 	} {
 		if got := rules.ImageWarning(f, image); got != want {
 			t.Errorf("%q: %q, want %q", image, got, want)
-		}
-	}
-}
-
-func TestImageWarnings(t *testing.T) {
-	t.Parallel()
-	template, _ := rules.PodTemplate(raw(t, `
-spec:
-  containers: [{name: main}, {name: a, image: a}, {name: b, image: b:1}]
-  initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}]`))
-	want := []string{
-		"spec.podTemplate.spec.containers[1].image: has no tag, so what runs can change: name a version or a digest",
-		"spec.podTemplate.spec.initContainers[1].image: what runs under latest can change: name a version or a digest",
-	}
-	if diff := cmp.Diff(want, rules.TemplateWarnings(template)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := rules.TemplateWarnings(nil); got != nil {
-		t.Errorf("no template: %q", got)
-	}
-	for _, warning := range want {
-		if len(warning) > 120 {
-			t.Errorf("%q has %d characters, and the API server may cut it after 120", warning, len(warning))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 const serviceName = "must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, " +
 	"starting with a letter and ending with a letter or digit"
 
-// What k8s.io/apiserver/pkg/storage/names makes of a generateName: as much of it
-// as fits into 63 characters with a suffix of five letters and digits.
+// k8s.io/apiserver/pkg/storage/names generates a name from as much of generateName as fits
+// into 63 characters with a suffix of five letters and digits.
 const (
 	generatedPrefix = 58
 	generatedSuffix = "00000"
@@ -21,12 +21,12 @@ const (
 
 var metadata = field.NewPath("metadata")
 
-// ObjectName says whether the children can be called as the object: the name must
-// be a DNS-1035 label (RFC 1035, 2.3.1), because a Service's must.
+// ObjectName refuses a name that the children cannot have: it must be a DNS-1035 label
+// (RFC 1035, 2.3.1), because the name of a Service must.
 //
-// The API server makes a name of generateName only after mutating admission
-// (Store.create in k8s.io/apiserver/pkg/registry/generic/registry), so an object
-// without a name is judged by what would become of its generateName.
+// The API server generates a name from generateName only after mutating admission
+// (Store.create in k8s.io/apiserver/pkg/registry/generic/registry), so an object without
+// a name is validated with a name that can be generated.
 func ObjectName(meta *metav1.ObjectMeta) field.ErrorList {
 	switch {
 	case meta.Name != "":
@@ -44,8 +44,8 @@ func ObjectName(meta *metav1.ObjectMeta) field.ErrorList {
 	return nil
 }
 
-// Label says whether a name is a DNS-1123 label (RFC 1123, 2.1), as the names of
-// containers and volumes are.
+// Label refuses a name that is not a DNS-1123 label (RFC 1123, 2.1), as the names of
+// containers and volumes must be.
 func Label(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "a name is required")}

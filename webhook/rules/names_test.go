@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -17,7 +18,7 @@ func TestObjectName(t *testing.T) {
 	const rule = "must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, " +
 		"starting with a letter and ending with a letter or digit"
 	long := strings.Repeat("a", 63)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a word":                    {`{name: web}`, ``},
 		"one letter":                {`{name: w}`, ``},
 		"63 characters":             {`{name: ` + long + `}`, ``},
@@ -38,7 +39,7 @@ func TestObjectName(t *testing.T) {
 func TestLabel(t *testing.T) {
 	const rule = "must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit"
 	long := strings.Repeat("a", 63)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a digit at the start": {`{name: 1-web}`, ``},
 		"63 characters":        {`{name: ` + long + `}`, ``},
 		"64 characters":        {`{name: a` + long + `}`, `f: Invalid value: "a` + long + `": ` + rule},

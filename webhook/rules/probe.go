@@ -10,11 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// ProbeKind is what a probe decides.
+// ProbeKind is the kind of a probe.
 type ProbeKind int
 
 // The three probes of a container. They share one type and differ in two rules.
@@ -24,24 +22,9 @@ const (
 	Startup
 )
 
-// DefaultProbePort is the port for a probe that nobody wrote: that of the first TCP
-// port which the main container itself declares, by number or by name. The kubelet
-// looks a name up in the probe's own container, so a probe on the port of a sidecar
-// by name would never succeed.
-func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
-	ports = atMost(ports)
-	for i := range ports {
-		target := TargetPort(&ports[i])
-		if Protocol(&ports[i]) == corev1.ProtocolTCP && (target.Type == intstr.Int || namesOwnPort(ports, &ports[i])) {
-			return target, true
-		}
-	}
-	return intstr.IntOrString{}, false
-}
-
-// Probe judges a probe of a container that declares the given ports. Nil is no
-// probe, and not judged. What is behind a feature gate that is off by default (the
-// protocol of httpGet, the mode of grpc) is not judged either: the API server drops it.
+// Probe validates a probe of a container that declares the given ports. Nil is valid.
+// Fields whose feature gates are off by default (the protocol of httpGet, the mode of
+// grpc) are not validated, because the API server drops them.
 func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1.ContainerPort) field.ErrorList {
 	if probe == nil {
 		return nil
@@ -51,7 +34,7 @@ func Probe(path *field.Path, probe *corev1.Probe, kind ProbeKind, ports []corev1
 	errs = append(errs, thresholds(path, probe)...)
 	if kind != Readiness && probe.SuccessThreshold > 1 {
 		errs = append(errs, field.Invalid(path.Child("successThreshold"), probe.SuccessThreshold,
-			"must be 1 for a liveness and a startup probe"))
+			"must be 1 for liveness and startup probes"))
 	}
 	return append(errs, grace(path, probe.TerminationGracePeriodSeconds, kind)...)
 }
@@ -65,11 +48,11 @@ func oneAction(path *field.Path, handler *corev1.ProbeHandler) field.ErrorList {
 	}
 	switch n {
 	case 0:
-		return field.ErrorList{field.Required(path, "one of exec, httpGet, tcpSocket and grpc is required")}
+		return field.ErrorList{field.Required(path, "must specify one of exec, httpGet, tcpSocket and grpc")}
 	case 1:
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "only one of exec, httpGet, tcpSocket and grpc may be given: remove the others")}
+	return field.ErrorList{field.Forbidden(path, "may not specify more than one of exec, httpGet, tcpSocket and grpc")}
 }
 
 func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.ContainerPort) field.ErrorList {
@@ -83,8 +66,8 @@ func actions(path *field.Path, handler *corev1.ProbeHandler, ports []corev1.Cont
 	if tcp := handler.TCPSocket; tcp != nil {
 		errs = append(errs, probePort(path, "tcpSocket", tcp.Port, ports)...)
 	}
-	if grpc := handler.GRPC; grpc != nil && !isPort(grpc.Port) {
-		errs = append(errs, field.Invalid(path.Child("grpc", "port"), grpc.Port, portNumber))
+	if grpc := handler.GRPC; grpc != nil {
+		errs = append(errs, PortNumber(func() *field.Path { return path.Child("grpc", "port") }, grpc.Port)...)
 	}
 	return errs
 }
@@ -103,16 +86,17 @@ func httpGet(path *field.Path, get *corev1.HTTPGetAction, ports []corev1.Contain
 	return errs
 }
 
-// probePort judges the port of an action. A name must be one that the container
-// itself declares, whatever the protocol: that is where the kubelet looks it up.
+// probePort validates the port of an action. The kubelet resolves a name among the ports
+// of the probe's own container, whatever their protocol.
 func probePort(path *field.Path, action string, port intstr.IntOrString, ports []corev1.ContainerPort) field.ErrorList {
-	named := func(p *corev1.ContainerPort) bool { return p.Name == port.StrVal }
-	switch {
-	case !isNumberOrName(port):
-		return field.ErrorList{notAPort(path.Child(action, "port"), port)}
-	case port.Type == intstr.String && !contains(ports, named):
-		return field.ErrorList{field.Invalid(path.Child(action, "port"), port.StrVal,
-			"the container has no port of this name: write a number, or give a port this name")}
+	at := func() *field.Path { return path.Child(action, "port") }
+	if errs := PortNumberOrName(at, port); len(errs) > 0 {
+		return errs
+	}
+	named := func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }
+	if port.Type == intstr.String && !slices.ContainsFunc(ports, named) {
+		return field.ErrorList{field.Invalid(at(), port.StrVal,
+			"the container has no port with this name; use a number or the name of one of its ports")}
 	}
 	return nil
 }
@@ -130,7 +114,7 @@ func thresholds(path *field.Path, probe *corev1.Probe) field.ErrorList {
 		{"failureThreshold", probe.FailureThreshold},
 	} {
 		if t.value < 0 {
-			errs = append(errs, field.Invalid(path.Child(t.name), t.value, "must be 0 or more, where 0 leaves it to the cluster"))
+			errs = append(errs, field.Invalid(path.Child(t.name), t.value, "must be greater than or equal to 0; 0 means the default of Kubernetes"))
 		}
 	}
 	return errs
@@ -142,9 +126,9 @@ func grace(path *field.Path, seconds *int64, kind ProbeKind) field.ErrorList {
 		return nil
 	case kind == Readiness:
 		return field.ErrorList{field.Forbidden(path.Child("terminationGracePeriodSeconds"),
-			"a readiness probe terminates nothing: remove it")}
+			"may not be set for readiness probes")}
 	case *seconds < 1:
-		return field.ErrorList{field.Invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must be 1 or more")}
+		return field.ErrorList{field.Invalid(path.Child("terminationGracePeriodSeconds"), *seconds, "must be greater than 0")}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -17,18 +17,18 @@ var ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 80}, {Container
 
 func TestProbe(t *testing.T) {
 	const (
-		one    = `one of exec, httpGet, tcpSocket and grpc is required`
-		only   = `only one of exec, httpGet, tcpSocket and grpc may be given: remove the others`
-		number = `must be a number from 1 to 65535`
-		either = number + `, or the name of a port`
-		least  = `must be 0 or more, where 0 leaves it to the cluster`
+		one    = `must specify one of exec, httpGet, tcpSocket and grpc`
+		only   = `may not specify more than one of exec, httpGet, tcpSocket and grpc`
+		number = `must be between 1 and 65535, inclusive`
+		either = `must be a number between 1 and 65535, inclusive, or the name of a port`
+		least  = `must be greater than or equal to 0; 0 means the default of Kubernetes`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"exec":               {`{exec: {command: [a]}}`, ``},
 		"exec of nothing":    {`{exec: {command: []}}`, `f.exec.command: Required value: a command is required`},
 		"tcpSocket":          {`{tcpSocket: {port: 9, host: h}}`, ``},
 		"tcpSocket by name":  {`{tcpSocket: {port: http}}`, ``},
-		"an unknown name":    {`{tcpSocket: {port: a}}`, `f.tcpSocket.port: Invalid value: "a": the container has no port of this name: write a number, or give a port this name`},
+		"an unknown name":    {`{tcpSocket: {port: a}}`, `f.tcpSocket.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`},
 		"no name":            {`{tcpSocket: {port: ""}}`, `f.tcpSocket.port: Invalid value: "": ` + either},
 		"port 0":             {`{tcpSocket: {port: 0}}`, `f.tcpSocket.port: Invalid value: 0: ` + either},
 		"port 65536":         {`{tcpSocket: {port: 65536}}`, `f.tcpSocket.port: Invalid value: 65536: ` + either},
@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 		"httpGet, all of it": {`{httpGet: {port: http, path: /a, scheme: HTTPS, httpHeaders: [{name: X-A, value: ""}]}}`, ``},
 		"httpGet, a scheme":  {`{httpGet: {port: 1, scheme: http}}`, `f.httpGet.scheme: Unsupported value: "http": supported values: "HTTP", "HTTPS"`},
 		"httpGet, a header":  {`{httpGet: {port: 1, httpHeaders: [{name: A, value: ""}, {name: "A B", value: ""}]}}`, `f.httpGet.httpHeaders[1].name: Invalid value: "A B": must consist of letters, digits and dashes`},
-		"httpGet, its port":  {`{httpGet: {port: a}}`, `f.httpGet.port: Invalid value: "a": the container has no port of this name: write a number, or give a port this name`},
+		"httpGet, its port":  {`{httpGet: {port: a}}`, `f.httpGet.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`},
 		"HTTP2":              {`{httpGet: {port: 1, protocol: HTTP2}}`, ``},
 		"another protocol":   {`{httpGet: {port: 1, protocol: HTTP3, host: h}}`, ``}, // The API server drops it.
 		"grpc":               {`{grpc: {port: 1, service: ""}}`, ``},
@@ -58,8 +58,8 @@ f.failureThreshold: Invalid value: -5: ` + least},
 func TestProbeKinds(t *testing.T) {
 	t.Parallel()
 	const (
-		success = `f.successThreshold: Invalid value: 2: must be 1 for a liveness and a startup probe`
-		grace   = `f.terminationGracePeriodSeconds: Invalid value: 0: must be 1 or more`
+		success = `f.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes`
+		grace   = `f.terminationGracePeriodSeconds: Invalid value: 0: must be greater than 0`
 	)
 	for _, tc := range []struct {
 		kind        rules.ProbeKind
@@ -70,41 +70,18 @@ func TestProbeKinds(t *testing.T) {
 		{rules.Liveness, `{grpc: {port: 1}, successThreshold: 2}`, success},
 		{rules.Startup, `{grpc: {port: 1}, successThreshold: 1}`, ``},
 		{rules.Startup, `{grpc: {port: 1}, successThreshold: 2}`, success},
-		{rules.Readiness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 1}`, `f.terminationGracePeriodSeconds: Forbidden: a readiness probe terminates nothing: remove it`},
+		{rules.Readiness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 1}`, `f.terminationGracePeriodSeconds: Forbidden: may not be set for readiness probes`},
 		{rules.Liveness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 1}`, ``},
 		{rules.Liveness, `{grpc: {port: 1}, terminationGracePeriodSeconds: 0}`, grace},
 		{rules.Startup, `{grpc: {port: 1}, terminationGracePeriodSeconds: 0}`, grace},
 	} {
 		probe := &corev1.Probe{}
-		read(t, tc.probe, probe)
-		if got := lines(rules.Probe(f, probe, tc.kind, nil)); got != tc.want {
+		ruletest.Read(t, tc.probe, probe)
+		if got := ruletest.Lines(rules.Probe(f, probe, tc.kind, nil)); got != tc.want {
 			t.Errorf("kind %d, %s: %s, want %s", tc.kind, tc.probe, got, tc.want)
 		}
 	}
 	if errs := rules.Probe(f, nil, rules.Liveness, nil); errs != nil {
 		t.Errorf("no probe: %v", errs)
-	}
-}
-
-func TestDefaultProbePort(t *testing.T) {
-	t.Parallel()
-	for list, want := range map[string]string{
-		`[]`:                         "",
-		`[{port: 1}]`:                "1",
-		`[{port: 1, targetPort: 2}]`: "2",
-		`[{port: 1, protocol: UDP}]`: "",
-		`[{port: 1, targetPort: a}]`: "",
-		`[{port: 1, targetPort: a}, {port: 2, name: a}]`:                        "a",
-		`[{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]`:         "",
-		`[{port: 1, protocol: UDP}, {port: 1, targetPort: a}, {port: 3}]`:       "3",
-		`[{port: 9, protocol: SCTP}, {port: 8, protocol: TCP}, {port: 3}]`:      "8",
-		`[{port: 1, targetPort: b}, {port: 2, name: a}, {port: 2, name: bbb} ]`: "2",
-	} {
-		var ports []modelv1.Port
-		read(t, list, &ports)
-		port, ok := rules.DefaultProbePort(ports)
-		if got := port.String(); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %s %t, want %s", list, got, ok, want)
-		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
-// Resources judges what a container asks for. Nil asks for nothing, and is not
-// judged. Whether its claims exist is for Claims to say.
+// Resources validates the compute resources of a container. Nil is valid. Claims
+// validates the claims.
 func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
 	if r == nil {
 		return nil
@@ -27,7 +27,7 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	errs = append(errs, quantities(path, "requests", r.Requests)...)
 	errs = append(errs, withinLimits(path, r)...)
 	errs = append(errs, hugePages(path, r)...)
-	// The lists are maps: sorted, the answer to the same object is the same.
+	// The lists are maps. Errors are sorted, so that they are the same for the same object.
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
 	return errs
 }
@@ -50,11 +50,11 @@ func quantities(path *field.Path, of string, list corev1.ResourceList) field.Err
 func badQuantity(name corev1.ResourceName, quantity resource.Quantity) string {
 	switch {
 	case quantity.Sign() < 0:
-		return "must be 0 or more"
+		return "must be greater than or equal to 0"
 	case isExtended(name) && quantity.MilliValue()%1000 != 0:
-		return "must be a whole number"
+		return "must be an integer"
 	case isHugePages(name) && !isMultiple(name, quantity):
-		return "must be a multiple of the size of the page"
+		return "must be a multiple of the page size"
 	}
 	return ""
 }
@@ -67,14 +67,15 @@ func isContainerResourceName(name corev1.ResourceName) bool {
 		return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 			name == corev1.ResourceEphemeralStorage || isHugePages(name)
 	case isExtended(name):
-		// A quota calls the resource requests.<name>, which must be a name as well.
+		// In a quota, the resource is called requests.<name>, which must be valid as well.
 		return !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
 			len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 	}
 	return true
 }
 
-// isExtended says whether a resource is not one of Kubernetes' own.
+// isExtended reports whether a resource is an extended resource, which has a domain other
+// than kubernetes.io.
 func isExtended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
@@ -88,8 +89,8 @@ func isMultiple(name corev1.ResourceName, amount resource.Quantity) bool {
 	return err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && amount.Value()%page.Value() == 0
 }
 
-// withinLimits compares requests with limits. What cannot be shared, huge pages and
-// extended resources, needs a limit, and the same one.
+// withinLimits compares requests with limits. Huge pages and extended resources cannot be
+// overcommitted: they must have a limit equal to the request.
 func withinLimits(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList {
 	var errs field.ErrorList
 	for name, request := range r.Requests {
@@ -97,19 +98,19 @@ func withinLimits(path *field.Path, r *corev1.ResourceRequirements) field.ErrorL
 		exact := isExtended(name) || isHugePages(name)
 		switch {
 		case !limited && exact:
-			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "a request for it needs the same limit"))
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
 		case limited && exact && compare(request, limit) != 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				fmt.Sprintf("must be equal to the limit of %s", limit.String())))
 		case limited && compare(request, limit) > 0:
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
-				fmt.Sprintf("must not be more than the limit of %s", limit.String())))
+				fmt.Sprintf("must be less than or equal to the limit of %s", limit.String())))
 		}
 	}
 	return errs
 }
 
-// compare compares quantities as the API server stores them: rounded up to thousandths.
+// compare compares quantities as the API server stores them, rounded up to thousandths.
 func compare(a, b resource.Quantity) int {
 	if order := a.Cmp(b); order <= 0 {
 		return order
@@ -133,27 +134,27 @@ func hugePages(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	if !huge {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "huge pages need cpu or memory besides them")}
+	return field.ErrorList{field.Forbidden(path, "huge pages require cpu or memory")}
 }
 
-// Claims refuses claims where there is no pod template, and so no claim of the pod, and
-// claims that are there twice. With a template, package podrules knows the pod's claims.
-// Both may be nil.
+// Claims refuses repeated claims, and all claims if there is no pod template, because the
+// pod has no claims then. With a template, package podvalidation validates them. Both may
+// be nil.
 func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.PodTemplateSpec) field.ErrorList {
 	if r == nil || len(r.Claims) == 0 {
 		return nil
 	}
 	if template != nil {
-		return uniqueClaims(path, r.Claims)
+		return UniqueClaims(path, r.Claims)
 	}
 	var errs field.ErrorList
 	for i := range r.Claims {
 		errs = append(errs, field.Invalid(path.Child("claims").Index(i).Child("name"), r.Claims[i].Name,
-			"must be the name of one of podTemplate's spec.resourceClaims"))
+			"must be the name of one of spec.podTemplate.spec.resourceClaims"))
 	}
-	return append(errs, uniqueClaims(path, r.Claims)...)
+	return append(errs, UniqueClaims(path, r.Claims)...)
 }
 
-func uniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
-	return unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
+func UniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
+	return Unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
 }

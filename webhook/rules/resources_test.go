@@ -9,31 +9,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 func TestResources(t *testing.T) {
 	const (
 		name = `must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu`
-		huge = `huge pages need cpu or memory besides them`
-		page = `must be a multiple of the size of the page`
-		same = `a request for it needs the same limit`
+		huge = `huge pages require cpu or memory`
+		page = `must be a multiple of the page size`
+		same = `must be set to the request, because this resource cannot be overcommitted`
 	)
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"nothing":                      {`{}`, ``},
 		"requests below limits":        {`{limits: {cpu: 2, memory: 2Gi, ephemeral-storage: 1Gi}, requests: {cpu: 1500m, memory: 1Gi}}`, ``},
 		"requests equal to limits":     {`{limits: {cpu: 1}, requests: {cpu: 1000m}}`, ``},
-		"a request above its limit":    {`{limits: {cpu: 1}, requests: {cpu: 1001m}}`, `f.requests[cpu]: Invalid value: "1001m": must not be more than the limit of 1`},
+		"a request above its limit":    {`{limits: {cpu: 1}, requests: {cpu: 1001m}}`, `f.requests[cpu]: Invalid value: "1001m": must be less than or equal to the limit of 1`},
 		"a request without a limit":    {`{requests: {cpu: 1}}`, ``},
 		"zero":                         {`{limits: {cpu: 0}}`, ``},
-		"negative":                     {`{limits: {cpu: -1m}, requests: {memory: -1}}`, "f.limits[cpu]: Invalid value: \"-1m\": must be 0 or more\nf.requests[memory]: Invalid value: \"-1\": must be 0 or more"},
+		"negative":                     {`{limits: {cpu: -1m}, requests: {memory: -1}}`, "f.limits[cpu]: Invalid value: \"-1m\": must be greater than or equal to 0\nf.requests[memory]: Invalid value: \"-1\": must be greater than or equal to 0"},
 		"an unknown name":              {`{limits: {gpu: 1}}`, `f.limits[gpu]: Invalid value: "gpu": ` + name},
 		"a name that is none":          {`{limits: {"a b": 1}}`, `f.limits[a b]: Invalid value: "a b": ` + name},
 		"a resource of others":         {`{limits: {example.com/gpu: 1}, requests: {example.com/gpu: 1}}`, ``},
 		"a limit of it alone":          {`{limits: {example.com/gpu: 1}}`, ``},
 		"a request of it alone":        {`{requests: {example.com/gpu: 1}}`, `f.limits[example.com/gpu]: Required value: ` + same},
 		"a request of less of it":      {`{limits: {example.com/gpu: 2}, requests: {example.com/gpu: 1}}`, `f.requests[example.com/gpu]: Invalid value: "1": must be equal to the limit of 2`},
-		"a part of it":                 {`{limits: {example.com/gpu: 500m}}`, `f.limits[example.com/gpu]: Invalid value: "500m": must be a whole number`},
+		"a part of it":                 {`{limits: {example.com/gpu: 500m}}`, `f.limits[example.com/gpu]: Invalid value: "500m": must be an integer`},
 		"a resource of Kubernetes' ns": {`{limits: {kubernetes.io/x: 1}}`, ``},
 		"a quota's name":               {`{limits: {requests.example.com/gpu: 1}}`, `f.limits[requests.example.com/gpu]: Invalid value: "requests.example.com/gpu": ` + name},
 		"huge pages":                   {`{limits: {hugepages-2Mi: 4Mi, memory: 1Gi}, requests: {hugepages-2Mi: 4Mi}}`, ``},
@@ -46,17 +47,17 @@ func TestResources(t *testing.T) {
 f.limits[w]: Invalid value: "w": ` + name + `
 f.limits[x]: Invalid value: "x": ` + name + `
 f.limits[z]: Invalid value: "z": ` + name + `
-f.requests[cpu]: Invalid value: "2": must not be more than the limit of 1`},
+f.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`},
 	}, func(r *corev1.ResourceRequirements) field.ErrorList { return rules.Resources(f, r) })
 }
 
 func TestClaims(t *testing.T) {
-	const must = `must be the name of one of podTemplate's spec.resourceClaims`
+	const must = `must be the name of one of spec.podTemplate.spec.resourceClaims`
 	type pod struct {
 		Resources *corev1.ResourceRequirements `json:"resources"`
 		Template  *corev1.PodTemplateSpec      `json:"template"`
 	}
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"no resources":  {`{}`, ``},
 		"no claims":     {`{resources: {}}`, ``},
 		"a template":    {`{resources: {claims: [{name: b}]}, template: {spec: {resourceClaims: [{name: a}]}}}`, ``}, // Kubernetes says so.

@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 func TestRollout(t *testing.T) {
-	const rule = "must be a number, 1 to 1073741823, or a percentage from 1% to 100%"
-	judge(t, map[string]row{
+	const rule = "must be a number from 1 to 1073741823, or a percentage from 1% to 100%"
+	ruletest.Run(t, map[string]ruletest.Row{
 		"1":                 {`1`, ``},
 		"0":                 {`0`, `f: Invalid value: 0: ` + rule},
 		"-1":                {`-1`, `f: Invalid value: -1: ` + rule},
@@ -50,38 +52,18 @@ func TestRolloutOfNothing(t *testing.T) {
 	}
 }
 
-func TestIntOrPercent(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[intstr.IntOrString]intstr.IntOrString{
-		intstr.FromInt32(5):           intstr.FromInt32(5),
-		intstr.FromInt32(0):           intstr.FromInt32(0),
-		intstr.FromInt32(1<<30 - 1):   intstr.FromInt32(1<<30 - 1),
-		intstr.FromInt32(1<<31 - 1):   intstr.FromInt32(1<<30 - 1),
-		intstr.FromString("99999999"): intstr.FromInt32(99999999),
-		intstr.FromString("5"):        intstr.FromInt32(5),
-		intstr.FromString("5%"):       intstr.FromString("5%"),
-		intstr.FromString("05"):       intstr.FromString("05"),
-		intstr.FromString("nonsense"): intstr.FromString("nonsense"),
-		intstr.FromString(""):         intstr.FromString(""),
-	} {
-		if got := rules.IntOrPercent(in); got != want {
-			t.Errorf("%#v becomes %#v, want %#v", in, got, want)
-		}
-	}
-}
-
 // The Deployment controller adds the step to the replicas, in an int32.
 func TestStepsFitTheirNumber(t *testing.T) {
 	t.Parallel()
 	for _, step := range []intstr.IntOrString{
-		intstr.FromInt32(rules.MaxStep), intstr.FromString("999999999"), intstr.FromString("100%"), intstr.FromString("99%"),
+		intstr.FromInt32(modelv1.MaxRollingUpdate), intstr.FromString("999999999"), intstr.FromString("100%"), intstr.FromString("99%"),
 	} {
 		if errs := rules.Rollout(f, &step); errs != nil {
 			t.Fatal(errs)
 		}
-		surge, err := intstr.GetScaledValueFromIntOrPercent(new(rules.IntOrPercent(step)), int(rules.MaxReplicas), true)
-		if err != nil || int64(surge)+int64(rules.MaxReplicas) > math.MaxInt32 {
-			t.Errorf("%s of %d is %d (%v)", step.String(), rules.MaxReplicas, surge, err)
+		surge, err := intstr.GetScaledValueFromIntOrPercent(new(modelv1.IntOrPercent(step)), int(modelv1.MaxReplicas), true)
+		if err != nil || int64(surge)+int64(modelv1.MaxReplicas) > math.MaxInt32 {
+			t.Errorf("%s of %d is %d (%v)", step.String(), modelv1.MaxReplicas, surge, err)
 		}
 	}
 }
@@ -94,11 +76,11 @@ func TestRolloutWarning(t *testing.T) {
 		want     string
 	}{
 		{intstr.FromString("99%"), 4, ""},
-		{intstr.FromString("100%"), 4, "f: 100% of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromString("100%"), 4, "f: 100% of 4 replicas allows a rollout to make all pods unavailable at once"},
 		{intstr.FromString("100%"), 0, ""},
 		{intstr.FromInt32(3), 4, ""},
-		{intstr.FromInt32(4), 4, "f: 4 of 4 replicas lets a rollout take all pods away at once"},
-		{intstr.FromString("5"), 4, "f: 5 of 4 replicas lets a rollout take all pods away at once"},
+		{intstr.FromInt32(4), 4, "f: 4 of 4 replicas allows a rollout to make all pods unavailable at once"},
+		{intstr.FromString("5"), 4, "f: 5 of 4 replicas allows a rollout to make all pods unavailable at once"},
 		{intstr.FromString("25%"), 1, ""},
 	} {
 		if got := rules.RolloutWarning(f, &tc.step, &tc.replicas); got != tc.want {

@@ -8,5 +8,5 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
-// Default fills in nothing: both fields of a UnitedDeployment must be written.
+// Default sets nothing, because both fields of a UnitedDeployment are required.
 func Default(_, _ *extensionv1.UnitedDeployment, _ *patch.Ops) {}

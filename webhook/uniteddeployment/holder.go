@@ -17,22 +17,21 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// Holder names who, other than ud, decides the replica count of ud's Deployment,
-// and how to part the two; it is "" if nobody does. In this order: the ModelBox
-// or App that owns the Deployment, a HorizontalPodAutoscaler that scales it, an
-// older UnitedDeployment. target may be nil; rivals and scalers are those of the
-// namespace.
+// Holder returns the other controller that sets the replicas of ud's Deployment and what
+// to do, "" if there is none. In this order: the ModelBox or App that is the controller
+// of the Deployment, a HorizontalPodAutoscaler that scales it, an older UnitedDeployment.
+// target may be nil; scalers and rivals are those of the namespace.
 func Holder(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, scalers []autoscalingv2.HorizontalPodAutoscaler, rivals []extensionv1.UnitedDeployment) string {
 	if owner := holdingOwner(target); owner != "" {
-		return fmt.Sprintf("%s owns Deployment %q and sets its replicas: scale that instead", owner, ud.Spec.DeploymentName)
+		return fmt.Sprintf("%s controls Deployment %q and sets its replicas; scale it instead", owner, ud.Spec.DeploymentName)
 	}
 	for i := range scalers {
 		if scales(&scalers[i], ud.Spec.DeploymentName) {
-			return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q: delete one of the two", scalers[i].Name, ud.Spec.DeploymentName)
+			return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q; delete one of them", scalers[i].Name, ud.Spec.DeploymentName)
 		}
 	}
 	if older := oldest(ud, rivals); older != ud {
-		return fmt.Sprintf("UnitedDeployment %q is older and holds Deployment %q: delete one of the two", older.Name, ud.Spec.DeploymentName)
+		return fmt.Sprintf("UnitedDeployment %q is older and scales Deployment %q; delete one of them", older.Name, ud.Spec.DeploymentName)
 	}
 	return ""
 }
@@ -58,9 +57,9 @@ func scales(scaler *autoscalingv2.HorizontalPodAutoscaler, deployment string) bo
 	return err == nil && version.Group == appsv1.GroupName && target.Kind == "Deployment" && target.Name == deployment
 }
 
-// oldest is the UnitedDeployment that holds the Deployment: the one that was
-// created first, and of those of one second the one with the smallest uid. One
-// that is not stored yet is the youngest.
+// oldest returns the UnitedDeployment that scales the Deployment: the one that was
+// created first, and of those with the same creationTimestamp the one with the smallest
+// uid. An object that is not stored yet is the youngest.
 func oldest(ud *extensionv1.UnitedDeployment, rivals []extensionv1.UnitedDeployment) *extensionv1.UnitedDeployment {
 	first := ud
 	for i := range rivals {

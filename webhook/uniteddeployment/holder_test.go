@@ -67,8 +67,8 @@ func TestHolder(t *testing.T) {
 		{name: "an autoscaler of another version", scalers: []autoscalingv2.HorizontalPodAutoscaler{scaler("apps/v1beta9", "Deployment", "web")}, want: `"hpa"`},
 		{name: "an autoscaler of another Deployment", scalers: []autoscalingv2.HorizontalPodAutoscaler{scaler("apps/v1", "Deployment", "other")}},
 		{name: "an autoscaler of another kind", scalers: []autoscalingv2.HorizontalPodAutoscaler{scaler("apps/v1", "StatefulSet", "web")}},
-		{name: "a ModelBox", target: ownedBy(modelv1.SchemeGroupVersion.WithKind("ModelBox")), want: `ModelBox "box" owns`},
-		{name: "an App", target: ownedBy(appv1.SchemeGroupVersion.WithKind("App")), want: `App "box" owns`},
+		{name: "a ModelBox", target: ownedBy(modelv1.SchemeGroupVersion.WithKind("ModelBox")), want: `ModelBox "box" controls`},
+		{name: "an App", target: ownedBy(appv1.SchemeGroupVersion.WithKind("App")), want: `App "box" controls`},
 		{name: "an owner that sets no replicas of ours", target: ownedBy(schema.GroupVersionKind{Group: "x.io", Version: "v1", Kind: "App"})},
 	} {
 		t.Run(test.name, func(t *testing.T) {

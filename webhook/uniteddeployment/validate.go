@@ -19,20 +19,20 @@ var (
 	replicasPath       = spec.Child("replicas")
 )
 
-// Validate returns all that is wrong with a UnitedDeployment, in the order of the
-// fields. It does not change the object.
+// Validate returns the errors of a UnitedDeployment, in the order of the fields. It does
+// not change the object.
 func Validate(ud *extensionv1.UnitedDeployment) field.ErrorList {
 	errs := rules.ObjectName(&ud.ObjectMeta)
 	errs = append(errs, target(ud.Spec.DeploymentName)...)
 	if ud.Spec.Replicas == nil {
-		return append(errs, field.Required(replicasPath, "the number of pods that the Deployment is held at"))
+		return append(errs, field.Required(replicasPath, "must be the number of replicas of the Deployment"))
 	}
 	return append(errs, rules.Replicas(replicasPath, ud.Spec.Replicas, math.MaxInt32)...)
 }
 
 func target(name string) field.ErrorList {
 	if name == "" {
-		return field.ErrorList{field.Required(deploymentNamePath, "the name of the Deployment, in this namespace, to hold")}
+		return field.ErrorList{field.Required(deploymentNamePath, "must be the name of a Deployment in the same namespace")}
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return field.ErrorList{field.Invalid(deploymentNamePath, name, "must be a Deployment's name: a DNS-1123 subdomain of at most 253 "+

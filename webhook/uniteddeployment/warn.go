@@ -15,15 +15,15 @@ import (
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 )
 
-// Warn says, in a sentence, that the Deployment is missing or that somebody else
-// holds it. It asks the API server, because an admission is rare and a cache of
-// the cluster's autoscalers is not worth its memory; what cannot be read within
-// ctx is not warned of, and the controller tells the truth in status.
+// Warn returns a warning if the Deployment does not exist or another controller scales
+// it. It reads from the API server, because an admission is rare and a cache of all
+// autoscalers would take too much memory. If the reads fail or ctx expires, there is no
+// warning; the controller reports the conflict in status.
 func Warn(ctx context.Context, reader client.Reader, ud *extensionv1.UnitedDeployment) []string {
 	target := &appsv1.Deployment{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
 	if apierrors.IsNotFound(err) {
-		return []string{fmt.Sprintf("%s: there is no Deployment %q in this namespace yet", deploymentNamePath, ud.Spec.DeploymentName)}
+		return []string{fmt.Sprintf("%s: Deployment %q does not exist in this namespace", deploymentNamePath, ud.Spec.DeploymentName)}
 	}
 	scalers, rivals := &autoscalingv2.HorizontalPodAutoscalerList{}, &extensionv1.UnitedDeploymentList{}
 	if err != nil || reader.List(ctx, scalers, client.InNamespace(ud.Namespace)) != nil ||
@@ -31,7 +31,7 @@ func Warn(ctx context.Context, reader client.Reader, ud *extensionv1.UnitedDeplo
 		return nil
 	}
 	if holder := Holder(ud, target, scalers.Items, rivals.Items); holder != "" {
-		return []string{"nothing will be written: " + holder}
+		return []string{"the Deployment will not be scaled: " + holder}
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// AppSpec is what an App should be.
+// AppSpec defines the desired state of App.
 type AppSpec struct {
-	// replicas is the number of pods, 0 to 1073741823: with as many again during a
-	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
-	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
-	// the App itself.
+	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
+	// during a rollout, they fit the int32 that Kubernetes counts them in).
+	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
+	// HorizontalPodAutoscaler work on the App itself.
 	//
 	// +optional
 	// +default=1
@@ -26,23 +26,22 @@ type AppSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// image is the image of the main container, such as
-	// "registry.example.com/team/server:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
-	// resources of the main container. There is no default: what is written is
-	// what runs.
+	// resources are the compute resources of the main container. No default.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// envs are the environment variables of the main container, with unique
-	// names, at most 1024.
+	// envs is the list of environment variables of the main container. Their
+	// names must be unique. At most 1024 items.
 	//
 	// +optional
 	// +listType=map
@@ -50,9 +49,10 @@ type AppSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
 
-	// ports that the main container listens on and the Service offers, at most
-	// 64. Without ports there is no Service; with a nodePort among them its type
-	// is NodePort, otherwise ClusterIP.
+	// ports is the list of ports that the main container listens on and the
+	// Service exposes. Without ports, there is no Service. The type of the Service
+	// is NodePort if a port has a nodePort, and ClusterIP otherwise. At most 64
+	// items.
 	//
 	// +optional
 	// +listType=map
@@ -63,12 +63,11 @@ type AppSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || a.nodePort == 0 || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
 	Ports []modelv1.Port `json:"ports,omitempty"`
 
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge. The main container is the one called as the App; its
-	// image, resources, ports and env stay with their own fields, its probes are
-	// written here. Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// probes, init containers, sidecars and volumes. The main container has the
+	// name of the App; its image, resources, ports and env may not be set here.
+	// Unknown fields are refused. At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -76,21 +75,20 @@ type AppSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// AppStatus is what was seen of an App.
+// AppStatus defines the observed state of App.
 type AppStatus struct {
 	modelv1.WorkloadStatus `json:",inline"`
 }
 
-// App is the plain form of a ModelBox: image, env, ports and resources become a
-// Deployment and a Service of the same name. No presets and no injected probes:
-// what is written is what runs.
+// App runs an image as a Deployment, with a Service of the same name. It is the plain
+// form of a ModelBox: it has neither resource presets nor default probes.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -114,21 +112,21 @@ type App struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the App should be.
+	// spec is the desired state of the App.
 	//
 	// +required
 	Spec AppSpec `json:"spec"`
 
-	// status is what was seen of it.
+	// status is the most recently observed state of the App. It is read-only.
 	//
 	// +optional
 	Status AppStatus `json:"status,omitempty"`
 }
 
-// GetConditions returns what status says of the object.
+// GetConditions returns the conditions of status.
 func (o *App) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
-// GetStatus returns status, to be read or encoded.
+// GetStatus returns a pointer to status.
 func (o *App) GetStatus() any { return &o.Status }
 
 // AppList is a list of Apps.

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UnitedDeploymentSpec is what a UnitedDeployment should be.
+// UnitedDeploymentSpec defines the desired state of UnitedDeployment.
 type UnitedDeploymentSpec struct {
-	// deploymentName is the name of the Deployment, in the same namespace, whose
-	// replica count is held: a DNS-1123 subdomain, 1 to 253 characters.
+	// deploymentName is the name of the Deployment that is scaled, in the same
+	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -18,8 +18,8 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	DeploymentName string `json:"deploymentName"`
 
-	// replicas is the number of pods that the Deployment is held at, 0 or more.
-	// Served by /scale.
+	// replicas is the desired number of replicas of the Deployment, 0 to
+	// 2147483647. The scale subresource serves it.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -27,9 +27,10 @@ type UnitedDeploymentSpec struct {
 	Replicas *int32 `json:"replicas"`
 }
 
-// UnitedDeploymentStatus is what was seen of a UnitedDeployment.
+// UnitedDeploymentStatus defines the observed state of UnitedDeployment.
 type UnitedDeploymentStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -50,21 +51,22 @@ type UnitedDeploymentStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// availableReplicas is the number of pods of the Deployment that are
-	// available.
+	// availableReplicas is the number of pods of the Deployment that are available.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// selector selects the Deployment's pods, as text; /scale serves it.
+	// selector is the label selector of the Deployment's pods, in string form. The
+	// scale subresource serves it.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1572864
 	Selector string `json:"selector,omitempty"`
 
-	// conditions: Ready from the first reconcile on; Reconciling and Stalled are
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling and Stalled are
 	// present only while they are true.
 	//
 	// +optional
@@ -74,9 +76,9 @@ type UnitedDeploymentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// UnitedDeployment holds the replica count of an existing Deployment. It writes
-// only that count, only through the Deployment's /scale, and nothing at all
-// while somebody else holds the Deployment. Deleting it leaves the count alone.
+// UnitedDeployment sets the number of replicas of an existing Deployment, through its
+// scale subresource. It writes nothing while another controller scales the Deployment.
+// Deleting it does not change the number of replicas.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -100,21 +102,21 @@ type UnitedDeployment struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the UnitedDeployment should be.
+	// spec is the desired state of the UnitedDeployment.
 	//
 	// +required
 	Spec UnitedDeploymentSpec `json:"spec"`
 
-	// status is what was seen of it.
+	// status is the most recently observed state of the UnitedDeployment. It is read-only.
 	//
 	// +optional
 	Status UnitedDeploymentStatus `json:"status,omitempty"`
 }
 
-// GetConditions returns what status says of the object.
+// GetConditions returns the conditions of status.
 func (o *UnitedDeployment) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
-// GetStatus returns status, to be read or encoded.
+// GetStatus returns a pointer to status.
 func (o *UnitedDeployment) GetStatus() any { return &o.Status }
 
 // UnitedDeploymentList is a list of UnitedDeployments.

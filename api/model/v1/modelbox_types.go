@@ -15,8 +15,8 @@ import (
 // +kubebuilder:validation:Enum="";small;medium;large;custom
 type ResourceType string
 
-// The presets. In each, requests equal limits, so that the pod's quality of
-// service does not depend on its neighbours.
+// The resource types. In each preset, requests equal limits, so that the pods have the
+// quality of service class Guaranteed.
 const (
 	// ResourceTypeSmall is 1 CPU and 2Gi of memory.
 	ResourceTypeSmall ResourceType = "small"
@@ -24,28 +24,28 @@ const (
 	ResourceTypeMedium ResourceType = "medium"
 	// ResourceTypeLarge is 4 CPU and 8Gi of memory.
 	ResourceTypeLarge ResourceType = "large"
-	// ResourceTypeCustom takes what spec.resources says.
+	// ResourceTypeCustom uses spec.resources.
 	ResourceTypeCustom ResourceType = "custom"
 )
 
-// DefaultProbes says whether admission fills in probes that were not written.
+// DefaultProbes defines whether admission sets probes that are not specified.
 //
 // +kubebuilder:validation:Enum="";Enabled;Disabled
 type DefaultProbes string
 
 const (
-	// DefaultProbesEnabled fills in a TCP probe on the first TCP port.
+	// DefaultProbesEnabled sets TCP probes on the first TCP port.
 	DefaultProbesEnabled DefaultProbes = "Enabled"
-	// DefaultProbesDisabled leaves probes as they were written.
+	// DefaultProbesDisabled sets no probes.
 	DefaultProbesDisabled DefaultProbes = "Disabled"
 )
 
-// ModelBoxSpec is what a ModelBox should be.
+// ModelBoxSpec defines the desired state of ModelBox.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort) || p.nodePort == 0)",message="a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType",fieldPath=".serviceType"
+// +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort) || p.nodePort == 0)",message="nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType",fieldPath=".serviceType"
 type ModelBoxSpec struct {
-	// name is the name of the main container in the pod: a DNS-1123 label,
-	// 1 to 63 characters. Defaults to the name of the object.
+	// name is the name of the main container. Must be a DNS-1123 label of at most
+	// 63 characters. Defaults to the name of the object.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -53,19 +53,19 @@ type ModelBoxSpec struct {
 	Name string `json:"name,omitempty"`
 
 	// image is the image of the main container, such as
-	// "registry.example.com/team/server:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
-	// replicas is the number of pods, 0 to 1073741823: with as many again during a
-	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
-	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
-	// the ModelBox itself.
+	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
+	// during a rollout, they fit the int32 that Kubernetes counts them in).
+	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
+	// HorizontalPodAutoscaler work on the ModelBox itself.
 	//
 	// +optional
 	// +default=1
@@ -74,36 +74,38 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:Maximum=1073741823
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// resourceType is a preset of CPU and memory, requests equal to limits:
-	// small is 1 CPU and 2Gi, medium 2 CPU and 4Gi, large 4 CPU and 8Gi; custom
-	// takes what resources says. Defaults to custom if resources are given ({}
-	// counts as given: no requests, no limits), and to small otherwise.
+	// resourceType is a preset of CPU and memory, with requests equal to limits:
+	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi). With custom,
+	// the main container has the requests and limits of resources. Defaults to
+	// custom if resources is set (also to {}, which means no requests and no
+	// limits), and to small otherwise.
 	//
 	// +optional
 	ResourceType ResourceType `json:"resourceType,omitempty"`
 
-	// resources of the main container. Filled in from the preset; under a preset
-	// anything else is refused, and under resourceType custom they are required
-	// and free.
+	// resources are the compute resources of the main container. Defaults to the
+	// preset of resourceType, and other values than those of the preset are
+	// refused. Required if resourceType is custom.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// rollingUpdate is how many pods a rollout may add and how many it may take
-	// away at a time (maxSurge and maxUnavailable of the Deployment): a number
-	// of pods, 1 to 1073741823 (see replicas), or a percentage of replicas from 1%
-	// to 100%. Defaults to 25%.
+	// rollingUpdate is maxSurge and maxUnavailable of the Deployment: the maximum
+	// number of pods that a rollout may create above replicas, and the maximum
+	// number that may be unavailable during it. A number of pods from 1 to
+	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%.
 	//
 	// +optional
 	// +default="25%"
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods, 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods from 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
-	// ports that the main container listens on and the Service offers, at most
-	// 64. Without ports there is no Service and no default probe.
+	// ports is the list of ports that the main container listens on and the
+	// Service exposes. Without ports, there is no Service and no default probe. At
+	// most 64 items.
 	//
 	// +optional
 	// +listType=map
@@ -114,16 +116,15 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || a.nodePort == 0 || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
 	Ports []Port `json:"ports,omitempty"`
 
-	// serviceType is the type of the Service: ClusterIP, NodePort or
-	// LoadBalancer. Defaults to NodePort if a port has a nodePort, and to
-	// ClusterIP otherwise.
+	// serviceType is the type of the Service: ClusterIP, NodePort or LoadBalancer.
+	// Defaults to NodePort if a port has a nodePort, and to ClusterIP otherwise.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum="";ClusterIP;NodePort;LoadBalancer
 	ServiceType corev1.ServiceType `json:"serviceType,omitempty"`
 
-	// envs are the environment variables of the main container, with unique
-	// names, at most 1024.
+	// envs is the list of environment variables of the main container. Their
+	// names must be unique. At most 1024 items.
 	//
 	// +optional
 	// +listType=map
@@ -131,50 +132,53 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
 
-	// envFrom are ConfigMaps and Secrets whose keys become environment variables
-	// of the main container, at most 64. Where a name occurs twice, envs win.
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the main container. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// readinessProbe says when the main container may get traffic, with exactly
-	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one; a probe without an action gets that one.
+	// readinessProbe is the probe of whether the main container is ready to
+	// receive traffic. Must specify exactly one of exec, httpGet, tcpSocket and
+	// grpc. Defaults to a TCP probe on the first TCP port, if there is one; so does
+	// the action of a probe that specifies none.
 	//
 	// +optional
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
 
-	// livenessProbe says when the main container must be restarted, with exactly
-	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one; a probe without an action gets that one.
+	// livenessProbe is the probe of whether the main container is alive; it is
+	// restarted if the probe fails. Must specify exactly one of exec, httpGet,
+	// tcpSocket and grpc. Defaults to a TCP probe on the first TCP port, if there is
+	// one; so does the action of a probe that specifies none.
 	//
 	// +optional
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
 
-	// startupProbe holds the other probes back until the main container has
-	// started, with exactly one of exec, httpGet, tcpSocket and grpc. Has no
-	// default: a model that takes long to load wants one.
+	// startupProbe is the probe of whether the main container has started; the
+	// other probes do not run before it succeeds. Must specify exactly one of exec,
+	// httpGet, tcpSocket and grpc. No default; recommended for models that take
+	// long to load.
 	//
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
-	// defaultProbes says whether readinessProbe and livenessProbe are filled in
-	// when they are not written: Enabled or Disabled. Defaults to Enabled.
+	// defaultProbes defines whether readinessProbe and livenessProbe have a
+	// default: Enabled or Disabled. Defaults to Enabled.
 	//
 	// +optional
 	// +default="Enabled"
 	// +kubebuilder:default=Enabled
 	DefaultProbes DefaultProbes `json:"defaultProbes,omitempty"`
 
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge, so init containers, sidecars, volumes, tolerations, a
-	// service account or a security context go here. The main container is the
-	// one called as spec.name says; its image, resources, ports, env, envFrom
-	// and probes stay with their own fields. Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// init containers, sidecars, volumes, tolerations, a service account or a
+	// security context. The main container has the name of spec.name; its image,
+	// resources, ports, env, envFrom and probes may not be set here. Unknown fields
+	// are refused. At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -182,19 +186,18 @@ type ModelBoxSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Port is one port of the main container and of the Service.
+// Port is a port of the main container and of the Service.
 type Port struct {
-	// name of the port, unique in the object: lower-case letters, digits and
-	// single dashes, at least one letter, 1 to 15 characters (RFC 6335). When
-	// there are several ports it defaults to protocol and number, such as
-	// tcp-80.
+	// name is the name of the port, unique in the object: 1 to 15 lower-case
+	// letters, digits and single dashes, with at least one letter (RFC 6335).
+	// Defaults to protocol and number, such as tcp-80, if there are several ports.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=15
@@ -202,7 +205,8 @@ type Port struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('[a-z]')",message="must contain at least one letter (a-z)"
 	Name string `json:"name,omitempty"`
 
-	// port that the Service offers, 1 to 65535; unique together with protocol.
+	// port is the port that the Service exposes, 1 to 65535. Port and protocol
+	// together must be unique.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -210,8 +214,7 @@ type Port struct {
 	Port int32 `json:"port"`
 
 	// targetPort is the port that the container listens on: a number from 1 to
-	// 65535, or the name of a port of some container of the pod. Defaults to
-	// port.
+	// 65535, or the name of a port of any container of the pod. Defaults to port.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString
@@ -219,17 +222,17 @@ type Port struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self == '' || self.matches('^([a-z0-9]+-)*[a-z0-9]+$') && self.matches('[a-z]')",message="must be a number from 1 to 65535 or the name of a container port"
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 
-	// nodePort is the port on every node, 1 to 65535, within the range that the
-	// cluster allows (30000 to 32767 unless its owner changed it); unique in the
-	// object. Without it, or with 0, the cluster chooses one if serviceType needs
-	// one, and keeps it.
+	// nodePort is the port on each node, 1 to 65535 and in the cluster's range for
+	// node ports (by default 30000 to 32767). Must be unique in the object. If it is
+	// not set or 0, Kubernetes allocates a port if serviceType requires one, and
+	// the port remains allocated.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	NodePort int32 `json:"nodePort,omitempty"`
 
-	// protocol is TCP, UDP or SCTP. Defaults to TCP.
+	// protocol is the IP protocol of the port: TCP, UDP or SCTP. Defaults to TCP.
 	//
 	// +optional
 	// +default="TCP"
@@ -237,24 +240,26 @@ type Port struct {
 	// +kubebuilder:validation:Enum="";TCP;UDP;SCTP
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
-	// appProtocol is a hint for load balancers and meshes: an IANA service name
-	// or a prefixed name such as kubernetes.io/h2c. At most 253 characters.
+	// appProtocol is the application protocol of the port, a hint for load
+	// balancers and service meshes: an IANA service name or a prefixed name such as
+	// kubernetes.io/h2c. At most 253 characters.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	AppProtocol *string `json:"appProtocol,omitempty"`
 }
 
-// WorkloadStatus is what was seen of a Deployment and of its Service.
+// WorkloadStatus is the observed state of a Deployment and its Service.
 type WorkloadStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// replicas is the number of pods that exist, ready or not.
+	// replicas is the number of pods of the Deployment, ready or not.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -268,14 +273,14 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// updatedReplicas is the number of pods that run the current template.
+	// updatedReplicas is the number of pods that have the current pod template.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
-	// availableReplicas is the number of pods that have been ready for
+	// availableReplicas is the number of pods that have been ready for at least
 	// minReadySeconds.
 	//
 	// +optional
@@ -283,29 +288,31 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// unavailableReplicas is the number of pods that are still to become
-	// available.
+	// unavailableReplicas is the number of pods that are still required for the
+	// Deployment to have all its replicas available.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
-	// selector selects the pods, as text; /scale serves it to autoscalers.
+	// selector is the label selector of the pods, in string form. The scale
+	// subresource serves it to autoscalers.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1572864
 	Selector string `json:"selector,omitempty"`
 
-	// address is where the first port is served within the cluster:
-	// name.namespace.svc:port. Empty without ports.
+	// address is the address of the first port in the cluster, as
+	// name.namespace.svc:port. Empty if there are no ports.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address,omitempty"`
 
-	// conditions: Ready from the first reconcile on; Reconciling, Stalled and
-	// Paused are present only while they are true.
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
+	// present only while they are true.
 	//
 	// +optional
 	// +listType=map
@@ -314,13 +321,13 @@ type WorkloadStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ModelBoxStatus is what was seen of a ModelBox.
+// ModelBoxStatus defines the observed state of ModelBox.
 type ModelBoxStatus struct {
 	WorkloadStatus `json:",inline"`
 }
 
-// ModelBox is a model server in a box: an image with a size preset, probes, a
-// rollout and ports becomes a Deployment and a Service of the same name.
+// ModelBox runs a model server as a Deployment, with a Service of the same name. It has
+// presets of resources, default probes and a rolling update.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -346,21 +353,21 @@ type ModelBox struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the ModelBox should be.
+	// spec is the desired state of the ModelBox.
 	//
 	// +required
 	Spec ModelBoxSpec `json:"spec"`
 
-	// status is what was seen of it.
+	// status is the most recently observed state of the ModelBox. It is read-only.
 	//
 	// +optional
 	Status ModelBoxStatus `json:"status,omitempty"`
 }
 
-// GetConditions returns what status says of the object.
+// GetConditions returns the conditions of status.
 func (o *ModelBox) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
-// GetStatus returns status, to be read or encoded.
+// GetStatus returns a pointer to status.
 func (o *ModelBox) GetStatus() any { return &o.Status }
 
 // ModelBoxList is a list of ModelBoxes.

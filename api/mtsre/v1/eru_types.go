@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations on a Deployment that bind an Eru to it.
+// Annotations of a Deployment that has an Eru created for it.
 const (
-	// AnnotationEru set to "true" gives the Deployment an Eru of its own name.
+	// AnnotationEru set to "true" creates an Eru with the name of the Deployment.
 	AnnotationEru = "mtsre.meitu.com/eru"
 	// AnnotationSchedule is the initial schedule of that Eru.
 	AnnotationSchedule = "mtsre.meitu.com/schedule"
@@ -19,31 +19,32 @@ const (
 	AnnotationEnabled = "mtsre.meitu.com/enabled"
 )
 
-// Annotations are those of a Deployment that bind an Eru to it.
+// Annotations returns the annotations of a Deployment that has an Eru created for it.
 func Annotations() []string {
 	return []string{AnnotationEru, AnnotationSchedule, AnnotationTimeZone, AnnotationEnabled}
 }
 
-// EruSpec is what an Eru should do.
+// EruSpec defines the desired state of Eru.
 type EruSpec struct {
-	// deploymentName is the name of the Deployment, in the same namespace, that
-	// is restarted: a DNS-1123 subdomain, 1 to 253 characters. Defaults to the
-	// name of the object.
+	// deploymentName is the name of the Deployment that is restarted, in the same
+	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters. Defaults to
+	// the name of the object.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	DeploymentName string `json:"deploymentName,omitempty"`
 
-	// enabled says whether the schedule is acted on. Defaults to false.
+	// enabled defines whether the Deployment is restarted on schedule. Defaults to
+	// false.
 	//
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 
-	// schedule says when to restart, in cron's five fields (minute, hour, day of
-	// month, month, day of week) or as one of @yearly, @annually, @monthly,
-	// @weekly, @daily, @midnight and @hourly. Defaults to "0 0 * * *", midnight.
-	// A schedule that never fires is refused.
+	// schedule is the schedule of the restarts in cron format: five fields (minute,
+	// hour, day of month, month, day of week), or one of @yearly, @annually,
+	// @monthly, @weekly, @daily, @midnight and @hourly. A schedule without any time
+	// is refused. Defaults to "0 0 * * *", midnight. At most 1024 characters.
 	//
 	// +optional
 	// +default="0 0 * * *"
@@ -51,8 +52,8 @@ type EruSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Schedule string `json:"schedule,omitempty"`
 
-	// timeZone is the IANA name of the time zone that schedule is read in, such
-	// as Asia/Shanghai. Defaults to Etc/UTC.
+	// timeZone is the IANA name of the time zone of schedule, such as
+	// Asia/Shanghai. Defaults to Etc/UTC.
 	//
 	// +optional
 	// +default="Etc/UTC"
@@ -60,9 +61,9 @@ type EruSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// startingDeadlineSeconds is how late a restart may start, in seconds after
-	// its slot and jitter, 0 to 31622400 (366 days); a slot that is older is
-	// skipped, and history says so. Defaults to 600.
+	// startingDeadlineSeconds is the deadline in seconds, 0 to 31622400 (366 days),
+	// for starting a restart after its scheduled time and jitter. A restart that
+	// misses it is skipped, with an entry in status.history. Defaults to 600.
 	//
 	// +optional
 	// +default=600
@@ -71,17 +72,17 @@ type EruSpec struct {
 	// +kubebuilder:validation:Maximum=31622400
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// jitterSeconds spreads restarts that share a slot: each starts up to this
-	// many seconds after its slot, 0 to 86400, always the same for one object and
-	// slot. Defaults to 0.
+	// jitterSeconds spreads the restarts of several objects that have the same
+	// scheduled time: each starts up to this many seconds later, 0 to 86400. The
+	// delay of one object at one scheduled time is always the same. Defaults to 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	JitterSeconds int32 `json:"jitterSeconds,omitempty"`
 
-	// historyLimit is how many slots status.history keeps, 0 to 100. Defaults to
-	// 10.
+	// historyLimit is the maximum number of entries of status.history, 0 to 100.
+	// Defaults to 10.
 	//
 	// +optional
 	// +default=10
@@ -91,21 +92,21 @@ type EruSpec struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 
-// EruPhase sums an Eru up in a word.
+// EruPhase is a summary of the state of an Eru.
 //
 // +kubebuilder:validation:Enum=Stopped;Running;Failed
 type EruPhase string
 
 const (
-	// EruStopped means that the schedule is not acted on.
+	// EruStopped means that the Eru is not enabled.
 	EruStopped EruPhase = "Stopped"
-	// EruRunning means that the schedule is acted on.
+	// EruRunning means that the Deployment is restarted on schedule.
 	EruRunning EruPhase = "Running"
-	// EruFailed means that the schedule should be acted on and cannot be.
+	// EruFailed means that the Eru is enabled and the Deployment cannot be restarted.
 	EruFailed EruPhase = "Failed"
 )
 
-// EruResult is what came of a slot.
+// EruResult is the result of a scheduled restart.
 //
 // +kubebuilder:validation:Enum=Restarted;Skipped;Failed
 type EruResult string
@@ -113,74 +114,79 @@ type EruResult string
 const (
 	// EruRestarted means that the Deployment was restarted.
 	EruRestarted EruResult = "Restarted"
-	// EruSkipped means that a rule kept the Deployment from being restarted.
+	// EruSkipped means that the Deployment was not restarted; reason has the cause.
 	EruSkipped EruResult = "Skipped"
-	// EruResultFailed means that the restart was tried and not accepted.
+	// EruResultFailed means that the API server refused the restart.
 	EruResultFailed EruResult = "Failed"
 )
 
-// EruHistory is what came of one slot.
+// EruHistory is an entry of the history of scheduled restarts.
 type EruHistory struct {
-	// slot is the time that the schedule named.
+	// slot is the scheduled time.
 	//
 	// +required
 	Slot metav1.Time `json:"slot"`
 
-	// result is Restarted, Skipped or Failed.
+	// result is the result of the restart: Restarted, Skipped or Failed.
 	//
 	// +required
 	Result EruResult `json:"result"`
 
-	// reason says in one word why, such as DeploymentPaused.
+	// reason is a CamelCase word with the cause of the result, such as
+	// DeploymentPaused.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// startedAt is when the restart was written; empty if that is not known.
+	// startedAt is the time when the Deployment was patched. Empty if it is not
+	// known.
 	//
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
-	// completedAt is when the rollout was seen to be complete.
+	// completedAt is the time when the rollout was observed to be complete.
 	//
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 }
 
-// EruStatus is what was seen of an Eru.
+// EruStatus defines the observed state of Eru.
 type EruStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is Stopped, Running or Failed.
+	// phase is a summary of the state: Stopped, Running or Failed.
 	//
 	// +optional
 	Phase EruPhase `json:"phase,omitempty"`
 
-	// lastScheduleTime is the newest slot that has been decided on.
+	// lastScheduleTime is the last scheduled time that has a result.
 	//
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// nextScheduleTime is the first slot that has not been decided on; it is in the
-	// past while that slot waits.
+	// nextScheduleTime is the first scheduled time that has no result yet. It is in
+	// the past while its restart waits.
 	//
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
-	// history holds the newest slots, newest first, historyLimit at most.
+	// history is the list of the last results, newest first. At most historyLimit
+	// items.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	History []EruHistory `json:"history,omitempty"`
 
-	// conditions: Ready from the first reconcile on; Reconciling and Stalled are
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling and Stalled are
 	// present only while they are true.
 	//
 	// +optional
@@ -190,7 +196,7 @@ type EruStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Eru restarts an existing Deployment, rolling, on a cron schedule.
+// Eru restarts an existing Deployment by a rolling update on a cron schedule.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -212,21 +218,21 @@ type Eru struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the Eru should do.
+	// spec is the desired state of the Eru.
 	//
 	// +required
 	Spec EruSpec `json:"spec"`
 
-	// status is what was seen of it.
+	// status is the most recently observed state of the Eru. It is read-only.
 	//
 	// +optional
 	Status EruStatus `json:"status,omitempty"`
 }
 
-// GetConditions returns what status says of the object.
+// GetConditions returns the conditions of status.
 func (o *Eru) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
-// GetStatus returns status, to be read or encoded.
+// GetStatus returns a pointer to status.
 func (o *Eru) GetStatus() any { return &o.Status }
 
 // EruList is a list of Erus.

@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// GenericdaemonSpec is what a Genericdaemon should be.
+// GenericdaemonSpec defines the desired state of Genericdaemon.
 type GenericdaemonSpec struct {
-	// label chooses the nodes: "key" is every node that carries the label key,
-	// "key=value" every node that carries it with that value, and empty is every
-	// node. A changed label moves the pods. Key and value are those of a
-	// Kubernetes label, so at most 381 characters.
+	// label selects the nodes that run the daemon: "key" selects the nodes that
+	// have the label key, "key=value" those that have it with that value. If it is
+	// empty, all nodes run the daemon. A change of label moves the pods. Key and
+	// value must be valid for a label. At most 381 characters.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=381
 	Label string `json:"label,omitempty"`
 
 	// image is the image of the daemon, such as
-	// "registry.example.com/team/agent:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/agent:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
-	// envs are the environment variables of the daemon, with unique names, at
-	// most 1024.
+	// envs is the list of environment variables of the daemon. Their names must be
+	// unique. At most 1024 items.
 	//
 	// +optional
 	// +listType=map
@@ -40,14 +40,13 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
 
-	// resources of the daemon. There is no default: what is written is what
-	// runs.
+	// resources are the compute resources of the daemon. No default.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// rollingUpdate is how many nodes may be without a ready daemon during a
-	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 to
+	// rollingUpdate is maxUnavailable of the DaemonSet: the maximum number of nodes
+	// without an available daemon during a rollout. A number of nodes from 1 to
 	// 1073741823, or a percentage from 1% to 100%. Defaults to 10%.
 	//
 	// +optional
@@ -55,15 +54,14 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of nodes, 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of nodes from 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge. The main container is the one called as the
-	// Genericdaemon; its image, resources and env stay with their own fields.
-	// Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// ports, probes, volumes and tolerations. The main container has the name of
+	// the Genericdaemon; its image, resources and env may not be set here. Unknown
+	// fields are refused. At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -71,16 +69,17 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// GenericdaemonStatus is what was seen of a Genericdaemon.
+// GenericdaemonStatus defines the observed state of Genericdaemon.
 type GenericdaemonStatus struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -101,14 +100,14 @@ type GenericdaemonStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Desired int32 `json:"desired"`
 
-	// current is the number of nodes that should run the daemon and do.
+	// current is the number of nodes that should run the daemon and run it.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Current int32 `json:"current,omitempty"`
 
-	// updated is the number of nodes that run the current template.
+	// updated is the number of nodes whose daemon has the current pod template.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -122,15 +121,16 @@ type GenericdaemonStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Available int32 `json:"available,omitempty"`
 
-	// misscheduled is the number of nodes that run the daemon and should not.
+	// misscheduled is the number of nodes that run the daemon and should not run it.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Misscheduled int32 `json:"misscheduled,omitempty"`
 
-	// conditions: Ready from the first reconcile on; Reconciling, Stalled and
-	// Paused are present only while they are true.
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
+	// present only while they are true.
 	//
 	// +optional
 	// +listType=map
@@ -139,8 +139,8 @@ type GenericdaemonStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Genericdaemon runs one pod on every node that carries a label, by a DaemonSet
-// of the same name.
+// Genericdaemon runs one pod on each node that has a label, as a DaemonSet of the same
+// name.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -162,21 +162,21 @@ type Genericdaemon struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the Genericdaemon should be.
+	// spec is the desired state of the Genericdaemon.
 	//
 	// +required
 	Spec GenericdaemonSpec `json:"spec"`
 
-	// status is what was seen of it.
+	// status is the most recently observed state of the Genericdaemon. It is read-only.
 	//
 	// +optional
 	Status GenericdaemonStatus `json:"status,omitempty"`
 }
 
-// GetConditions returns what status says of the object.
+// GetConditions returns the conditions of status.
 func (o *Genericdaemon) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
-// GetStatus returns status, to be read or encoded.
+// GetStatus returns a pointer to status.
 func (o *Genericdaemon) GetStatus() any { return &o.Status }
 
 // GenericdaemonList is a list of Genericdaemons.

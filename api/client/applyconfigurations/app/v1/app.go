@@ -14,15 +14,14 @@ import (
 // AppApplyConfiguration represents a declarative configuration of the App type for use
 // with apply.
 //
-// App is the plain form of a ModelBox: image, env, ports and resources become a
-// Deployment and a Service of the same name. No presets and no injected probes:
-// what is written is what runs.
+// App runs an image as a Deployment, with a Service of the same name. It is the plain
+// form of a ModelBox: it has neither resource presets nor default probes.
 type AppApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the App should be.
+	// spec is the desired state of the App.
 	Spec *AppSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was seen of it.
+	// status is the most recently observed state of the App. It is read-only.
 	Status *AppStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -14,37 +14,36 @@ import (
 // AppSpecApplyConfiguration represents a declarative configuration of the AppSpec type for use
 // with apply.
 //
-// AppSpec is what an App should be.
+// AppSpec defines the desired state of App.
 type AppSpecApplyConfiguration struct {
-	// replicas is the number of pods, 0 to 1073741823: with as many again during a
-	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
-	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
-	// the App itself.
+	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
+	// during a rollout, they fit the int32 that Kubernetes counts them in).
+	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
+	// HorizontalPodAutoscaler work on the App itself.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// image is the image of the main container, such as
-	// "registry.example.com/team/server:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
-	// resources of the main container. There is no default: what is written is
-	// what runs.
+	// resources are the compute resources of the main container. No default.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// envs are the environment variables of the main container, with unique
-	// names, at most 1024.
+	// envs is the list of environment variables of the main container. Their
+	// names must be unique. At most 1024 items.
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
-	// ports that the main container listens on and the Service offers, at most
-	// 64. Without ports there is no Service; with a nodePort among them its type
-	// is NodePort, otherwise ClusterIP.
+	// ports is the list of ports that the main container listens on and the
+	// Service exposes. Without ports, there is no Service. The type of the Service
+	// is NodePort if a port has a nodePort, and ClusterIP otherwise. At most 64
+	// items.
 	Ports []modelv1.PortApplyConfiguration `json:"ports,omitempty"`
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge. The main container is the one called as the App; its
-	// image, resources, ports and env stay with their own fields, its probes are
-	// written here. Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// probes, init containers, sidecars and volumes. The main container has the
+	// name of the App; its image, resources, ports and env may not be set here.
+	// Unknown fields are refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
 }
 

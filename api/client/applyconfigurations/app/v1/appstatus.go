@@ -13,7 +13,7 @@ import (
 // AppStatusApplyConfiguration represents a declarative configuration of the AppStatus type for use
 // with apply.
 //
-// AppStatus is what was seen of an App.
+// AppStatus defines the observed state of App.
 type AppStatusApplyConfiguration struct {
 	modelv1.WorkloadStatusApplyConfiguration `json:""`
 }

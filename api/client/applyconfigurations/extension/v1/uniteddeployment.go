@@ -14,15 +14,15 @@ import (
 // UnitedDeploymentApplyConfiguration represents a declarative configuration of the UnitedDeployment type for use
 // with apply.
 //
-// UnitedDeployment holds the replica count of an existing Deployment. It writes
-// only that count, only through the Deployment's /scale, and nothing at all
-// while somebody else holds the Deployment. Deleting it leaves the count alone.
+// UnitedDeployment sets the number of replicas of an existing Deployment, through its
+// scale subresource. It writes nothing while another controller scales the Deployment.
+// Deleting it does not change the number of replicas.
 type UnitedDeploymentApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the UnitedDeployment should be.
+	// spec is the desired state of the UnitedDeployment.
 	Spec *UnitedDeploymentSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was seen of it.
+	// status is the most recently observed state of the UnitedDeployment. It is read-only.
 	Status *UnitedDeploymentStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -8,13 +8,13 @@ package v1
 // UnitedDeploymentSpecApplyConfiguration represents a declarative configuration of the UnitedDeploymentSpec type for use
 // with apply.
 //
-// UnitedDeploymentSpec is what a UnitedDeployment should be.
+// UnitedDeploymentSpec defines the desired state of UnitedDeployment.
 type UnitedDeploymentSpecApplyConfiguration struct {
-	// deploymentName is the name of the Deployment, in the same namespace, whose
-	// replica count is held: a DNS-1123 subdomain, 1 to 253 characters.
+	// deploymentName is the name of the Deployment that is scaled, in the same
+	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// replicas is the number of pods that the Deployment is held at, 0 or more.
-	// Served by /scale.
+	// replicas is the desired number of replicas of the Deployment, 0 to
+	// 2147483647. The scale subresource serves it.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 

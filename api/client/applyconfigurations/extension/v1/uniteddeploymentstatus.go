@@ -12,20 +12,22 @@ import (
 // UnitedDeploymentStatusApplyConfiguration represents a declarative configuration of the UnitedDeploymentStatus type for use
 // with apply.
 //
-// UnitedDeploymentStatus is what was seen of a UnitedDeployment.
+// UnitedDeploymentStatus defines the observed state of UnitedDeployment.
 type UnitedDeploymentStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of pods of the Deployment, ready or not.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of pods of the Deployment that are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// availableReplicas is the number of pods of the Deployment that are
-	// available.
+	// availableReplicas is the number of pods of the Deployment that are available.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// selector selects the Deployment's pods, as text; /scale serves it.
+	// selector is the label selector of the Deployment's pods, in string form. The
+	// scale subresource serves it.
 	Selector *string `json:"selector,omitempty"`
-	// conditions: Ready from the first reconcile on; Reconciling and Stalled are
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling and Stalled are
 	// present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }

@@ -14,14 +14,14 @@ import (
 // ModelBoxApplyConfiguration represents a declarative configuration of the ModelBox type for use
 // with apply.
 //
-// ModelBox is a model server in a box: an image with a size preset, probes, a
-// rollout and ports becomes a Deployment and a Service of the same name.
+// ModelBox runs a model server as a Deployment, with a Service of the same name. It has
+// presets of resources, default probes and a rolling update.
 type ModelBoxApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the ModelBox should be.
+	// spec is the desired state of the ModelBox.
 	Spec *ModelBoxSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was seen of it.
+	// status is the most recently observed state of the ModelBox. It is read-only.
 	Status *ModelBoxStatusApplyConfiguration `json:"status,omitempty"`
 }
 

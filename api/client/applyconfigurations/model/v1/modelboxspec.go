@@ -15,73 +15,77 @@ import (
 // ModelBoxSpecApplyConfiguration represents a declarative configuration of the ModelBoxSpec type for use
 // with apply.
 //
-// ModelBoxSpec is what a ModelBox should be.
+// ModelBoxSpec defines the desired state of ModelBox.
 type ModelBoxSpecApplyConfiguration struct {
-	// name is the name of the main container in the pod: a DNS-1123 label,
-	// 1 to 63 characters. Defaults to the name of the object.
+	// name is the name of the main container. Must be a DNS-1123 label of at most
+	// 63 characters. Defaults to the name of the object.
 	Name *string `json:"name,omitempty"`
 	// image is the image of the main container, such as
-	// "registry.example.com/team/server:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
-	// replicas is the number of pods, 0 to 1073741823: with as many again during a
-	// rollout, they still fit the int32 that Kubernetes counts them in. Defaults to
-	// 1. Served by /scale, so "kubectl scale" and a HorizontalPodAutoscaler work on
-	// the ModelBox itself.
+	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
+	// during a rollout, they fit the int32 that Kubernetes counts them in).
+	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
+	// HorizontalPodAutoscaler work on the ModelBox itself.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// resourceType is a preset of CPU and memory, requests equal to limits:
-	// small is 1 CPU and 2Gi, medium 2 CPU and 4Gi, large 4 CPU and 8Gi; custom
-	// takes what resources says. Defaults to custom if resources are given ({}
-	// counts as given: no requests, no limits), and to small otherwise.
+	// resourceType is a preset of CPU and memory, with requests equal to limits:
+	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi). With custom,
+	// the main container has the requests and limits of resources. Defaults to
+	// custom if resources is set (also to {}, which means no requests and no
+	// limits), and to small otherwise.
 	ResourceType *modelv1.ResourceType `json:"resourceType,omitempty"`
-	// resources of the main container. Filled in from the preset; under a preset
-	// anything else is refused, and under resourceType custom they are required
-	// and free.
+	// resources are the compute resources of the main container. Defaults to the
+	// preset of resourceType, and other values than those of the preset are
+	// refused. Required if resourceType is custom.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// rollingUpdate is how many pods a rollout may add and how many it may take
-	// away at a time (maxSurge and maxUnavailable of the Deployment): a number
-	// of pods, 1 to 1073741823 (see replicas), or a percentage of replicas from 1%
-	// to 100%. Defaults to 25%.
+	// rollingUpdate is maxSurge and maxUnavailable of the Deployment: the maximum
+	// number of pods that a rollout may create above replicas, and the maximum
+	// number that may be unavailable during it. A number of pods from 1 to
+	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
-	// ports that the main container listens on and the Service offers, at most
-	// 64. Without ports there is no Service and no default probe.
+	// ports is the list of ports that the main container listens on and the
+	// Service exposes. Without ports, there is no Service and no default probe. At
+	// most 64 items.
 	Ports []PortApplyConfiguration `json:"ports,omitempty"`
-	// serviceType is the type of the Service: ClusterIP, NodePort or
-	// LoadBalancer. Defaults to NodePort if a port has a nodePort, and to
-	// ClusterIP otherwise.
+	// serviceType is the type of the Service: ClusterIP, NodePort or LoadBalancer.
+	// Defaults to NodePort if a port has a nodePort, and to ClusterIP otherwise.
 	ServiceType *corev1.ServiceType `json:"serviceType,omitempty"`
-	// envs are the environment variables of the main container, with unique
-	// names, at most 1024.
+	// envs is the list of environment variables of the main container. Their
+	// names must be unique. At most 1024 items.
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
-	// envFrom are ConfigMaps and Secrets whose keys become environment variables
-	// of the main container, at most 64. Where a name occurs twice, envs win.
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the main container. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
-	// readinessProbe says when the main container may get traffic, with exactly
-	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one; a probe without an action gets that one.
+	// readinessProbe is the probe of whether the main container is ready to
+	// receive traffic. Must specify exactly one of exec, httpGet, tcpSocket and
+	// grpc. Defaults to a TCP probe on the first TCP port, if there is one; so does
+	// the action of a probe that specifies none.
 	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
-	// livenessProbe says when the main container must be restarted, with exactly
-	// one of exec, httpGet, tcpSocket and grpc. Defaults to a TCP probe on the
-	// first TCP port, if there is one; a probe without an action gets that one.
+	// livenessProbe is the probe of whether the main container is alive; it is
+	// restarted if the probe fails. Must specify exactly one of exec, httpGet,
+	// tcpSocket and grpc. Defaults to a TCP probe on the first TCP port, if there is
+	// one; so does the action of a probe that specifies none.
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
-	// startupProbe holds the other probes back until the main container has
-	// started, with exactly one of exec, httpGet, tcpSocket and grpc. Has no
-	// default: a model that takes long to load wants one.
+	// startupProbe is the probe of whether the main container has started; the
+	// other probes do not run before it succeeds. Must specify exactly one of exec,
+	// httpGet, tcpSocket and grpc. No default; recommended for models that take
+	// long to load.
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
-	// defaultProbes says whether readinessProbe and livenessProbe are filled in
-	// when they are not written: Enabled or Disabled. Defaults to Enabled.
+	// defaultProbes defines whether readinessProbe and livenessProbe have a
+	// default: Enabled or Disabled. Defaults to Enabled.
 	DefaultProbes *modelv1.DefaultProbes `json:"defaultProbes,omitempty"`
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge, so init containers, sidecars, volumes, tolerations, a
-	// service account or a security context go here. The main container is the
-	// one called as spec.name says; its image, resources, ports, env, envFrom
-	// and probes stay with their own fields. Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// init containers, sidecars, volumes, tolerations, a service account or a
+	// security context. The main container has the name of spec.name; its image,
+	// resources, ports, env, envFrom and probes may not be set here. Unknown fields
+	// are refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // ModelBoxStatusApplyConfiguration represents a declarative configuration of the ModelBoxStatus type for use
 // with apply.
 //
-// ModelBoxStatus is what was seen of a ModelBox.
+// ModelBoxStatus defines the observed state of ModelBox.
 type ModelBoxStatusApplyConfiguration struct {
 	WorkloadStatusApplyConfiguration `json:""`
 }

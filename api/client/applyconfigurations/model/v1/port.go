@@ -13,28 +13,28 @@ import (
 // PortApplyConfiguration represents a declarative configuration of the Port type for use
 // with apply.
 //
-// Port is one port of the main container and of the Service.
+// Port is a port of the main container and of the Service.
 type PortApplyConfiguration struct {
-	// name of the port, unique in the object: lower-case letters, digits and
-	// single dashes, at least one letter, 1 to 15 characters (RFC 6335). When
-	// there are several ports it defaults to protocol and number, such as
-	// tcp-80.
+	// name is the name of the port, unique in the object: 1 to 15 lower-case
+	// letters, digits and single dashes, with at least one letter (RFC 6335).
+	// Defaults to protocol and number, such as tcp-80, if there are several ports.
 	Name *string `json:"name,omitempty"`
-	// port that the Service offers, 1 to 65535; unique together with protocol.
+	// port is the port that the Service exposes, 1 to 65535. Port and protocol
+	// together must be unique.
 	Port *int32 `json:"port,omitempty"`
 	// targetPort is the port that the container listens on: a number from 1 to
-	// 65535, or the name of a port of some container of the pod. Defaults to
-	// port.
+	// 65535, or the name of a port of any container of the pod. Defaults to port.
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
-	// nodePort is the port on every node, 1 to 65535, within the range that the
-	// cluster allows (30000 to 32767 unless its owner changed it); unique in the
-	// object. Without it, or with 0, the cluster chooses one if serviceType needs
-	// one, and keeps it.
+	// nodePort is the port on each node, 1 to 65535 and in the cluster's range for
+	// node ports (by default 30000 to 32767). Must be unique in the object. If it is
+	// not set or 0, Kubernetes allocates a port if serviceType requires one, and
+	// the port remains allocated.
 	NodePort *int32 `json:"nodePort,omitempty"`
-	// protocol is TCP, UDP or SCTP. Defaults to TCP.
+	// protocol is the IP protocol of the port: TCP, UDP or SCTP. Defaults to TCP.
 	Protocol *corev1.Protocol `json:"protocol,omitempty"`
-	// appProtocol is a hint for load balancers and meshes: an IANA service name
-	// or a prefixed name such as kubernetes.io/h2c. At most 253 characters.
+	// appProtocol is the application protocol of the port, a hint for load
+	// balancers and service meshes: an IANA service name or a prefixed name such as
+	// kubernetes.io/h2c. At most 253 characters.
 	AppProtocol *string `json:"appProtocol,omitempty"`
 }
 

@@ -12,29 +12,32 @@ import (
 // WorkloadStatusApplyConfiguration represents a declarative configuration of the WorkloadStatus type for use
 // with apply.
 //
-// WorkloadStatus is what was seen of a Deployment and of its Service.
+// WorkloadStatus is the observed state of a Deployment and its Service.
 type WorkloadStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// replicas is the number of pods that exist, ready or not.
+	// replicas is the number of pods of the Deployment, ready or not.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of pods that are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// updatedReplicas is the number of pods that run the current template.
+	// updatedReplicas is the number of pods that have the current pod template.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
-	// availableReplicas is the number of pods that have been ready for
+	// availableReplicas is the number of pods that have been ready for at least
 	// minReadySeconds.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// unavailableReplicas is the number of pods that are still to become
-	// available.
+	// unavailableReplicas is the number of pods that are still required for the
+	// Deployment to have all its replicas available.
 	UnavailableReplicas *int32 `json:"unavailableReplicas,omitempty"`
-	// selector selects the pods, as text; /scale serves it to autoscalers.
+	// selector is the label selector of the pods, in string form. The scale
+	// subresource serves it to autoscalers.
 	Selector *string `json:"selector,omitempty"`
-	// address is where the first port is served within the cluster:
-	// name.namespace.svc:port. Empty without ports.
+	// address is the address of the first port in the cluster, as
+	// name.namespace.svc:port. Empty if there are no ports.
 	Address *string `json:"address,omitempty"`
-	// conditions: Ready from the first reconcile on; Reconciling, Stalled and
-	// Paused are present only while they are true.
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
+	// present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -14,13 +14,13 @@ import (
 // EruApplyConfiguration represents a declarative configuration of the Eru type for use
 // with apply.
 //
-// Eru restarts an existing Deployment, rolling, on a cron schedule.
+// Eru restarts an existing Deployment by a rolling update on a cron schedule.
 type EruApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the Eru should do.
+	// spec is the desired state of the Eru.
 	Spec *EruSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was seen of it.
+	// status is the most recently observed state of the Eru. It is read-only.
 	Status *EruStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -13,17 +13,19 @@ import (
 // EruHistoryApplyConfiguration represents a declarative configuration of the EruHistory type for use
 // with apply.
 //
-// EruHistory is what came of one slot.
+// EruHistory is an entry of the history of scheduled restarts.
 type EruHistoryApplyConfiguration struct {
-	// slot is the time that the schedule named.
+	// slot is the scheduled time.
 	Slot *metav1.Time `json:"slot,omitempty"`
-	// result is Restarted, Skipped or Failed.
+	// result is the result of the restart: Restarted, Skipped or Failed.
 	Result *mtsrev1.EruResult `json:"result,omitempty"`
-	// reason says in one word why, such as DeploymentPaused.
+	// reason is a CamelCase word with the cause of the result, such as
+	// DeploymentPaused.
 	Reason *string `json:"reason,omitempty"`
-	// startedAt is when the restart was written; empty if that is not known.
+	// startedAt is the time when the Deployment was patched. Empty if it is not
+	// known.
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// completedAt is when the rollout was seen to be complete.
+	// completedAt is the time when the rollout was observed to be complete.
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 }
 

@@ -8,32 +8,33 @@ package v1
 // EruSpecApplyConfiguration represents a declarative configuration of the EruSpec type for use
 // with apply.
 //
-// EruSpec is what an Eru should do.
+// EruSpec defines the desired state of Eru.
 type EruSpecApplyConfiguration struct {
-	// deploymentName is the name of the Deployment, in the same namespace, that
-	// is restarted: a DNS-1123 subdomain, 1 to 253 characters. Defaults to the
-	// name of the object.
+	// deploymentName is the name of the Deployment that is restarted, in the same
+	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters. Defaults to
+	// the name of the object.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// enabled says whether the schedule is acted on. Defaults to false.
+	// enabled defines whether the Deployment is restarted on schedule. Defaults to
+	// false.
 	Enabled *bool `json:"enabled,omitempty"`
-	// schedule says when to restart, in cron's five fields (minute, hour, day of
-	// month, month, day of week) or as one of @yearly, @annually, @monthly,
-	// @weekly, @daily, @midnight and @hourly. Defaults to "0 0 * * *", midnight.
-	// A schedule that never fires is refused.
+	// schedule is the schedule of the restarts in cron format: five fields (minute,
+	// hour, day of month, month, day of week), or one of @yearly, @annually,
+	// @monthly, @weekly, @daily, @midnight and @hourly. A schedule without any time
+	// is refused. Defaults to "0 0 * * *", midnight. At most 1024 characters.
 	Schedule *string `json:"schedule,omitempty"`
-	// timeZone is the IANA name of the time zone that schedule is read in, such
-	// as Asia/Shanghai. Defaults to Etc/UTC.
+	// timeZone is the IANA name of the time zone of schedule, such as
+	// Asia/Shanghai. Defaults to Etc/UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
-	// startingDeadlineSeconds is how late a restart may start, in seconds after
-	// its slot and jitter, 0 to 31622400 (366 days); a slot that is older is
-	// skipped, and history says so. Defaults to 600.
+	// startingDeadlineSeconds is the deadline in seconds, 0 to 31622400 (366 days),
+	// for starting a restart after its scheduled time and jitter. A restart that
+	// misses it is skipped, with an entry in status.history. Defaults to 600.
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// jitterSeconds spreads restarts that share a slot: each starts up to this
-	// many seconds after its slot, 0 to 86400, always the same for one object and
-	// slot. Defaults to 0.
+	// jitterSeconds spreads the restarts of several objects that have the same
+	// scheduled time: each starts up to this many seconds later, 0 to 86400. The
+	// delay of one object at one scheduled time is always the same. Defaults to 0.
 	JitterSeconds *int32 `json:"jitterSeconds,omitempty"`
-	// historyLimit is how many slots status.history keeps, 0 to 100. Defaults to
-	// 10.
+	// historyLimit is the maximum number of entries of status.history, 0 to 100.
+	// Defaults to 10.
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 }
 

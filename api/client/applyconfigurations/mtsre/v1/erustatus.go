@@ -14,20 +14,23 @@ import (
 // EruStatusApplyConfiguration represents a declarative configuration of the EruStatus type for use
 // with apply.
 //
-// EruStatus is what was seen of an Eru.
+// EruStatus defines the observed state of Eru.
 type EruStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// phase is Stopped, Running or Failed.
+	// phase is a summary of the state: Stopped, Running or Failed.
 	Phase *mtsrev1.EruPhase `json:"phase,omitempty"`
-	// lastScheduleTime is the newest slot that has been decided on.
+	// lastScheduleTime is the last scheduled time that has a result.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// nextScheduleTime is the first slot that has not been decided on; it is in the
-	// past while that slot waits.
+	// nextScheduleTime is the first scheduled time that has no result yet. It is in
+	// the past while its restart waits.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// history holds the newest slots, newest first, historyLimit at most.
+	// history is the list of the last results, newest first. At most historyLimit
+	// items.
 	History []EruHistoryApplyConfiguration `json:"history,omitempty"`
-	// conditions: Ready from the first reconcile on; Reconciling and Stalled are
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling and Stalled are
 	// present only while they are true.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }

@@ -14,14 +14,14 @@ import (
 // GenericdaemonApplyConfiguration represents a declarative configuration of the Genericdaemon type for use
 // with apply.
 //
-// Genericdaemon runs one pod on every node that carries a label, by a DaemonSet
-// of the same name.
+// Genericdaemon runs one pod on each node that has a label, as a DaemonSet of the same
+// name.
 type GenericdaemonApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the Genericdaemon should be.
+	// spec is the desired state of the Genericdaemon.
 	Spec *GenericdaemonSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was seen of it.
+	// status is the most recently observed state of the Genericdaemon. It is read-only.
 	Status *GenericdaemonStatusApplyConfiguration `json:"status,omitempty"`
 }
 

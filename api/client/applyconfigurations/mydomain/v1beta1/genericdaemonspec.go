@@ -14,37 +14,35 @@ import (
 // GenericdaemonSpecApplyConfiguration represents a declarative configuration of the GenericdaemonSpec type for use
 // with apply.
 //
-// GenericdaemonSpec is what a Genericdaemon should be.
+// GenericdaemonSpec defines the desired state of Genericdaemon.
 type GenericdaemonSpecApplyConfiguration struct {
-	// label chooses the nodes: "key" is every node that carries the label key,
-	// "key=value" every node that carries it with that value, and empty is every
-	// node. A changed label moves the pods. Key and value are those of a
-	// Kubernetes label, so at most 381 characters.
+	// label selects the nodes that run the daemon: "key" selects the nodes that
+	// have the label key, "key=value" those that have it with that value. If it is
+	// empty, all nodes run the daemon. A change of label moves the pods. Key and
+	// value must be valid for a label. At most 381 characters.
 	Label *string `json:"label,omitempty"`
 	// image is the image of the daemon, such as
-	// "registry.example.com/team/agent:1.2" or one pinned by digest. An image
-	// with no tag, or with ":latest", is accepted with a warning: what runs can
-	// then change without a change of this object. 1 to 1024 characters.
+	// "registry.example.com/team/agent:1.2", or one with a digest. An image with no
+	// tag, or with the tag "latest", is accepted with a warning, because it can
+	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
-	// envs are the environment variables of the daemon, with unique names, at
-	// most 1024.
+	// envs is the list of environment variables of the daemon. Their names must be
+	// unique. At most 1024 items.
 	Envs []v1.EnvVar `json:"envs,omitempty"`
-	// resources of the daemon. There is no default: what is written is what
-	// runs.
+	// resources are the compute resources of the daemon. No default.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
-	// rollingUpdate is how many nodes may be without a ready daemon during a
-	// rollout (maxUnavailable of the DaemonSet): a number of nodes, 1 to
+	// rollingUpdate is maxUnavailable of the DaemonSet: the maximum number of nodes
+	// without an available daemon during a rollout. A number of nodes from 1 to
 	// 1073741823, or a percentage from 1% to 100%. Defaults to 10%.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
-	// podTemplate is the door to everything else that a Pod has: a
-	// PodTemplateSpec that is merged over the generated one by Kubernetes'
-	// strategic merge. The main container is the one called as the
-	// Genericdaemon; its image, resources and env stay with their own fields.
-	// Unknown fields are refused.
-	// At most 128 KiB, as JSON.
+	// podTemplate is a strategic merge patch that is applied to the generated pod
+	// template: a PodTemplateSpec with all that has no field of its own, such as
+	// ports, probes, volumes and tolerations. The main container has the name of
+	// the Genericdaemon; its image, resources and env may not be set here. Unknown
+	// fields are refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// paused stops the operator from writing anything for this object; what
-	// runs goes on running. Defaults to false.
+	// paused suspends the reconciliation of this object: the operator writes
+	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
 }
 

@@ -12,24 +12,26 @@ import (
 // GenericdaemonStatusApplyConfiguration represents a declarative configuration of the GenericdaemonStatus type for use
 // with apply.
 //
-// GenericdaemonStatus is what was seen of a Genericdaemon.
+// GenericdaemonStatus defines the observed state of Genericdaemon.
 type GenericdaemonStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that this status describes.
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// installed is the number of nodes on which the daemon is ready.
 	Installed *int32 `json:"installed,omitempty"`
 	// desired is the number of nodes that should run the daemon.
 	Desired *int32 `json:"desired,omitempty"`
-	// current is the number of nodes that should run the daemon and do.
+	// current is the number of nodes that should run the daemon and run it.
 	Current *int32 `json:"current,omitempty"`
-	// updated is the number of nodes that run the current template.
+	// updated is the number of nodes whose daemon has the current pod template.
 	Updated *int32 `json:"updated,omitempty"`
 	// available is the number of nodes on which the daemon is available.
 	Available *int32 `json:"available,omitempty"`
-	// misscheduled is the number of nodes that run the daemon and should not.
+	// misscheduled is the number of nodes that run the daemon and should not run it.
 	Misscheduled *int32 `json:"misscheduled,omitempty"`
-	// conditions: Ready from the first reconcile on; Reconciling, Stalled and
-	// Paused are present only while they are true.
+	// conditions are the latest available observations of the object's state.
+	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
+	// present only while they are true.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package podtemplate
 
 import (
 	"os"
@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"golang.org/x/mod/modfile"
-
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // The version that an error names is that of the types it was decoded with, and of the
@@ -25,11 +23,11 @@ func TestKubernetesIsTheVersionOfTheModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	minor := strings.TrimPrefix(rules.Kubernetes, "1.")
+	minor := strings.TrimPrefix(Kubernetes, "1.")
 	want := map[string]string{"k8s.io/api": "v0." + minor + ".", "k8s.io/kubernetes": "v1." + minor + "."}
 	for _, r := range mod.Require {
 		if prefix, ok := want[r.Mod.Path]; ok && !strings.HasPrefix(r.Mod.Version, prefix) {
-			t.Errorf("%s, where rules.Kubernetes is %s", r.Mod, rules.Kubernetes)
+			t.Errorf("%s, where Kubernetes is %s", r.Mod, Kubernetes)
 		}
 		delete(want, r.Mod.Path)
 	}

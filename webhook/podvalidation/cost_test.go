@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podrules_test
+package podvalidation_test
 
 import (
 	"encoding/json"
@@ -12,9 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
+
+// maxTemplate is the size of the largest pod template that admission accepts.
+const maxTemplate = 128 << 10
 
 // hostile are templates of the largest size, whose parts make work for each other.
 var hostile = map[string]func(i int) string{
@@ -85,13 +88,13 @@ func repeat(n int, format string) string {
 func TestCost(t *testing.T) {
 	for name, write := range hostile {
 		n := 4
-		for len(write(2*n)) <= rules.MaxPodTemplate {
+		for len(write(2*n)) <= maxTemplate {
 			n *= 2
 		}
 		quarter, _ := cost(t, write(n/4))
 		whole, text := cost(t, write(n))
 		t.Logf("%s, %d: %d MB, a quarter of them %d MB, %d bytes of text", name, n, whole, quarter, text)
-		if whole > 8*quarter+8 || text > 2*rules.MaxPodTemplate {
+		if whole > 8*quarter+8 || text > 2*maxTemplate {
 			t.Errorf("%s, %d of them: %d MB are allocated, for a quarter of them %d MB, and %d bytes of text", name, n, whole, quarter, text)
 		}
 	}
@@ -106,7 +109,7 @@ func cost(t *testing.T, data string) (megabytes uint64, text int) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	errs := rules.First(podrules.Validate(template, own("main"), nil))
+	errs := rules.First(podvalidation.Validate(template, mainContainer("main"), nil))
 	runtime.ReadMemStats(&after)
 	return (after.TotalAlloc - before.TotalAlloc) >> 20, len(fmt.Sprint(errs.ToAggregate()))
 }

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package ports_test
 
 import (
 	"strings"
@@ -12,18 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
-func TestPorts(t *testing.T) {
+// f is the path of the ports.
+var f = field.NewPath("f")
+
+func TestValidate(t *testing.T) {
 	const (
-		number = `must be a number from 1 to 65535`
-		either = number + `, or the name of a port`
+		number = `must be between 1 and 65535, inclusive`
+		either = `must be a number between 1 and 65535, inclusive, or the name of a port`
 		name   = `must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, with no dash at either end (RFC 6335)`
 		app    = `must be an IANA service name or a prefixed name such as kubernetes.io/h2c, 1 to 253 characters`
 	)
 	domain := strings.TrimSuffix(strings.Repeat(strings.Repeat("a", 62)+".", 4), ".")[:251]
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"none":                       {`[]`, ``},
 		"the least":                  {`[{port: 1}]`, ``},
 		"the most":                   {`[{port: 65535, targetPort: 65535, nodePort: 65535, protocol: SCTP}]`, ``},
@@ -51,7 +56,7 @@ func TestPorts(t *testing.T) {
 		"appProtocol, a space":       {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
 		"appProtocol of 253":         {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
 		"appProtocol of 254":         {`[{port: 1, appProtocol: ` + domain + `/bb}]`, `f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app},
-		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: with several ports, each needs a name`},
+		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: must be set if there is more than one port`},
 		"several with names":         {`[{port: 1, name: a}, {port: 2, name: b}]`, ``},
 		"a name twice":               {`[{port: 1, name: a}, {port: 2, name: a}]`, `f[1].name: Duplicate value: "a"`},
 		"a nodePort twice":           {`[{port: 1, name: a, nodePort: 30000}, {port: 1, protocol: UDP, name: b, nodePort: 30000}]`, `f[1].nodePort: Duplicate value: 30000`},
@@ -66,17 +71,17 @@ f[0].name: Invalid value: "A": ` + name + `
 f[0].protocol: Unsupported value: "X": supported values: "TCP", "UDP", "SCTP"
 f[0].appProtocol: Invalid value: "a b": ` + app,
 		},
-	}, func(ports *[]modelv1.Port) field.ErrorList { return rules.Ports(f, *ports) })
+	}, func(list *[]modelv1.Port) field.ErrorList { return ports.Validate(f, *list) })
 }
 
 func TestTooManyPorts(t *testing.T) {
 	t.Parallel()
-	ports := manyPorts(rules.MaxPorts)
-	if errs := rules.Ports(f, ports); len(errs) > 0 {
+	list := manyPorts(modelv1.MaxPorts)
+	if errs := ports.Validate(f, list); len(errs) > 0 {
 		t.Errorf("64 ports: %v", errs)
 	}
-	ports = manyPorts(rules.MaxPorts + 1)
-	if got, want := lines(rules.Ports(f, ports)), "f: Too many: 65: must have at most 64 items"; got != want {
+	list = manyPorts(modelv1.MaxPorts + 1)
+	if got, want := ruletest.Lines(ports.Validate(f, list)), "f: Too many: 65: must have at most 64 items"; got != want {
 		t.Errorf("65 ports: %s, want %s", got, want)
 	}
 }
@@ -84,12 +89,12 @@ func TestTooManyPorts(t *testing.T) {
 // A list that is refused for its length is not compared each with each.
 func TestFarTooManyPorts(t *testing.T) {
 	t.Parallel()
-	ports := manyPorts(100_000)
-	rules.Ports(f, ports)
-	rules.TargetPorts(f, ports, nil)
-	rules.DefaultProbePort(ports)
-	rules.DefaultPorts(ports, ports, &rules.Owners{}, nil)
-	if got := len(rules.ContainerPorts(ports)); got > rules.MaxPorts {
+	list := manyPorts(100_000)
+	ports.Validate(f, list)
+	ports.ValidateTargets(f, list, nil, nil)
+	ports.DefaultProbePort(list)
+	ports.Default(list, list, &fieldownership.Ownership{}, nil)
+	if got := len(modelv1.ContainerPorts(list)); got > modelv1.MaxPorts {
 		t.Errorf("%d container ports", got)
 	}
 }
@@ -102,13 +107,13 @@ func manyPorts(n int) []modelv1.Port {
 	return ports
 }
 
-func TestTargetPorts(t *testing.T) {
-	const no = `no container has a TCP port of this name: write a number, or declare the port in podTemplate`
+func TestValidateTargets(t *testing.T) {
+	const no = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
 	type pod struct {
 		Ports    []modelv1.Port          `json:"ports"`
 		Template *corev1.PodTemplateSpec `json:"template"`
 	}
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"numbers":                          {`{ports: [{port: 1}, {port: 2, targetPort: 3}]}`, ``},
 		"a name of nothing":                {`{ports: [{port: 1, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
 		"its own name":                     {`{ports: [{port: 1, name: a, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
@@ -131,70 +136,36 @@ func TestTargetPorts(t *testing.T) {
 			`f[0].targetPort: Invalid value: "a": ` + no,
 		},
 		"no name at all is another rule's": {`{ports: [{port: 1, targetPort: "80"}]}`, ``},
-	}, func(p *pod) field.ErrorList { return rules.TargetPorts(f, p.Ports, p.Template) })
+	}, func(p *pod) field.ErrorList {
+		return ports.ValidateTargets(f, p.Ports, modelv1.ContainerPorts(p.Ports), p.Template)
+	})
 }
 
-func TestNodePorts(t *testing.T) {
+func TestValidateNodePorts(t *testing.T) {
 	type service struct {
 		Type  corev1.ServiceType `json:"type"`
 		Ports []modelv1.Port     `json:"ports"`
 	}
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"a NodePort":              {`{type: NodePort, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"a LoadBalancer":          {`{type: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"a ClusterIP without one": {`{type: ClusterIP, ports: [{port: 1}]}`, ``},
 		"a ClusterIP": {
 			`{type: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
-			`f[1].nodePort: Forbidden: a nodePort needs serviceType NodePort or LoadBalancer: remove the nodePort or change serviceType`,
+			`f[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
 		},
-	}, func(s *service) field.ErrorList { return rules.NodePorts(f, s.Ports, s.Type) })
+	}, func(s *service) field.ErrorList { return ports.ValidateNodePorts(f, s.Ports, s.Type) })
 }
 
 func TestNodePortWarnings(t *testing.T) {
 	t.Parallel()
-	var ports []modelv1.Port
-	read(t, `[{port: 1}, {port: 2, nodePort: 30000}, {port: 3, nodePort: 32767}, {port: 4, nodePort: 29999}, {port: 5, nodePort: 32768}]`, &ports)
+	var list []modelv1.Port
+	ruletest.Read(t, `[{port: 1}, {port: 2, nodePort: 30000}, {port: 3, nodePort: 32767}, {port: 4, nodePort: 29999}, {port: 5, nodePort: 32768}]`, &list)
 	want := []string{
-		"f[3].nodePort: 29999 is outside 30000-32767, which a cluster refuses unless its owner set another range",
-		"f[4].nodePort: 32768 is outside 30000-32767, which a cluster refuses unless its owner set another range",
+		"f[3].nodePort: 29999 is outside the default range 30000-32767; the API server may refuse it",
+		"f[4].nodePort: 32768 is outside the default range 30000-32767; the API server may refuse it",
 	}
-	if diff := cmp.Diff(want, rules.NodePortWarnings(f, ports)); diff != "" {
+	if diff := cmp.Diff(want, ports.NodePortWarnings(f, list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestContainerPorts(t *testing.T) {
-	t.Parallel()
-	var ports []modelv1.Port
-	read(t, `
-- {port: 80, name: http}
-- {port: 81, name: again, targetPort: 80}
-- {port: 80, name: quic, protocol: UDP}
-- {port: 443, name: tls, targetPort: sidecar}
-- {port: 9, targetPort: 90}`, &ports)
-	want := []corev1.ContainerPort{
-		{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP},
-		{Name: "quic", ContainerPort: 80, Protocol: corev1.ProtocolUDP},
-		{ContainerPort: 90, Protocol: corev1.ProtocolTCP},
-	}
-	if diff := cmp.Diff(want, rules.ContainerPorts(ports)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestServiceType(t *testing.T) {
-	t.Parallel()
-	for ports, want := range map[string]corev1.ServiceType{
-		`[]`:                               corev1.ServiceTypeClusterIP,
-		`[{port: 1}]`:                      corev1.ServiceTypeClusterIP,
-		`[{port: 1}, {nodePort: 30000}]`:   corev1.ServiceTypeNodePort,
-		`[{port: 1, nodePort: -1}]`:        corev1.ServiceTypeNodePort,
-		`[{port: 1, protocol: nonsense} ]`: corev1.ServiceTypeClusterIP,
-	} {
-		var list []modelv1.Port
-		read(t, ports, &list)
-		if got := rules.ServiceType(list); got != want {
-			t.Errorf("%s: %s, want %s", ports, got, want)
-		}
 	}
 }

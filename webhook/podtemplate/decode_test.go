@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package podtemplate
 
 import (
 	"fmt"
@@ -13,14 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 func TestPodTemplate(t *testing.T) {
 	t.Parallel()
 	const (
-		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field: check its spelling and its place`
-		twice   = `: Forbidden: the field is there twice: remove one of them`
+		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field; check its name and its position`
+		twice   = `: Forbidden: the field is set twice; remove one of them`
 	)
 	for name, tc := range map[string]struct {
 		raw, want string
@@ -56,16 +57,16 @@ spec.podTemplate.spec.containers[1].b` + unknown + `
 spec.podTemplate.spec.nodeName` + twice + `
 spec.podTemplate.kind` + unknown,
 		},
-		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", rules.MaxPodTemplate-37) + `"}}}`},
+		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-37) + `"}}}`},
 		"too much": {
-			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", rules.MaxPodTemplate-36) + `"}}}`, none: true,
-			want: `spec.podTemplate: Too long: may not be more than 131072 bytes: move large values to a ConfigMap or a Secret that the pod mounts`,
+			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-36) + `"}}}`, none: true,
+			want: `spec.podTemplate: Too long: may not be more than 131072 bytes; move large values to a ConfigMap or a Secret that the pod mounts`,
 		},
 		"expensive quantities": {
 			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,
 			want: `
-spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": has too large an exponent: it must be from -99 to 99
-spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": has too large an exponent: it must be from -99 to 99`,
+spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": must have an exponent from -99 to 99
+spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": must have an exponent from -99 to 99`,
 		},
 		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: "a": must be of type v1.PodTemplateSpec, not string`},
 		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: 1: must be of type v1.PodTemplateSpec, not number`},
@@ -98,8 +99,8 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(tc.raw)})
-			if got, want := lines(errs), strings.TrimSpace(tc.want); got != want {
+			template, errs := Decode(&runtime.RawExtension{Raw: []byte(tc.raw)})
+			if got, want := ruletest.Lines(errs), strings.TrimSpace(tc.want); got != want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, want)
 			}
 			if (template == nil) != tc.none {
@@ -107,7 +108,7 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 			}
 		})
 	}
-	if template, errs := rules.PodTemplate(nil); template != nil || errs != nil {
+	if template, errs := Decode(nil); template != nil || errs != nil {
 		t.Errorf("nil: %v %v", template, errs)
 	}
 }
@@ -116,7 +117,7 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 // hide others.
 func TestPodTemplateWithoutWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":5,"nodeName":"a","volumes":[{"name":"v"},7,{"name":"w"}],` +
+	template, errs := Decode(&runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":5,"nodeName":"a","volumes":[{"name":"v"},7,{"name":"w"}],` +
 		`"nodeSelector":{"x":1,"y":"z"},"containers":[{"name":"side","image":"A B","resources":{"limits":{"cpu":"1e999","memory":1.5}}}]}}`)})
 	want := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeName: "a", Volumes: []corev1.Volume{{Name: "v"}, {}, {Name: "w"}}, NodeSelector: map[string]string{"y": "z"},
@@ -137,7 +138,7 @@ func TestPodTemplateOfManyWrongValues(t *testing.T) {
 	t.Parallel()
 	ports := strings.Repeat(`{"containerPort":1},`, 20_000) + `{"containerPort":"x"}`
 	data := fmt.Sprintf(`{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, ports)
-	template, errs := rules.PodTemplate(&runtime.RawExtension{Raw: []byte(data)})
+	template, errs := Decode(&runtime.RawExtension{Raw: []byte(data)})
 	if template != nil || len(errs) != 1 || errs[0].Field != "spec.podTemplate" {
 		t.Errorf("errors = %v, template = %v", errs, template != nil)
 	}

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podrules_test
+package podvalidation_test
 
 import (
 	"strings"
@@ -15,11 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/podrules"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 )
 
-var reserved = []rules.Reserved{
+var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "ports", Instead: "spec.ports"},
@@ -30,17 +29,17 @@ var reserved = []rules.Reserved{
 	{Field: "startupProbe", Instead: "spec.startupProbe"},
 }
 
-func own(name string) *podrules.Own {
+func mainContainer(name string) *podvalidation.MainContainer {
 	target := intstr.FromInt32(8080)
 	ports := []modelv1.Port{{Name: "a", Port: 80, TargetPort: &target}, {Name: "b", Port: 81, TargetPort: &target}, {Name: "c", Port: 82}}
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")}
-	return &podrules.Own{
-		Main: corev1.Container{
-			Name: name, Image: "server:1", Ports: rules.ContainerPorts(ports),
+	return &podvalidation.MainContainer{
+		Container: corev1.Container{
+			Name: name, Image: "server:1", Ports: modelv1.ContainerPorts(ports),
 			Resources:     corev1.ResourceRequirements{Limits: size, Requests: size},
 			LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: target}}},
 		},
-		Ports: ports, Reserved: reserved,
+		ServicePorts: ports, Reserved: reserved,
 	}
 }
 
@@ -81,7 +80,7 @@ spec:
 func TestValidate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		template, want string
-		change         func(*podrules.Own)
+		change         func(*podvalidation.MainContainer)
 	}{
 		"an empty template": {template: `{}`},
 		"a typical one":     {template: typical},
@@ -118,14 +117,16 @@ func TestValidate(t *testing.T) {
 		},
 		"claims that the pod does not have": {
 			template: `{spec: {resourceClaims: [{name: c, resourceClaimName: c}], containers: [{name: a, image: a, resources: {claims: [{name: c}, {name: d}]}}]}}`,
-			change:   func(own *podrules.Own) { own.Main.Resources.Claims = []corev1.ResourceClaim{{Name: "e"}} },
-			want:     "spec.podTemplate.spec.containers[0].resources.claims[1].name: Not found\nspec.resources.claims[0].name: Not found",
+			change: func(main *podvalidation.MainContainer) {
+				main.Container.Resources.Claims = []corev1.ResourceClaim{{Name: "e"}}
+			},
+			want: "spec.podTemplate.spec.containers[0].resources.claims[1].name: Not found\nspec.resources.claims[0].name: Not found",
 		},
 		"a variable of a volume that is none": {
 			template: `{spec: {volumes: [{name: v, emptyDir: {}}]}}`,
-			change: func(own *podrules.Own) {
+			change: func(main *podvalidation.MainContainer) {
 				for _, volume := range []string{"v", "w"} {
-					own.Main.Env = append(own.Main.Env, corev1.EnvVar{Name: volume, ValueFrom: &corev1.EnvVarSource{
+					main.Container.Env = append(main.Container.Env, corev1.EnvVar{Name: volume, ValueFrom: &corev1.EnvVarSource{
 						FileKeyRef: &corev1.FileKeySelector{VolumeName: volume, Path: "p", Key: "K"},
 					}})
 				}
@@ -134,31 +135,31 @@ func TestValidate(t *testing.T) {
 		},
 		"a target port that is none": {
 			template: `{spec: {containers: [{name: main}]}}`,
-			change: func(own *podrules.Own) {
-				own.Ports[2].Port = 70000
-				own.Main.Ports = rules.ContainerPorts(own.Ports)
+			change: func(main *podvalidation.MainContainer) {
+				main.ServicePorts[2].Port = 70000
+				main.Container.Ports = modelv1.ContainerPorts(main.ServicePorts)
 			},
 			want: "spec.ports[2].port: Invalid value",
 		},
-		"a name that is not known yet": {template: `{spec: {containers: [{name: a, image: a}]}}`, change: func(own *podrules.Own) { own.Main.Name = "" }},
-		"a name that is none":          {template: `{}`, change: func(own *podrules.Own) { own.Main.Name = "A" }},
+		"a name that is not known yet": {template: `{spec: {containers: [{name: a, image: a}]}}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "" }},
+		"a name that is none":          {template: `{}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "A" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := own("main")
+			main := mainContainer("main")
 			if tc.change != nil {
-				tc.change(own)
+				tc.change(main)
 			}
-			before := *own.Main.DeepCopy()
-			if got := places(podrules.Validate(template(t, tc.template), own, nil)); got != tc.want {
+			before := *main.Container.DeepCopy()
+			if got := places(podvalidation.Validate(template(t, tc.template), main, nil)); got != tc.want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, tc.want)
 			}
-			if diff := cmp.Diff(before, own.Main); diff != "" {
+			if diff := cmp.Diff(before, main.Container); diff != "" {
 				t.Errorf("the main container was changed (-before +after):\n%s", diff)
 			}
 		})
 	}
-	if errs := podrules.Validate(nil, own("main"), nil); errs != nil {
+	if errs := podvalidation.Validate(nil, mainContainer("main"), nil); errs != nil {
 		t.Errorf("no template: %v", errs)
 	}
 }
@@ -174,9 +175,9 @@ func TestKnownErrors(t *testing.T) {
 	} {
 		t.Run(known, func(t *testing.T) {
 			t.Parallel()
-			own := own("main")
-			own.Main.Image, own.Main.Env = "", []corev1.EnvVar{{Value: "a"}}
-			errs := podrules.Validate(template(t, `{}`), own, field.ErrorList{{Field: known}})
+			main := mainContainer("main")
+			main.Container.Image, main.Container.Env = "", []corev1.EnvVar{{Value: "a"}}
+			errs := podvalidation.Validate(template(t, `{}`), main, field.ErrorList{{Field: known}})
 			if got := places(errs); got != want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, want)
 			}
@@ -185,13 +186,13 @@ func TestKnownErrors(t *testing.T) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	template, own := template(b, typical), own("main")
+	template, main := template(b, typical), mainContainer("main")
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
 		used := template.DeepCopy()
 		b.StartTimer()
-		if errs := podrules.Validate(used, own, nil); len(errs) > 0 {
+		if errs := podvalidation.Validate(used, main, nil); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}

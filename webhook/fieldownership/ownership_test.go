@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package fieldownership_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 )
 
 // by is an entry of somebody who wrote fields with an operation.
@@ -56,14 +56,14 @@ func TestSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			meta := &metav1.ObjectMeta{ManagedFields: tc.entries, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
-			owners := rules.OwnersOf(meta)
-			if got := owners.Set("/spec/a/b", func(text string) bool { return text == "x" }); got != tc.scalar {
+			owners := fieldownership.Of(meta)
+			if got := owners.IsSet("/spec/a/b", func(text string) bool { return text == "x" }); got != tc.scalar {
 				t.Errorf("as a scalar: %t, want %t", got, tc.scalar)
 			}
-			if got := owners.Set("/spec/a/b", nil); got != tc.object {
+			if got := owners.IsSet("/spec/a/b", nil); got != tc.object {
 				t.Errorf("as an object: %t, want %t", got, tc.object)
 			}
-			if got := owners.Known(); got != (len(tc.entries) > 0) {
+			if got := owners.HasManagedFields(); got != (len(tc.entries) > 0) {
 				t.Errorf("known: %t", got)
 			}
 		})
@@ -97,8 +97,8 @@ func TestSetName(t *testing.T) {
 			if tc.fields != "" {
 				meta.ManagedFields = []metav1.ManagedFieldsEntry{by(metav1.ManagedFieldsOperationUpdate, tc.fields)}
 			}
-			owners := rules.OwnersOf(meta)
-			if got := owners.SetName(&modelv1.Port{Port: 80, Name: "a"}); got != tc.want {
+			owners := fieldownership.Of(meta)
+			if got := owners.IsPortNameSet(&modelv1.Port{Port: 80, Name: "a"}); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package podtemplate
 
 import (
 	"strings"
@@ -11,28 +11,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 )
 
-var mainContainer = rules.Main{
-	Name: "main",
-	Reserved: []rules.Reserved{
-		{Field: "image", Instead: "spec.image"},
-		{Field: "resources", Instead: "spec.resources"},
-		{Field: "ports", Instead: "spec.ports"},
-		{Field: "env", Instead: "spec.envs"},
-		{Field: "envFrom", Instead: "spec.envFrom"},
-		{Field: "readinessProbe", Instead: "spec.readinessProbe"},
-		{Field: "livenessProbe", Instead: "spec.livenessProbe"},
-		{Field: "startupProbe", Instead: "spec.startupProbe"},
-	},
-	AppName:  "modelbox",
-	Instance: "web",
+func web() *Owner {
+	return &Owner{
+		AppName: "modelbox", Instance: "web",
+		Main: podvalidation.MainContainer{
+			Container: corev1.Container{Name: "main", Image: "server:1"},
+			Reserved: []podvalidation.ReservedField{
+				{Field: "image", Instead: "spec.image"},
+				{Field: "resources", Instead: "spec.resources"},
+				{Field: "ports", Instead: "spec.ports"},
+				{Field: "env", Instead: "spec.envs"},
+				{Field: "envFrom", Instead: "spec.envFrom"},
+				{Field: "readinessProbe", Instead: "spec.readinessProbe"},
+				{Field: "livenessProbe", Instead: "spec.livenessProbe"},
+				{Field: "startupProbe", Instead: "spec.startupProbe"},
+			},
+		},
+	}
 }
 
-// A template's errors, of which the start of the path is left out.
-func template(t *corev1.PodTemplateSpec) field.ErrorList {
-	errs := rules.Template(t, mainContainer)
+// validate returns a template's errors, whose paths are relative to the template.
+func validate(template *corev1.PodTemplateSpec) field.ErrorList {
+	errs := web().validate(template)
 	for _, err := range errs {
 		err.Field = strings.TrimPrefix(err.Field, "spec.podTemplate.")
 	}
@@ -40,8 +44,8 @@ func template(t *corev1.PodTemplateSpec) field.ErrorList {
 }
 
 func TestMainContainer(t *testing.T) {
-	const of = `: Forbidden: of the main container is written in spec.`
-	judge(t, map[string]row{
+	const of = `: Forbidden: may not be set on the main container; use spec.`
+	ruletest.Run(t, map[string]ruletest.Row{
 		"what is not reserved": {`{spec: {containers: [{name: main, workingDir: /a, args: [b], securityContext: {}, lifecycle: {}}]}}`, ``},
 		"empty, which is nothing": {
 			`{spec: {containers: [{name: main, image: "", resources: {}, ports: [], env: [], envFrom: [], readinessProbe: null}]}}`, ``,
@@ -73,37 +77,37 @@ spec.containers[1].startupProbe` + of + `startupProbe`},
 		"what Kubernetes judges": {
 			`{spec: {containers: [{name: main, imagePullPolicy: always, volumeMounts: [{name: a, mountPath: /a}]}]}}`, ``, // Not here.
 		},
-	}, template)
+	}, validate)
 }
 
 // A kind that has no field for probes leaves them to the template.
 func TestMainContainerOfAnotherKind(t *testing.T) {
 	t.Parallel()
-	spec, errs := rules.PodTemplate(raw(t, `
+	spec, errs := Decode(raw(t, `
 spec: {containers: [{name: main, image: a, readinessProbe: {tcpSocket: {port: http}}, env: [{name: A}, {name: A}]}]}`))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	before := spec.DeepCopy()
-	main := mainContainer
-	main.Reserved = []rules.Reserved{main.Reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
+	owner := web()
+	owner.Main.Reserved = []podvalidation.ReservedField{owner.Main.Reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
 	want := `
-spec.podTemplate.spec.containers[0].image: Forbidden: of the main container is written in spec.image
+spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
 spec.podTemplate.spec.containers[0].env[1].name: Duplicate value: "A"`
-	if got := lines(rules.Template(spec, main)); got != strings.TrimSpace(want) {
+	if got := ruletest.Lines(owner.validate(spec)); got != strings.TrimSpace(want) {
 		t.Errorf("errors:\n%s\nwant:%s", got, want)
 	}
 	if diff := cmp.Diff(before, spec); diff != "" {
 		t.Errorf("the template was changed (-before +after):\n%s", diff)
 	}
-	if errs := rules.Template(nil, main); errs != nil {
+	if errs := Validate(nil, owner, nil); errs != nil {
 		t.Errorf("no template: %v", errs)
 	}
 }
 
 func TestOwnLabels(t *testing.T) {
-	const ours = `: the operator sets this label, and selectors depend on it: remove it`
-	judge(t, map[string]row{
+	const ours = `: may not differ from the operator's value, because selectors use this label; remove it`
+	ruletest.Run(t, map[string]ruletest.Row{
 		"nothing":             {`{}`, ``},
 		"labels, annotations": {`{metadata: {labels: {a: "", b.c/d: e}, annotations: {A.B/c: "any thing"}}}`, ``},
 		"the operator's labels as they are": {
@@ -115,46 +119,12 @@ metadata.labels[app.kubernetes.io/instance]: Invalid value: "b"` + ours + `
 metadata.labels[app.kubernetes.io/managed-by]: Invalid value: ""` + ours + `
 metadata.labels[app.kubernetes.io/name]: Invalid value: "a"` + ours,
 		},
-	}, template)
-}
-
-func TestMetadataWithoutEffect(t *testing.T) {
-	t.Parallel()
-	spec := &corev1.PodTemplateSpec{}
-	read(t, `
-metadata:
-  name: a
-  generateName: a
-  namespace: a
-  selfLink: a
-  uid: a
-  resourceVersion: "1"
-  generation: 1
-  creationTimestamp: "2020-01-01T00:00:00Z"
-  deletionTimestamp: "2020-01-01T00:00:00Z"
-  deletionGracePeriodSeconds: 1
-  ownerReferences: [{}]
-  finalizers: [a/b]
-  managedFields: [{}]
-spec: {serviceAccount: a}`, spec)
-	got := rules.TemplateWarnings(spec)
-	if errs := template(spec); len(errs) > 0 || len(got) != 14 {
-		t.Errorf("errors %v, warnings %q", errs, got)
-	}
-	for i, want := range map[int]string{
-		0:  `spec.podTemplate.metadata.name: has no effect on pods, only labels and annotations have`,
-		13: `spec.podTemplate.spec.serviceAccount: deprecated, and has no effect: write serviceAccountName`,
-		12: `spec.podTemplate.metadata.finalizers: a deleted pod stays until a client removes them from it`,
-	} {
-		if got[i] != want {
-			t.Errorf("warning %d is %q, want %q", i, got[i], want)
-		}
-	}
+	}, validate)
 }
 
 // What Kubernetes lets be, and server-side apply does not.
 func TestRepeatedKeys(t *testing.T) {
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"none": {`
 spec:
   hostAliases: [{ip: 10.0.0.1}, {ip: 10.0.0.2}]
@@ -180,15 +150,15 @@ spec.containers[0].resources.claims[1].name: Duplicate value: "c"`},
 		"of an init container": {`{spec: {initContainers: [{name: a, image: a, env: [{name: A}, {name: A}]}]}}`,
 			`spec.initContainers[0].env[1].name: Duplicate value: "A"`},
 		"of the main container": {`{spec: {containers: [{name: main, env: [], volumeMounts: []}]}}`, ``},
-	}, template)
+	}, validate)
 }
 
 // An image that Kubernetes takes, and no container runtime does.
 func TestImagesOfTheTemplate(t *testing.T) {
-	judge(t, map[string]row{
+	ruletest.Run(t, map[string]ruletest.Row{
 		"none": {`{spec: {containers: [{name: a}], initContainers: [{name: b}]}}`, ``}, // Kubernetes says so.
 		"unreadable": {`{spec: {containers: [{name: a, image: A}], initContainers: [{name: b, image: "a:"}]}}`, `
 spec.containers[0].image: Invalid value: "A": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A) must be lowercase
 spec.initContainers[0].image: Invalid value: "a:": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format`},
-	}, template)
+	}, validate)
 }

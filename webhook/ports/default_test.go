@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rules_test
+package ports_test
 
 import (
 	"testing"
@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
 )
 
 func TestDefaultPorts(t *testing.T) {
@@ -64,20 +66,43 @@ func TestDefaultPorts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var before, ports, want []modelv1.Port
+			var before, list, want []modelv1.Port
 			if tc.before != "" {
-				read(t, tc.before, &before)
+				ruletest.Read(t, tc.before, &before)
 			}
-			read(t, tc.ports, &ports)
-			read(t, tc.want, &want)
-			owners, ops := rules.OwnersOf(&metav1.ObjectMeta{}), &patch.Ops{}
-			rules.DefaultPorts(ports, before, &owners, ops)
-			if diff := cmp.Diff(want, ports); diff != "" {
+			ruletest.Read(t, tc.ports, &list)
+			ruletest.Read(t, tc.want, &want)
+			owners, ops := fieldownership.Of(&metav1.ObjectMeta{}), &patch.Ops{}
+			ports.Default(list, before, &owners, ops)
+			if diff := cmp.Diff(want, list); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.ops, string(ops.JSON())); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDefaultProbePort(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`[]`:                         "",
+		`[{port: 1}]`:                "1",
+		`[{port: 1, targetPort: 2}]`: "2",
+		`[{port: 1, protocol: UDP}]`: "",
+		`[{port: 1, targetPort: a}]`: "",
+		`[{port: 1, targetPort: a}, {port: 2, name: a}]`:                        "a",
+		`[{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]`:         "",
+		`[{port: 1, protocol: UDP}, {port: 1, targetPort: a}, {port: 3}]`:       "3",
+		`[{port: 9, protocol: SCTP}, {port: 8, protocol: TCP}, {port: 3}]`:      "8",
+		`[{port: 1, targetPort: b}, {port: 2, name: a}, {port: 2, name: bbb} ]`: "2",
+	} {
+		var list []modelv1.Port
+		ruletest.Read(t, text, &list)
+		port, ok := ports.DefaultProbePort(list)
+		if got := port.String(); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %s %t, want %s", text, got, ok, want)
+		}
 	}
 }

@@ -1,0 +1,197 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podtemplate decodes and validates spec.podTemplate: the operator's own rules on it
+// are here, and those of Kubernetes in package podvalidation.
+package podtemplate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/webhook/ports"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// The paths are those of every kind that has a pod template.
+var (
+	spec          = field.NewPath("spec")
+	root          = spec.Child("podTemplate")
+	portsPath     = spec.Child("ports")
+	resourcesPath = spec.Child("resources")
+	envsPath      = spec.Child("envs")
+)
+
+// Owner is what the rules need to know of the object that has the pod template.
+type Owner struct {
+	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
+	AppName, Instance string
+	// Main is the main container as the object's own fields define it.
+	Main podvalidation.MainContainer
+}
+
+// Validate decodes spec.podTemplate and returns its errors, and those of the object's own
+// fields that refer to it, after errs, which are the errors of the object's other fields.
+func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) field.ErrorList {
+	template, undecoded := Decode(raw)
+	errs = append(errs, undecoded...)
+	if template == nil && len(undecoded) > 0 {
+		return errs // What refers to the template cannot be validated.
+	}
+	main := &owner.Main
+	errs = append(errs, ports.ValidateTargets(portsPath, main.ServicePorts, main.Container.Ports, template)...)
+	errs = append(errs, rules.Claims(resourcesPath, &main.Container.Resources, template)...)
+	errs = append(errs, rules.FileKeys(envsPath, main.Container.Env, template)...)
+	if template == nil {
+		return errs
+	}
+	errs = append(errs, owner.validate(template)...)
+	return append(errs, podvalidation.Validate(template, main, errs)...)
+}
+
+// validate returns the errors of a pod template by the operator's own rules: those on
+// what is merged over the generated template, on images, and on lists whose keys server-side
+// apply wants to be unique. Kubernetes' rules for pods are in package podvalidation.
+func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
+	meta, spec := root.Child("metadata"), root.Child("spec")
+	errs := owner.labels(meta.Child("labels"), template.Labels)
+	errs = append(errs, metaKeys(meta, &template.ObjectMeta)...)
+	errs = append(errs, podKeys(spec, &template.Spec)...)
+	for i := range template.Spec.Containers {
+		at, c := spec.Child("containers").Index(i), &template.Spec.Containers[i]
+		if c.Name != "" && c.Name == owner.Main.Container.Name {
+			errs = append(errs, owner.mainContainer(at, c)...)
+		} else {
+			errs = append(errs, otherContainer(at, c)...)
+		}
+	}
+	for i := range template.Spec.InitContainers {
+		errs = append(errs, otherContainer(spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i])...)
+	}
+	return errs
+}
+
+// labels refuses other values for the labels that the operator sets.
+func (owner *Owner) labels(path *field.Path, written map[string]string) field.ErrorList {
+	ours := map[string]string{api.LabelName: owner.AppName, api.LabelInstance: owner.Instance, api.LabelManagedBy: api.ManagedBy}
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(ours)) {
+		if value, ok := written[key]; ok && value != ours[key] {
+			errs = append(errs, field.Invalid(path.Key(key), value,
+				"may not differ from the operator's value, because selectors use this label; remove it"))
+		}
+	}
+	return rules.MarkUnbuildable(errs...)
+}
+
+// metaKeys is podKeys for the metadata of the template.
+func metaKeys(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
+	var errs field.ErrorList
+	for _, i := range rules.Duplicates(meta.Finalizers, func(name *string) string { return *name }) {
+		errs = append(errs, field.Duplicate(path.Child("finalizers").Index(i), meta.Finalizers[i]))
+	}
+	for _, i := range rules.Duplicates(meta.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID }) {
+		errs = append(errs, field.Duplicate(path.Child("ownerReferences").Index(i).Child("uid"), meta.OwnerReferences[i].UID))
+	}
+	return errs
+}
+
+// podKeys refuses lists with a repeated key, although Kubernetes accepts them: the API
+// server creates a child with such a list, and refuses every later server-side apply of it.
+func podKeys(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
+	errs := rules.Unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
+	// Here an empty name is a key like any other.
+	for _, i := range rules.Duplicates(spec.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name }) {
+		errs = append(errs, field.Duplicate(path.Child("imagePullSecrets").Index(i).Child("name"), spec.ImagePullSecrets[i].Name))
+	}
+	return errs
+}
+
+// containerKeys is podKeys for a container.
+func containerKeys(path *field.Path, c *corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	for _, i := range rules.Duplicates(c.Ports, keyOfPort) {
+		errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("containerPort"), c.Ports[i].ContainerPort))
+	}
+	errs = append(errs, rules.UniqueEnv(path.Child("env"), c.Env)...)
+	return append(errs, rules.UniqueClaims(path.Child("resources"), c.Resources.Claims)...)
+}
+
+type portKey struct {
+	number   int32
+	protocol corev1.Protocol
+}
+
+// keyOfPort returns the keys of a container's port in server-side apply.
+func keyOfPort(p *corev1.ContainerPort) portKey {
+	return portKey{p.ContainerPort, cmp.Or(p.Protocol, corev1.ProtocolTCP)}
+}
+
+func otherContainer(path *field.Path, c *corev1.Container) field.ErrorList {
+	var errs field.ErrorList
+	if c.Image != "" {
+		errs = rules.Image(path.Child("image"), c.Image)
+	}
+	return append(errs, containerKeys(path, c)...)
+}
+
+// mainContainer returns the errors of what is added to the main container. Its reserved
+// fields get one error each, and are not validated.
+func (owner *Owner) mainContainer(path *field.Path, c *corev1.Container) field.ErrorList {
+	rest := *c
+	var errs field.ErrorList
+	for _, reserved := range owner.Main.Reserved {
+		if take(&rest, reserved.Field) {
+			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
+		}
+	}
+	return append(rules.MarkUnbuildable(errs...), containerKeys(path, &rest)...)
+}
+
+// take clears a field of a container and reports whether it was set.
+func take(c *corev1.Container, name string) bool {
+	before := *c
+	switch name {
+	case "image":
+		c.Image = ""
+		return before.Image != ""
+	case "resources":
+		c.Resources = corev1.ResourceRequirements{}
+		return len(before.Resources.Limits)+len(before.Resources.Requests)+len(before.Resources.Claims) > 0
+	case "ports":
+		c.Ports = nil
+		return len(before.Ports) > 0
+	case "env":
+		c.Env = nil
+		return len(before.Env) > 0
+	case "envFrom":
+		c.EnvFrom = nil
+		return len(before.EnvFrom) > 0
+	}
+	return takeProbe(c, name)
+}
+
+func takeProbe(c *corev1.Container, name string) bool {
+	before := *c
+	switch name {
+	case "readinessProbe":
+		c.ReadinessProbe = nil
+		return before.ReadinessProbe != nil
+	case "livenessProbe":
+		c.LivenessProbe = nil
+		return before.LivenessProbe != nil
+	case "startupProbe":
+		c.StartupProbe = nil
+		return before.StartupProbe != nil
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podtemplate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+)
+
+// Warnings returns warnings on what in spec.podTemplate is valid, but ignored or likely
+// to be a mistake.
+func Warnings(raw *runtime.RawExtension) []string {
+	template, _ := Decode(raw)
+	if template == nil {
+		return nil
+	}
+	out := imageWarnings(template)
+	out = append(out, metaWarnings(&template.ObjectMeta)...)
+	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
+		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated and ignored; use serviceAccountName")
+	}
+	if _, ok := template.Annotations[api.AnnotationRestartedAt]; ok {
+		out = append(out, root.Child("metadata", "annotations").Key(api.AnnotationRestartedAt).String()+
+			": ignored; use kubectl rollout restart or an Eru")
+	}
+	return out
+}
+
+// metaWarnings returns warnings on metadata that a Deployment or a DaemonSet does not
+// copy to its pods.
+func metaWarnings(meta *metav1.ObjectMeta) []string {
+	var out []string
+	for _, f := range [...]struct {
+		name string
+		set  bool
+	}{
+		{"name", meta.Name != ""},
+		{"generateName", meta.GenerateName != ""},
+		{"namespace", meta.Namespace != ""},
+		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a client may set.
+		{"uid", meta.UID != ""},
+		{"resourceVersion", meta.ResourceVersion != ""},
+		{"generation", meta.Generation != 0},
+		{"creationTimestamp", !meta.CreationTimestamp.IsZero()},
+		{"deletionTimestamp", meta.DeletionTimestamp != nil},
+		{"deletionGracePeriodSeconds", meta.DeletionGracePeriodSeconds != nil},
+		{"ownerReferences", len(meta.OwnerReferences) > 0},
+		{"managedFields", len(meta.ManagedFields) > 0},
+	} {
+		if f.set {
+			out = append(out, root.Child("metadata", f.name).String()+": ignored; only labels and annotations are copied to the pods")
+		}
+	}
+	if len(meta.Finalizers) > 0 {
+		out = append(out, root.Child("metadata", "finalizers").String()+": deleted pods remain until all finalizers are removed")
+	}
+	return out
+}
+
+// imageWarnings returns rules.ImageWarning for each container of a template.
+func imageWarnings(template *corev1.PodTemplateSpec) []string {
+	var out []string
+	warn := func(list string, containers []corev1.Container) {
+		for i := range containers {
+			path := root.Child("spec", list).Index(i).Child("image")
+			if sentence := rules.ImageWarning(path, containers[i].Image); sentence != "" {
+				out = append(out, sentence)
+			}
+		}
+	}
+	warn("containers", template.Spec.Containers)
+	warn("initContainers", template.Spec.InitContainers)
+	return out
+}

@@ -1,0 +1,135 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podvalidation
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+const (
+	templatePrefix   = "spec.podTemplate."
+	containersPrefix = templatePrefix + "spec.containers"
+)
+
+// paths maps the paths of the pods' fields to those of the object's fields.
+type paths struct {
+	main  *MainContainer
+	known field.ErrorList
+	// written is the number of containers in the template, before the main one is added.
+	written int
+	// indexes are those of the main container.
+	indexes []int
+}
+
+// relocate changes the path of an error to that of the field in the object. It returns
+// false if there is an error of that field already.
+func (p *paths) relocate(err *field.Error) bool {
+	err.Field = correctPath(err.Field)
+	index, of, ok := container(err.Field)
+	if !ok || !slices.Contains(p.indexes, index) {
+		return true
+	}
+	if of == "name" && err.Type != field.ErrorTypeDuplicate {
+		return false // The rules of spec.name and metadata.name have validated it.
+	}
+	for _, reserved := range p.main.Reserved {
+		if rest, ok := cutField(of, reserved.Field); ok {
+			err.Field = p.ownField(reserved, rest)
+			return !p.isKnown(err.Field)
+		}
+	}
+	if index >= p.written {
+		err.Field = containersPrefix
+	}
+	return true
+}
+
+// limitOfContainer is the path in Kubernetes' errors of a container's limit that exceeds
+// the limit of the pod.
+var limitOfContainer = regexp.MustCompile(`^spec\.podTemplate\.spec\.resources\.containers(\[\d+\])(\[.*\])\.limits$`)
+
+// correctPath corrects the few paths in the API server's errors that are not paths of
+// fields.
+func correctPath(path string) string {
+	for _, list := range [...]string{"labels", "annotations"} {
+		if rest, ok := strings.CutPrefix(path, templatePrefix+list); ok {
+			return templatePrefix + "metadata." + list + rest
+		}
+	}
+	if strings.HasSuffix(path, ".limits") {
+		return limitOfContainer.ReplaceAllString(path, containersPrefix+"$1.resources.limits$2")
+	}
+	return path
+}
+
+// container splits the path of a container's field.
+func container(path string) (index int, of string, ok bool) {
+	rest, ok := strings.CutPrefix(path, containersPrefix+"[")
+	if !ok {
+		return 0, "", false
+	}
+	number, of, ok := strings.Cut(rest, "].")
+	index, err := strconv.Atoi(number)
+	return index, of, ok && err == nil
+}
+
+// cutField returns the rest of path after the field name. ok is false if path is neither
+// name nor a field in it.
+func cutField(path, name string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, name)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// ownField returns the path in the object of a reserved field of the main container.
+func (p *paths) ownField(reserved ReservedField, rest string) string {
+	if reserved.Field == "ports" {
+		return p.ownPort(reserved.Instead, rest)
+	}
+	return reserved.Instead + rest
+}
+
+// ownPort returns the path of the port from which a port of the main container was made.
+// Not each port makes one: see modelv1.ContainerPorts.
+func (p *paths) ownPort(path, rest string) string {
+	number, of, _ := strings.Cut(strings.TrimPrefix(rest, "["), "]")
+	declared, err := strconv.Atoi(number)
+	if err != nil {
+		return path
+	}
+	for i := range p.main.ServicePorts {
+		if len(modelv1.ContainerPorts(p.main.ServicePorts[:i+1])) <= declared {
+			continue
+		}
+		if of == ".containerPort" {
+			of = ".port"
+			if p.main.ServicePorts[i].TargetPort != nil {
+				of = ".targetPort"
+			}
+		}
+		return fmt.Sprintf("%s[%d]%s", path, i, of)
+	}
+	return path
+}
+
+// isKnown reports whether there is an error of the field, of a field in it or of a field
+// that contains it.
+func (p *paths) isKnown(path string) bool {
+	for _, err := range p.known {
+		if _, in := cutField(err.Field, path); in {
+			return true
+		}
+		if _, around := cutField(path, err.Field); around {
+			return true
+		}
+	}
+	return false
+}
