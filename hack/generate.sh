@@ -66,3 +66,10 @@ for part in clientset listers informers; do
   cp -R "$out/$part" api/client/
 done
 gofmt -s -w api/client
+
+echo "generate: the API reference"
+# Links into the Kubernetes documentation are to the version that the operator is built for.
+printf 'render:\n  kubernetesVersion: "%s"\nprocessor:\n  ignoreTypes: ["List$"]\n  ignoreFields: ["TypeMeta$"]\n' \
+  "$(go list -m -f '{{.Version}}' k8s.io/api | sed -E 's/^v0\.([0-9]+)\..*/1.\1/')" >"$tmp/apidoc.yaml"
+go tool -modfile=hack/tools/apidoc/go.mod crd-ref-docs --log-level=ERROR --config="$tmp/apidoc.yaml" \
+  --source-path=api --renderer=markdown --templates-dir=hack/tools/apidoc/templates --output-path=docs/api.md
