@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 module=$(go list -m)
 boilerplate=hack/boilerplate.go.txt
-groups=(model/v1 app/v1 mydomain/v1beta1 extension/v1 mtsre/v1)
+groups=($(cd api && printf "%s\n" */*/register.go | sed "s|/register.go||"))
 inputs=("${groups[@]/#/$module/api/}")
 client=$module/api/client
 
