@@ -15,23 +15,27 @@ import (
 )
 
 func main() {
-	var view, edit strings.Builder
+	view := role("modelbox-view", "view", "edit", "admin")
+	edit := role("modelbox-edit", "edit", "admin")
 	for _, file := range os.Args[1:] {
-		if err := add(&view, &edit, file); err != nil {
+		if err := add(view, edit, file); err != nil {
 			fmt.Fprintf(os.Stderr, "aggregatedroles: %s: %v\n", file, err)
 			os.Exit(1)
 		}
 	}
-	fmt.Println(head("modelbox-view", "view", "edit", "admin") + view.String())
-	fmt.Println(head("modelbox-edit", "edit", "admin") + edit.String())
+	fmt.Println(view)
+	fmt.Println(edit)
 }
 
-func head(name string, aggregatedTo ...string) string {
-	text := "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: " + name + "\n  labels:\n"
-	for _, role := range aggregatedTo {
-		text += fmt.Sprintf("    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"\n", role)
+// role returns a ClusterRole without rules.
+func role(name string, aggregatedTo ...string) *strings.Builder {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: %s\n  labels:\n", name)
+	for _, other := range aggregatedTo {
+		fmt.Fprintf(text, "    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"\n", other)
 	}
-	return text + "rules:"
+	text.WriteString("rules:")
+	return text
 }
 
 // add adds the rules for the kind of a CRD. Status is for the controller to write.
