@@ -100,7 +100,7 @@ func may(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) boo
 	})
 }
 
-func TestPeopleMayUseEveryKind(t *testing.T) {
+func TestAggregatedRolesAllowTheUseOfEveryKind(t *testing.T) {
 	objects := install(t)
 	view := find[*rbacv1.ClusterRole](t, objects, "modelbox-view").Rules
 	edit := find[*rbacv1.ClusterRole](t, objects, "modelbox-edit").Rules
@@ -122,9 +122,9 @@ func TestPeopleMayUseEveryKind(t *testing.T) {
 	}
 }
 
-// What only the operator writes, and what is not the operator's, is not for people's
-// roles to give; and nobody is given more by the way.
-func TestPeopleMayUseNothingElse(t *testing.T) {
+// Users must not write what only the operator writes, and must not get permissions on
+// other resources by these roles.
+func TestAggregatedRolesAllowNothingElse(t *testing.T) {
 	objects := install(t)
 	reads := []string{"get", "list", "watch"}
 	known := resources(t, objects)
@@ -138,7 +138,7 @@ func TestPeopleMayUseNothingElse(t *testing.T) {
 				for _, resource := range rule.Resources {
 					_, sub, _ := strings.Cut(resource, "/")
 					if writes && sub != "" && sub != "scale" {
-						t.Errorf("ClusterRole %s lets people write %s: %v", name, resource, rule)
+						t.Errorf("ClusterRole %s allows to write %s: %v", name, resource, rule)
 					}
 					if !known[schema.GroupResource{Group: group, Resource: resource}] {
 						t.Errorf("ClusterRole %s names %s of %q, which no CRD has", name, resource, group)
@@ -163,7 +163,7 @@ func resources(t *testing.T, objects []object) map[schema.GroupResource]bool {
 	return out
 }
 
-func TestPeopleHaveTheRolesByAggregation(t *testing.T) {
+func TestRolesAreAggregated(t *testing.T) {
 	objects := install(t)
 	const prefix = "rbac.authorization.k8s.io/aggregate-to-"
 	for name, want := range map[string][]string{"modelbox-view": {"admin", "edit", "view"}, "modelbox-edit": {"admin", "edit"}} {

@@ -73,7 +73,7 @@ func readsAndAsks(verb, subresource string) bool {
 
 // The rows are what the API server says that can be asked of the project's kinds.
 var _ = DescribeTable("whoever has Kubernetes' own role in a namespace", func(ctx SpecContext, role string, may func(verb, subresource string) bool) {
-	rights, err := testenv.Rights("config/people/roles.yaml", func(part *rbacv1.ClusterRole) bool {
+	rights, err := testenv.Rights("config/aggregated-roles/generated/roles.yaml", func(part *rbacv1.ClusterRole) bool {
 		return part.Labels["rbac.authorization.k8s.io/aggregate-to-"+role] == "true"
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -37,8 +39,7 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// Whoever sees a reason, of a condition, of an event or in an Eru's history, finds
-// what it means.
+// The page explains every reason of a condition, of an event or of an Eru's history.
 func TestEveryReasonIsExplained(t *testing.T) {
 	page := read(t, troubleshooting)
 	found := reasons(t)
@@ -55,8 +56,8 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-// reasons are the reasons in the controller's sources, with where they are: the
-// constants that are called so, and what is written into events as it is.
+// reasons returns the reasons in the controller's sources, and the file of each: the
+// constants whose name begins with "reason", and the literals in calls of Eventf.
 func reasons(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -101,6 +102,74 @@ func reasons(t *testing.T) map[string]string {
 	return out
 }
 
+// The tables of reasons on a kind's page are the rows of troubleshooting.md for that kind,
+// word for word, so that each reason has one explanation. A page without them refers to
+// another kind's, whose rows are its own.
+func TestKindsExplainReasonsAsTroubleshootingDoes(t *testing.T) {
+	sources, all := reasons(t), reasonRows(t, troubleshooting)
+	pages, err := filepath.Glob("../controller/*/controller.go")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("only these kinds were found: %v, %v", pages, err)
+	}
+	for _, controller := range pages {
+		kind := filepath.Base(filepath.Dir(controller))
+		text, want, got := read(t, kind+".md"), rowsOf(kind, all), reasonRows(t, kind+".md")
+		if other := referral.FindStringSubmatch(text); len(got) == 0 && other != nil {
+			got = rowsOf(other[1], all)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+			t.Errorf("%s.md does not have the rows of %s (-want +got):\n%s", kind, troubleshooting, diff)
+		}
+		for reason, file := range sources {
+			if filepath.Base(filepath.Dir(file)) == kind && !strings.Contains(text, "`"+reason+"`") {
+				t.Errorf("%s.md does not explain `%s`, of %s", kind, reason, file)
+			}
+		}
+	}
+	for _, row := range all {
+		if cell := strings.Split(row, " | ")[2]; oneWord.MatchString(cell) && sources[strings.Trim(cell, "`")] == "" {
+			t.Errorf("%s explains %s, which is no reason in the sources", troubleshooting, cell)
+		}
+	}
+}
+
+var (
+	oneWord  = regexp.MustCompile("^`[A-Za-z]+`$")
+	referral = regexp.MustCompile(`\(([a-z]+)\.md#status\)`)
+)
+
+// rowsOf returns the rows for a kind, sorted, without their first column, which names the
+// kinds.
+func rowsOf(kind string, all []string) []string {
+	var out []string
+	for _, row := range all {
+		kinds, rest, _ := strings.Cut(row, " | ")
+		if slices.Contains(strings.Split(strings.ToLower(kinds), ", "), kind) {
+			out = append(out, rest)
+		}
+	}
+	return slices.Sorted(slices.Values(out))
+}
+
+// reasonRows returns the rows, sorted and without the outer bars, of a page's tables of
+// reasons: those whose head ends in these columns.
+func reasonRows(t *testing.T, page string) []string {
+	t.Helper()
+	var out []string
+	within := false
+	for line := range strings.Lines(read(t, page)) {
+		switch {
+		case strings.HasSuffix(line, " | Reason | Meaning | What to do |\n"):
+			within = true
+		case !strings.HasPrefix(line, "|"):
+			within = false
+		case within && !strings.HasPrefix(line, "|---"):
+			out = append(out, strings.Trim(line, "| \n"))
+		}
+	}
+	return slices.Sorted(slices.Values(out))
+}
+
 func TestEveryMetricIsExplained(t *testing.T) {
 	page := read(t, troubleshooting)
 	all := prometheus.NewRegistry()
@@ -125,7 +194,10 @@ func TestEveryMetricIsExplained(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\[[^]]*\]\(([^)\s]+)\)`)
+var (
+	link = regexp.MustCompile(`\[[^]]*\]\(([^)\s]+)\)`)
+	code = regexp.MustCompile("`[^`\n]*`")
+)
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	files, err := filepath.Glob("*.md")
@@ -133,7 +205,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md") {
-		for _, found := range link.FindAllStringSubmatch(read(t, file), -1) {
+		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, file), ""), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
 				continue

@@ -67,7 +67,7 @@ spec: {schedule: "61 * * * *", timeZone: "Mars/Olympus"}
 `, "spec.schedule", "spec.timeZone"),
 	)
 
-	It("gives people their rights through view and edit", func(ctx SpecContext) {
+	It("gives users permissions through view and edit", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		for _, role := range []string{"view", "edit"} {
 			binding := &rbacv1.RoleBinding{

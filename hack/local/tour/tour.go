@@ -50,7 +50,7 @@ func (t *Tour) Run(ctx context.Context) error {
 		{"What cannot work is refused before it is stored, with the field and the way out", t.refusals},
 		{"The rollout, and scaling the ModelBox itself", t.rollout},
 		{"What is not ours is never touched; what is ours is repaired", t.ownership},
-		{"An App, and a daemon that follows a label from node to node", t.appAndDaemon},
+		{"An App, and a Genericdaemon that follows a label from node to node", t.appAndDaemon},
 		{"A UnitedDeployment holds a count", t.united},
 		{"The Eru has restarted its Deployment at its minute", t.eruRestarts},
 		{"All of it, and the silence of a controller at rest", t.rest},

@@ -1,0 +1,155 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"go/parser"
+	"go/token"
+	"html"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	architecture = "architecture.md"
+	module       = "github.com/modelbox-operator/modelbox-operator/"
+)
+
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	inRepo = regexp.MustCompile(`^(api|bench|certs|config|controller|cron|docs|e2e|hack|test|version|webhook)(/[\w.<>/-]*)?$`)
+)
+
+// folders returns name, or, if "<kind>" is a part of it, name for each kind.
+func folders(t *testing.T, name string) []string {
+	t.Helper()
+	if !strings.Contains(name, "<kind>") {
+		return []string{name}
+	}
+	controllers, err := filepath.Glob("../controller/*/controller.go")
+	if err != nil || len(controllers) == 0 {
+		t.Fatalf("no kind was found: %v", err)
+	}
+	var out []string
+	for _, file := range controllers {
+		out = append(out, strings.ReplaceAll(name, "<kind>", filepath.Base(filepath.Dir(file))))
+	}
+	return out
+}
+
+// A maintainer who follows the page finds each file.
+func TestEveryPathExists(t *testing.T) {
+	names := drawn(t)
+	for _, found := range quoted.FindAllStringSubmatch(read(t, architecture), -1) {
+		if inRepo.MatchString(found[1]) {
+			names = append(names, folders(t, found[1])...)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if _, err := os.Stat("../" + name); err != nil {
+			t.Errorf("%s names %s, which does not exist", architecture, name)
+		}
+	}
+}
+
+// drawn returns the packages in the picture, such as "webhook/ports, rules".
+func drawn(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	text := regexp.MustCompile(`class="code"[^>]*>([^<]+)<`)
+	for _, found := range text.FindAllStringSubmatch(read(t, "architecture.svg"), -1) {
+		process := ""
+		for name := range strings.SplitSeq(html.UnescapeString(found[1]), ", ") {
+			if dir := path.Dir(name); dir != "." {
+				process = dir
+			}
+			out = append(out, folders(t, path.Join(process, path.Base(name)))...)
+		}
+	}
+	return out
+}
+
+// No package imports what the table of the page does not allow it.
+func TestPackagesImportWhatTheTableAllows(t *testing.T) {
+	allowed := map[string]map[string]bool{}
+	row := regexp.MustCompile("(?m)^\\| `([a-z/<>]+)` \\| .* \\| (.*) \\|$")
+	for _, cells := range row.FindAllStringSubmatch(read(t, architecture), -1) {
+		for _, name := range folders(t, cells[1]) {
+			allowed[name] = map[string]bool{}
+			for _, other := range quoted.FindAllStringSubmatch(cells[2], -1) {
+				for _, folder := range folders(t, other[1]) {
+					// Of "<kind>" a kind's package may import its own.
+					if other[1] == "webhook/<kind>" && cells[1] == "controller/<kind>" && path.Base(folder) != path.Base(name) {
+						continue
+					}
+					allowed[name][folder] = true
+				}
+			}
+		}
+	}
+	used := map[string]map[string]bool{}
+	for name, imports := range importsOf(t, "api", "controller", "cron", "version", "webhook") {
+		if allowed[name] == nil {
+			t.Errorf("%s has no row for %s, which imports %v", architecture, name, slices.Sorted(maps.Keys(imports)))
+		}
+		used[name] = imports
+		for other := range imports {
+			if !allowed[name][other] {
+				t.Errorf("%s imports %s, which its row in %s does not name", name, other, architecture)
+			}
+		}
+	}
+	for name := range allowed {
+		if used[name] == nil {
+			t.Errorf("%s has a row for %s, which is no package", architecture, name)
+		}
+	}
+}
+
+// importsOf returns, for each package below the folders, the packages of this module that
+// it imports. All of api is one package, and what is generated is none.
+func importsOf(t *testing.T, folders ...string) map[string]map[string]bool {
+	t.Helper()
+	out := map[string]map[string]bool{}
+	for _, folder := range folders {
+		err := filepath.WalkDir("../"+folder, func(file string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "../api/client/") {
+				return err
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			name := whole(strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "../"))
+			if out[name] == nil {
+				out[name] = map[string]bool{}
+			}
+			for _, spec := range parsed.Imports {
+				if other, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module); ours {
+					out[name][whole(other)] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func whole(name string) string {
+	if strings.HasPrefix(name, "api/") {
+		return "api"
+	}
+	return name
+}
