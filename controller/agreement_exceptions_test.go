@@ -57,19 +57,19 @@ var exceptions = map[string]exception{
 	"the operator's own labels": {
 		reason:   "selectors depend on them",
 		path:     `spec\.podTemplate\.metadata\.labels\[app\.kubernetes\.io/(name|instance|managed-by)\]`,
-		detail:   `the operator sets this label`,
+		detail:   `may not differ from the operator's value`,
 		examples: []string{`ModelBox {image: "a:1", podTemplate: {metadata: {labels: {app.kubernetes.io/name: other}}}}`},
 	},
 	"fields of the main container that the object has itself": {
 		reason:   "one of two values would have no effect",
 		path:     `spec\.podTemplate\.spec\.containers\[\d+\]\.\w+`,
-		detail:   `of the main container is written in`,
+		detail:   `may not be set on the main container`,
 		examples: []string{`ModelBox {image: "a:1", podTemplate: {spec: {containers: [{name: web, image: "b:1"}]}}}`},
 	},
 	"images that no container runtime can read": {
 		reason:   "the API server takes any text, and the pods never start",
 		path:     `spec\.image|spec\.podTemplate\.spec\.(containers|initContainers)\[\d+\]\.image`,
-		detail:   `must be an image reference|write an image reference|Too long`,
+		detail:   `must be an image reference|specify an image|Too long`,
 		examples: []string{`App {image: "A B"}`, `App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:"}]}}}`},
 	},
 	"fields that this release does not know": {
@@ -109,7 +109,7 @@ var exceptions = map[string]exception{
 	"named ports that no container has": {
 		reason: "the kubelet looks a probe's port up in its own container, the endpoints of a Service in all: they would never be found",
 		path:   `spec\.(readinessProbe|livenessProbe|startupProbe)\.(httpGet|tcpSocket)\.port|spec\.ports\[\d+\]\.targetPort`,
-		detail: `the container has no port of this name|no container has a`,
+		detail: `the container has no port with this name|no container declares a`,
 		examples: []string{
 			`ModelBox {image: "a:1", readinessProbe: {tcpSocket: {port: none}}}`,
 			`App {image: "a:1", ports: [{port: 80, targetPort: none}]}`,
@@ -138,7 +138,7 @@ var exceptions = map[string]exception{
 	"resources beside a preset": {
 		reason:   "the preset says the resources",
 		path:     `spec\.resources`,
-		detail:   `resourceType (small|medium|large) is|resourceType custom is`,
+		detail:   `resourceType (small|medium|large) is|if resourceType is custom`,
 		examples: []string{`ModelBox {image: "a:1", resourceType: small, resources: {limits: {cpu: "7"}}}`},
 	},
 }

@@ -135,7 +135,9 @@ func TestValidate(t *testing.T) {
 			}
 		}, []string{
 			"metadata.name: must be", "spec.deploymentName: must be", "spec.schedule: 61", "spec.timeZone: not a known time zone",
-			"spec.startingDeadlineSeconds: must be between 0 and 31622400, inclusive", "spec.jitterSeconds: must be between 0 and 86400, inclusive", "spec.historyLimit: must be between 0 and 100, inclusive",
+			"spec.startingDeadlineSeconds: must be between 0 and 31622400, inclusive",
+			"spec.jitterSeconds: must be between 0 and 86400, inclusive",
+			"spec.historyLimit: must be between 0 and 100, inclusive",
 		}},
 		{"below the bounds", func(o *mtsrev1.Eru) { o.Spec.JitterSeconds, o.Spec.HistoryLimit = -1, new(int32(-1)) },
 			[]string{"spec.jitterSeconds: must be between 0", "spec.historyLimit: must be between 0"}},

@@ -44,8 +44,8 @@ func TestWarn(t *testing.T) {
 		},
 		{"the last days of the calendar", "9999-12-30T12:00:00Z", func(s *mtsrev1.EruSpec) { s.Enabled = true },
 			[]string{"spec.schedule: the next restarts are at 9999-12-31T00:00:00Z"}},
-		{"a schedule that nobody can read", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.Schedule = "*" }, nil},
-		{"a zone that nobody knows", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.TimeZone = "Mars" }, nil},
+		{"an invalid schedule", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.Schedule = "*" }, nil},
+		{"an unknown time zone", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.TimeZone = "Mars" }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -13,16 +13,19 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 )
 
-// by is an entry of somebody who wrote fields with an operation.
-func by(operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
-	entry := metav1.ManagedFieldsEntry{Operation: operation, FieldsV1: &metav1.FieldsV1{}}
-	entry.FieldsV1.SetRawString(fields)
-	return entry
+// managed returns one entry of managedFields for each set of fields.
+func managed(sets ...string) []metav1.ManagedFieldsEntry {
+	var entries []metav1.ManagedFieldsEntry
+	for _, fields := range sets {
+		entries = append(entries, metav1.ManagedFieldsEntry{
+			Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields),
+		})
+	}
+	return entries
 }
 
-func TestSet(t *testing.T) {
+func TestIsSet(t *testing.T) {
 	t.Parallel()
-	const update = metav1.ManagedFieldsOperationUpdate
 	for name, tc := range map[string]struct {
 		entries  []metav1.ManagedFieldsEntry
 		manifest string
@@ -30,17 +33,17 @@ func TestSet(t *testing.T) {
 		scalar, object bool
 	}{
 		"no manager":                      {},
-		"the field":                       {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, scalar: true, object: true},
-		"something in it":                 {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`)}, scalar: true, object: true},
-		"itself and something in it":      {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`)}, scalar: true, object: true},
-		"what it lies in, empty":          {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:a":{}}}`)}},
-		"an empty spec":                   {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{}}`)}},
-		"what it lies in, and a sibling":  {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{".":{},"f:a":{".":{},"f:c":{}}}}`)}},
-		"a sibling":                       {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:b":{}}}`)}},
-		"its namesake elsewhere":          {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:status":{"f:a":{"f:b":{}}}}`)}},
-		"the second of two":               {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":{"f:x":{}}}`), by(update, `{"f:spec":{"f:a":{"f:b":{}}}}`)}, scalar: true, object: true},
+		"the field":                       {entries: managed(`{"f:spec":{"f:a":{"f:b":{}}}}`), scalar: true, object: true},
+		"something in it":                 {entries: managed(`{"f:spec":{"f:a":{"f:b":{"f:c":{}}}}}`), scalar: true, object: true},
+		"itself and something in it":      {entries: managed(`{"f:spec":{"f:a":{"f:b":{".":{},"f:c":{}}}}}`), scalar: true, object: true},
+		"what it lies in, empty":          {entries: managed(`{"f:spec":{"f:a":{}}}`)},
+		"an empty spec":                   {entries: managed(`{"f:spec":{}}`)},
+		"what it lies in, and a sibling":  {entries: managed(`{"f:spec":{".":{},"f:a":{".":{},"f:c":{}}}}`)},
+		"a sibling":                       {entries: managed(`{"f:spec":{"f:b":{}}}`)},
+		"its namesake elsewhere":          {entries: managed(`{"f:status":{"f:a":{"f:b":{}}}}`)},
+		"the second of two":               {entries: managed(`{"f:spec":{"f:x":{}}}`, `{"f:spec":{"f:a":{"f:b":{}}}}`), scalar: true, object: true},
 		"an entry without fields":         {entries: []metav1.ManagedFieldsEntry{{Manager: "a"}}},
-		"an entry that is broken":         {entries: []metav1.ManagedFieldsEntry{by(update, `{"f:spec":`)}, scalar: true, object: true},
+		"an entry that is broken":         {entries: managed(`{"f:spec":`), scalar: true, object: true},
 		"the manifest":                    {manifest: `{"spec":{"a":{"b":"x"}}}`, scalar: true},
 		"another value in the manifest":   {manifest: `{"spec":{"a":{"b":"y"}}}`},
 		"a number in the manifest":        {manifest: `{"spec":{"a":{"b":1}}}`},
@@ -70,7 +73,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestSetName(t *testing.T) {
+func TestIsPortNameSet(t *testing.T) {
 	t.Parallel()
 	const tcp80 = `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":`
 	for name, tc := range map[string]struct {
@@ -95,7 +98,7 @@ func TestSetName(t *testing.T) {
 			t.Parallel()
 			meta := &metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
 			if tc.fields != "" {
-				meta.ManagedFields = []metav1.ManagedFieldsEntry{by(metav1.ManagedFieldsOperationUpdate, tc.fields)}
+				meta.ManagedFields = managed(tc.fields)
 			}
 			owners := fieldownership.Of(meta)
 			if got := owners.IsPortNameSet(&modelv1.Port{Port: 80, Name: "a"}); got != tc.want {

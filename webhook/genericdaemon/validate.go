@@ -85,7 +85,7 @@ func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 		out = append([]string{warning}, out...)
 	}
 	if daemon.Spec.Label == "" {
-		out = append(out, labelPath.String()+": empty, so the daemon runs on all nodes")
+		out = append(out, labelPath.String()+": empty, so the daemon runs on every node")
 	}
 	return out
 }

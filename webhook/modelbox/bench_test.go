@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -29,7 +30,7 @@ func given(b *testing.B) *modelv1.ModelBox {
 	text, err := os.ReadFile("testdata/modelbox.yaml")
 	must(err)
 	out := &modelv1.ModelBox{}
-	read(b, string(text), out)
+	ruletest.Read(b, string(text), out)
 	return out
 }
 
@@ -39,7 +40,7 @@ func BenchmarkDefault(b *testing.B) {
 	stored := defaulted(sent, nil)
 	larger := stored.DeepCopy()
 	larger.Spec.ResourceType = modelv1.ResourceTypeLarge
-	larger.ManagedFields = owned(somebody)
+	larger.ManagedFields = owned(unrelatedFields)
 	for name, tc := range map[string]struct{ box, old *modelv1.ModelBox }{
 		"create":                 {sent, nil},
 		"in memory":              {stored, nil},
@@ -64,7 +65,7 @@ func BenchmarkValidate(b *testing.B) {
 	bad.Spec.Image, bad.Spec.Replicas = "A", new(int32(-1))
 	withTemplate := &modelv1.ModelBox{}
 	withTemplate.Name = "web"
-	read(b, template, &withTemplate.Spec)
+	ruletest.Read(b, template, &withTemplate.Spec)
 	for name, box := range map[string]*modelv1.ModelBox{
 		"accepted": given(b),
 		"refused":  bad,

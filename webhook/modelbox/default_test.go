@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -206,7 +207,7 @@ func TestDefaultWithoutName(t *testing.T) {
 	got.Name, got.GenerateName = "", "web-"
 	modelbox.Default(got, nil, nil)
 	if got.Spec.Name != "" {
-		t.Errorf("name = %q, want none: nobody knows it yet", got.Spec.Name)
+		t.Errorf("name = %q, want none: it is not generated yet", got.Spec.Name)
 	}
 	if errs := modelbox.Validate(got); len(errs) > 0 {
 		t.Errorf("refused: %v", errs)
@@ -227,7 +228,7 @@ func TestDefaultOfTheGivenManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := &modelv1.ModelBox{}
-	read(t, string(text), got)
+	ruletest.Read(t, string(text), got)
 	typed, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +292,7 @@ func TestPresetIsMadeAnew(t *testing.T) {
 	}
 }
 
-// check says what holds for the defaults of any object, sent as data over old,
+// check checks what holds for the defaults of any object, sent as data over old,
 // which is nil on create.
 func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	t.Helper()
@@ -317,7 +318,7 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	if old == nil {
 		checkKept(t, "", tree(t, sent), tree(t, got))
 	}
-	checkJudged(t, got)
+	checkValidate(t, got)
 }
 
 // existing are the managedFields of a box without fields that are not there, which the
@@ -441,16 +442,16 @@ func checkKept(t testing.TB, path string, typed, got any) {
 	}
 }
 
-// checkJudged wants rules that answer, always the same, and change nothing.
-func checkJudged(t testing.TB, box *modelv1.ModelBox) {
+// checkValidate checks that Validate is deterministic and does not change the object.
+func checkValidate(t testing.TB, box *modelv1.ModelBox) {
 	t.Helper()
 	before := box.DeepCopy()
-	first := lines(modelbox.Validate(box))
+	first := ruletest.Lines(modelbox.Validate(box))
 	modelbox.Warn(box)
 	if diff := diff(t, before, box); diff != "" {
-		t.Errorf("judging changed the object (-before +after):\n%s", diff)
+		t.Errorf("validation changed the object (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(first, lines(modelbox.Validate(box))); diff != "" {
-		t.Errorf("two judgements differ (-first +second):\n%s", diff)
+	if diff := cmp.Diff(first, ruletest.Lines(modelbox.Validate(box))); diff != "" {
+		t.Errorf("two validations differ (-first +second):\n%s", diff)
 	}
 }

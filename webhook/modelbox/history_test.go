@@ -339,7 +339,7 @@ func (h *history) withoutUnowned(object map[string]any, at fieldpath.Path) {
 	}
 }
 
-// owned says whether a client owns an empty object, or has it in its manifest.
+// owned reports whether a client owns an empty object, or has it in its manifest.
 func (h *history) owned(path fieldpath.Path) bool {
 	box := decode(h.box.t, marshal(h.box.t, h.box.sent))
 	var applied any
@@ -427,7 +427,7 @@ func adopt(set map[string]any, applied, stored any) {
 	}
 }
 
-// same says whether two scalars are equal, as quantities where they are quantities.
+// same reports whether two scalars are equal, as quantities where they are quantities.
 func same(a, b any) bool {
 	p, errP := resource.ParseQuantity(fmt.Sprint(a))
 	q, errQ := resource.ParseQuantity(fmt.Sprint(b))

@@ -13,15 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// seeds is how many random histories are lived through. A thousand take half a
-// minute.
-var seeds = flag.Uint64("seeds", 60, "how many random histories to live through")
+// seeds is the number of random histories. A thousand take half a minute.
+var seeds = flag.Uint64("seeds", 60, "the number of random histories")
 
 // firstSeed is the first one of the seeds of histories that are not in the corpus.
 var firstSeed = flag.Uint64("first-seed", 0, "the first seed of the histories of several clients")
 
-// random makes specs as people write them: most are valid, and each field is left
-// out now and then.
+// random draws specs. Most are valid, and each field is sometimes not set.
 type random struct{ *rand.Rand }
 
 func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 1))} }
@@ -126,8 +124,8 @@ func (r random) probe() map[string]any {
 	return p
 }
 
-// Whatever was applied before, an apply makes of its manifest what it makes of it
-// when the object is new; and what is wrong with it is wrong both times.
+// An apply of a manifest has the same result and the same errors for an object with a history as
+// for a new object.
 func TestManifestNotHistory(t *testing.T) {
 	t.Parallel()
 	for name, apply := range applies {
@@ -158,7 +156,7 @@ func TestManifestNotHistory(t *testing.T) {
 				}
 			}
 			if accepted < int(*seeds) {
-				t.Errorf("only %d manifests were accepted: the generator is too wild to show much", accepted)
+				t.Errorf("only %d manifests were accepted: the generator must draw more valid ones", accepted)
 			}
 		})
 	}
@@ -169,8 +167,8 @@ var applies = map[string]func(*server, map[string]any) field.ErrorList{
 	"client side": (*server).clientSideApply,
 }
 
-// places are where errors are. A refused value may be shown merged with what it was
-// to replace.
+// places returns the paths of errors. Their values may differ, because a refused value may be
+// merged with the stored one.
 func places(errs field.ErrorList) []string {
 	var out []string
 	for _, err := range errs {

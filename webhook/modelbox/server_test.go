@@ -75,7 +75,7 @@ func must(err error) {
 	}
 }
 
-// manifest is what a person has in a file.
+// manifest is a manifest in a file.
 func manifest(spec map[string]any) map[string]any {
 	return clone(map[string]any{
 		"apiVersion": kind.GroupVersion().String(),

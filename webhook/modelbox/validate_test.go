@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
@@ -19,78 +20,181 @@ import (
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	const (
-		out  = `; set resourceType: custom to use other resources, or remove spec.resources`
-		name = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
-		not  = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
+		image  = `must be an image reference such as registry.example.com/team/server:1.2: `
+		action = `must specify one of exec, httpGet, tcpSocket and grpc`
+		out    = `; set resourceType: custom to use other resources, or remove spec.resources`
+		name   = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
+		not    = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
 	)
 	for name, tc := range map[string]struct{ spec, want string }{
-		"an image":   {`{image: a:1}`, ``},
-		"no image":   {`{}`, `spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`},
-		"image":      {`{image: A}`, `spec.image: Invalid value: "A": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A) must be lowercase`},
+		"an image": {`{image: a:1}`, ``},
+		"no image": {
+			`{}`,
+			`spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`,
+		},
+		"image": {
+			`{image: A}`,
+			`spec.image: Invalid value: "A": ` + image +
+				`invalid reference format: repository name (library/A) must be lowercase`,
+		},
 		"name":       {`{image: a:1, name: 1-a}`, ``},
 		"no label":   {`{image: a:1, name: a_b}`, `spec.name: Invalid value: "a_b": ` + name},
 		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
-		"replicas":   {`{image: a:1, replicas: -1}`, `spec.replicas: Invalid value: -1: must be greater than or equal to 0`},
+		"replicas": {
+			`{image: a:1, replicas: -1}`,
+			`spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
+		},
 
-		"a preset, written down": {`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`, ``},
-		"small, with others":     {`{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`, `spec.resources: Invalid value: {"limits":{"cpu":"3"}}: resourceType small is 1 CPU and 2Gi` + out},
-		"medium, with small's":   {`{image: a:1, resourceType: medium,` + small[len("\nresourceType: small\n"):] + `}`, `spec.resources: Invalid value: {"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: resourceType medium is 2 CPU and 4Gi` + out},
-		"large, with none":       {`{image: a:1, resourceType: large, resources: {}}`, `spec.resources: Invalid value: {}: resourceType large is 4 CPU and 8Gi` + out},
-		"large, without limits":  {`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`, `spec.resources: Invalid value: {"requests":{"cpu":"4","memory":"8Gi"}}: resourceType large is 4 CPU and 8Gi` + out},
+		"a preset, written down": {
+			`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`,
+			``,
+		},
+		"small, with others": {
+			`{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`,
+			`spec.resources: Invalid value: {"limits":{"cpu":"3"}}: resourceType small is 1 CPU and 2Gi` + out,
+		},
+		"medium, with small's": {
+			`{image: a:1, resourceType: medium,` + small[len("\nresourceType: small\n"):] + `}`,
+			`spec.resources: Invalid value: {"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
+				`resourceType medium is 2 CPU and 4Gi` + out,
+		},
+		"large, with none": {
+			`{image: a:1, resourceType: large, resources: {}}`,
+			`spec.resources: Invalid value: {}: resourceType large is 4 CPU and 8Gi` + out,
+		},
+		"large, without limits": {
+			`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`,
+			`spec.resources: Invalid value: {"requests":{"cpu":"4","memory":"8Gi"}}: resourceType large is 4 CPU and 8Gi` + out,
+		},
 		"small, and more": {
 			`{image: a:1, resourceType: small, resources: {limits: {cpu: 1, memory: 2Gi, a.b/c: 1}, requests: {cpu: 1, memory: 2Gi}}}`,
-			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: resourceType small is 1 CPU and 2Gi` + out,
+			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
+				`resourceType small is 1 CPU and 2Gi` + out,
 		},
-		"custom, with small's":  {`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`, ``},
+		"custom, with small's": {
+			`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`,
+			``,
+		},
 		"custom, with anything": {`{image: a:1, resourceType: custom, resources: {limits: {cpu: 10m}}}`, ``},
 		"custom, empty":         {`{image: a:1, resourceType: custom, resources: {}}`, ``},
-		"custom, with none":     {`{image: a:1, resourceType: custom}`, `spec.resources: Required value: must be set if resourceType is custom; set it, or set resourceType to small, medium or large`},
-		"custom, and wrong":     {`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`, `spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`},
-		"an unknown type":       {`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`, "spec.resourceType: Unsupported value: \"Small\": supported values: \"small\", \"medium\", \"large\", \"custom\"\nspec.resources.limits[x]: Invalid value: \"x\": must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu"},
-		"a claim":               {`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`, ``},
-		"a claim of nobody's":   {`{image: a:1, resources: {claims: [{name: a}]}}`, `spec.resources.claims[0].name: Invalid value: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`},
+		"custom, with none": {
+			`{image: a:1, resourceType: custom}`,
+			`spec.resources: Required value: must be set if resourceType is custom; set it, or set resourceType to small, medium or large`,
+		},
+		"custom, and wrong": {
+			`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`,
+			`spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`,
+		},
+		"an unknown type": {
+			`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`,
+			`spec.resourceType: Unsupported value: "Small": supported values: "small", "medium", "large", "custom"` + "\n" +
+				`spec.resources.limits[x]: Invalid value: "x": ` +
+				`must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu`,
+		},
+		"a claim": {
+			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
+			``,
+		},
+		"a claim without template": {
+			`{image: a:1, resources: {claims: [{name: a}]}}`,
+			`spec.resources.claims[0].name: Invalid value: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
+		},
 
 		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
-		"rollingUpdate 0":    {`{image: a:1, rollingUpdate: 0}`, `spec.rollingUpdate: Invalid value: 0: must be a number from 1 to 1073741823, or a percentage from 1% to 100%`},
+		"rollingUpdate 0": {
+			`{image: a:1, rollingUpdate: 0}`,
+			`spec.rollingUpdate: Invalid value: 0: must be a number from 1 to 1073741823, or a percentage from 1% to 100%`,
+		},
 
-		"ports":                    {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
-		"a port":                   {`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`, `spec.ports[0].port: Invalid value: 65536: must be between 1 and 65535, inclusive`},
-		"a port twice":             {`{image: a:1, ports: [{port: 1}, {port: 1, protocol: TCP}]}`, `spec.ports[1]: Duplicate value: "TCP 1"`},
-		"a derived name twice":     {`{image: a:1, ports: [{port: 1, name: tcp-2}, {port: 2}]}`, `spec.ports[1].name: Duplicate value: "tcp-2"`},
-		"a target that isn't":      {`{image: a:1, ports: [{port: 1, targetPort: a}]}`, `spec.ports[0].targetPort: Invalid value: "a": ` + not},
-		"a target in the template": {`{image: a:1, ports: [{port: 1, targetPort: a}], podTemplate: {spec: {containers: [{name: b, image: c, ports: [{name: a, containerPort: 1}]}]}}}`, ``},
+		"ports": {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
+		"a port": {
+			`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`,
+			`spec.ports[0].port: Invalid value: 65536: must be between 1 and 65535, inclusive`,
+		},
+		"a port twice": {
+			`{image: a:1, ports: [{port: 1}, {port: 1, protocol: TCP}]}`,
+			`spec.ports[1]: Duplicate value: "TCP 1"`,
+		},
+		"a derived name twice": {
+			`{image: a:1, ports: [{port: 1, name: tcp-2}, {port: 2}]}`,
+			`spec.ports[1].name: Duplicate value: "tcp-2"`,
+		},
+		"a target that isn't": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}]}`,
+			`spec.ports[0].targetPort: Invalid value: "a": ` + not,
+		},
+		"a target in the template": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}], podTemplate: {spec: {containers: [{name: b, image: c, ports: [{name: a, containerPort: 1}]}]}}}`,
+			``,
+		},
 		"a target in a template that cannot be read": {
 			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
 			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
 spec.ports[0].targetPort: Invalid value: "a": no container declares a TCP port with this name; use a number or declare the port in podTemplate
 spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
 		},
-		"serviceType":        {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
-		"an unknown service": {`{image: a:1, serviceType: ExternalName}`, `spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`},
+		"serviceType": {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
+		"an unknown service": {
+			`{image: a:1, serviceType: ExternalName}`,
+			`spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`,
+		},
 		"a nodePort, ClusterIP": {
 			`{image: a:1, serviceType: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
 			`spec.ports[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
 		},
 
-		"envs":    {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
-		"envFrom": {`{image: a:1, envFrom: [{}]}`, `spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`},
+		"envs": {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
+		"envFrom": {
+			`{image: a:1, envFrom: [{}]}`,
+			`spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`,
+		},
 
-		"probes": {`{image: a:1, ports: [{port: 1, name: a}], readinessProbe: {tcpSocket: {port: a}}, livenessProbe: {tcpSocket: {port: b}}, startupProbe: {}}`, `
+		"probes": {`
+image: a:1
+ports: [{port: 1, name: a}]
+readinessProbe: {tcpSocket: {port: a}}
+livenessProbe: {tcpSocket: {port: b}}
+startupProbe: {}`, `
 spec.livenessProbe.tcpSocket.port: Invalid value: "b": the container has no port with this name; use a number or the name of one of its ports
-spec.startupProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
-		"probes, of each kind": {`{image: a:1, readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}, livenessProbe: {grpc: {port: 1}, successThreshold: 2}, startupProbe: {grpc: {port: 1}, successThreshold: 2}}`, `
+spec.startupProbe: Required value: ` + action},
+		"probes, of each kind": {`
+image: a:1
+readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}
+livenessProbe: {grpc: {port: 1}, successThreshold: 2}
+startupProbe: {grpc: {port: 1}, successThreshold: 2}`, `
 spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: may not be set for readiness probes
 spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes
 spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes`},
-		"a probe without action":      {`{image: a:1, readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
+		"a probe without action": {
+			`{image: a:1, readinessProbe: {periodSeconds: 5}}`,
+			`spec.readinessProbe: Required value: ` + action,
+		},
 		"a probe without, and a port": {`{image: a:1, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, ``},
-		"a probe without, Disabled":   {`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, `spec.readinessProbe: Required value: must specify one of exec, httpGet, tcpSocket and grpc`},
-		"defaultProbes":               {`{image: a:1, defaultProbes: disabled}`, `spec.defaultProbes: Unsupported value: "disabled": supported values: "Enabled", "Disabled"`},
+		"a probe without, Disabled": {
+			`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`,
+			`spec.readinessProbe: Required value: ` + action,
+		},
+		"defaultProbes": {
+			`{image: a:1, defaultProbes: disabled}`,
+			`spec.defaultProbes: Unsupported value: "disabled": supported values: "Enabled", "Disabled"`,
+		},
 
-		"a template": {`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}, spec: {containers: [{name: web, workingDir: /a}]}}}`, ``},
+		"a template": {
+			`
+image: a:1
+podTemplate:
+  metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}
+  spec: {containers: [{name: web, workingDir: /a}]}`,
+			``,
+		},
 		"a template that says too much": {
-			`{image: a:1, podTemplate: {metadata: {labels: {app.kubernetes.io/name: web}, name: a}, spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}}}`, `
-spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": may not differ from the operator's value, because selectors use this label; remove it
+			`
+image: a:1
+podTemplate:
+  metadata: {labels: {app.kubernetes.io/name: web}, name: a}
+  spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}`, `
+spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": ` +
+				`may not differ from the operator's value, because selectors use this label; remove it
 spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
 spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
 		},
@@ -109,7 +213,7 @@ spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported value
 			got := box(t, tc.spec)
 			check(t, marshal(t, got), nil)
 			modelbox.Default(got, nil, nil)
-			if diff := cmp.Diff(strings.TrimSpace(tc.want), strings.Join(lines(modelbox.Validate(got)), "\n")); diff != "" {
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), ruletest.Lines(modelbox.Validate(got))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.spec, diff)
 			}
 		})
@@ -148,7 +252,7 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	}
 }
 
-// A name that the object gave to the container is judged once.
+// The default name of the container has no error of its own.
 func TestValidateName(t *testing.T) {
 	t.Parallel()
 	got := box(t, `{image: a:1}`)
@@ -179,7 +283,7 @@ func TestValidateLengths(t *testing.T) {
 			for range tc.envFrom {
 				got.Spec.EnvFrom = append(got.Spec.EnvFrom, from)
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(lines(modelbox.Validate(got)), "\n")); diff != "" {
+			if diff := cmp.Diff(tc.want, ruletest.Lines(modelbox.Validate(got))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -194,7 +298,11 @@ func TestWarn(t *testing.T) {
 	}{
 		"nothing": {`{image: a:1, replicas: 2, ports: [{port: 1, nodePort: 30000}], podTemplate: {spec: {containers: [{name: web}]}}}`, nil},
 		"all": {
-			`{image: a, rollingUpdate: 100%, ports: [{port: 1, nodePort: 80}], podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}}`,
+			`
+image: a
+rollingUpdate: 100%
+ports: [{port: 1, nodePort: 80}]
+podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}`,
 			[]string{
 				"spec.image: has no tag, so the image can change; use a version tag or a digest",
 				"spec.rollingUpdate: 100% of 1 replicas allows a rollout to make all pods unavailable at once",

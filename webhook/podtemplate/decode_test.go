@@ -17,7 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-func TestPodTemplate(t *testing.T) {
+func TestDecode(t *testing.T) {
 	t.Parallel()
 	const (
 		unknown = `: Forbidden: Kubernetes 1.37, which this release is built for, has no such field; check its name and its position`
@@ -113,9 +113,8 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 	}
 }
 
-// What is understood of a template is there, so that it is judged: one error must not
-// hide others.
-func TestPodTemplateWithoutWhatIsWrong(t *testing.T) {
+// The valid fields of a template are decoded, so that one error does not hide others.
+func TestDecodeWithoutInvalidFields(t *testing.T) {
 	t.Parallel()
 	template, errs := Decode(&runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":5,"nodeName":"a","volumes":[{"name":"v"},7,{"name":"w"}],` +
 		`"nodeSelector":{"x":1,"y":"z"},"containers":[{"name":"side","image":"A B","resources":{"limits":{"cpu":"1e999","memory":1.5}}}]}}`)})
@@ -133,8 +132,8 @@ func TestPodTemplateWithoutWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is far too large to be taken apart is refused all the same.
-func TestPodTemplateOfManyWrongValues(t *testing.T) {
+// A template with too many values to repair is refused as a whole.
+func TestDecodeOfManyWrongValues(t *testing.T) {
 	t.Parallel()
 	ports := strings.Repeat(`{"containerPort":1},`, 20_000) + `{"containerPort":"x"}`
 	data := fmt.Sprintf(`{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, ports)

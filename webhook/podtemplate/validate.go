@@ -6,14 +6,11 @@
 package podtemplate
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -60,7 +57,7 @@ func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) fie
 
 // validate returns the errors of a pod template by the operator's own rules: those on
 // what is merged over the generated template, on images, and on lists whose keys server-side
-// apply wants to be unique. Kubernetes' rules for pods are in package podvalidation.
+// apply requires to be unique. Kubernetes' rules for pods are in package podvalidation.
 func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
 	meta, spec := root.Child("metadata"), root.Child("spec")
 	errs := owner.labels(meta.Child("labels"), template.Labels)
@@ -93,105 +90,10 @@ func (owner *Owner) labels(path *field.Path, written map[string]string) field.Er
 	return rules.MarkUnbuildable(errs...)
 }
 
-// metaKeys is podKeys for the metadata of the template.
-func metaKeys(path *field.Path, meta *metav1.ObjectMeta) field.ErrorList {
-	var errs field.ErrorList
-	for _, i := range rules.Duplicates(meta.Finalizers, func(name *string) string { return *name }) {
-		errs = append(errs, field.Duplicate(path.Child("finalizers").Index(i), meta.Finalizers[i]))
-	}
-	for _, i := range rules.Duplicates(meta.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID }) {
-		errs = append(errs, field.Duplicate(path.Child("ownerReferences").Index(i).Child("uid"), meta.OwnerReferences[i].UID))
-	}
-	return errs
-}
-
-// podKeys refuses lists with a repeated key, although Kubernetes accepts them: the API
-// server creates a child with such a list, and refuses every later server-side apply of it.
-func podKeys(path *field.Path, spec *corev1.PodSpec) field.ErrorList {
-	errs := rules.Unique(path.Child("hostAliases"), "ip", spec.HostAliases, func(a *corev1.HostAlias) string { return a.IP })
-	// Here an empty name is a key like any other.
-	for _, i := range rules.Duplicates(spec.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name }) {
-		errs = append(errs, field.Duplicate(path.Child("imagePullSecrets").Index(i).Child("name"), spec.ImagePullSecrets[i].Name))
-	}
-	return errs
-}
-
-// containerKeys is podKeys for a container.
-func containerKeys(path *field.Path, c *corev1.Container) field.ErrorList {
-	var errs field.ErrorList
-	for _, i := range rules.Duplicates(c.Ports, keyOfPort) {
-		errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("containerPort"), c.Ports[i].ContainerPort))
-	}
-	errs = append(errs, rules.UniqueEnv(path.Child("env"), c.Env)...)
-	return append(errs, rules.UniqueClaims(path.Child("resources"), c.Resources.Claims)...)
-}
-
-type portKey struct {
-	number   int32
-	protocol corev1.Protocol
-}
-
-// keyOfPort returns the keys of a container's port in server-side apply.
-func keyOfPort(p *corev1.ContainerPort) portKey {
-	return portKey{p.ContainerPort, cmp.Or(p.Protocol, corev1.ProtocolTCP)}
-}
-
 func otherContainer(path *field.Path, c *corev1.Container) field.ErrorList {
 	var errs field.ErrorList
 	if c.Image != "" {
 		errs = rules.Image(path.Child("image"), c.Image)
 	}
 	return append(errs, containerKeys(path, c)...)
-}
-
-// mainContainer returns the errors of what is added to the main container. Its reserved
-// fields get one error each, and are not validated.
-func (owner *Owner) mainContainer(path *field.Path, c *corev1.Container) field.ErrorList {
-	rest := *c
-	var errs field.ErrorList
-	for _, reserved := range owner.Main.Reserved {
-		if take(&rest, reserved.Field) {
-			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
-		}
-	}
-	return append(rules.MarkUnbuildable(errs...), containerKeys(path, &rest)...)
-}
-
-// take clears a field of a container and reports whether it was set.
-func take(c *corev1.Container, name string) bool {
-	before := *c
-	switch name {
-	case "image":
-		c.Image = ""
-		return before.Image != ""
-	case "resources":
-		c.Resources = corev1.ResourceRequirements{}
-		return len(before.Resources.Limits)+len(before.Resources.Requests)+len(before.Resources.Claims) > 0
-	case "ports":
-		c.Ports = nil
-		return len(before.Ports) > 0
-	case "env":
-		c.Env = nil
-		return len(before.Env) > 0
-	case "envFrom":
-		c.EnvFrom = nil
-		return len(before.EnvFrom) > 0
-	}
-	return takeProbe(c, name)
-}
-
-func takeProbe(c *corev1.Container, name string) bool {
-	before := *c
-	switch name {
-	case "readinessProbe":
-		c.ReadinessProbe = nil
-		return before.ReadinessProbe != nil
-	case "livenessProbe":
-		c.LivenessProbe = nil
-		return before.LivenessProbe != nil
-	case "startupProbe":
-		c.StartupProbe = nil
-		return before.StartupProbe != nil
-	}
-	return false
 }

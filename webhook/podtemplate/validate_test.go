@@ -74,8 +74,8 @@ spec.containers[1].startupProbe` + of + `startupProbe`},
 		"requests, and claims": {
 			`{spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}`, `spec.containers[0].resources` + of + `resources`,
 		},
-		"what Kubernetes judges": {
-			`{spec: {containers: [{name: main, imagePullPolicy: always, volumeMounts: [{name: a, mountPath: /a}]}]}}`, ``, // Not here.
+		"what Kubernetes validates": {
+			`{spec: {containers: [{name: main, imagePullPolicy: always, volumeMounts: [{name: a, mountPath: /a}]}]}}`, ``, // In podvalidation.
 		},
 	}, validate)
 }
@@ -122,7 +122,7 @@ metadata.labels[app.kubernetes.io/name]: Invalid value: "a"` + ours,
 	}, validate)
 }
 
-// What Kubernetes lets be, and server-side apply does not.
+// Lists that Kubernetes accepts, and server-side apply does not.
 func TestRepeatedKeys(t *testing.T) {
 	ruletest.Run(t, map[string]ruletest.Row{
 		"none": {`
@@ -153,7 +153,7 @@ spec.containers[0].resources.claims[1].name: Duplicate value: "c"`},
 	}, validate)
 }
 
-// An image that Kubernetes takes, and no container runtime does.
+// Images that Kubernetes accepts, and no container runtime does.
 func TestImagesOfTheTemplate(t *testing.T) {
 	ruletest.Run(t, map[string]ruletest.Row{
 		"none": {`{spec: {containers: [{name: a}], initContainers: [{name: b}]}}`, ``}, // Kubernetes says so.

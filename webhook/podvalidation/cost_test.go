@@ -30,10 +30,12 @@ var hostile = map[string]func(i int) string{
 		return fmt.Sprintf(`{"spec":{"containers":[{"name":"main","volumeMounts":[%s]}]}}`, repeat(i, `{"name":"%d"}`))
 	},
 	"claims": func(i int) string {
-		return fmt.Sprintf(`{"spec":{"resourceClaims":[%s],"containers":[{"name":"a","resources":{"claims":[%s]}}]}}`, repeat(i/2, `{"name":"%d"}`), repeat(i/2, `{"name":"x%d"}`))
+		return fmt.Sprintf(`{"spec":{"resourceClaims":[%s],"containers":[{"name":"a","resources":{"claims":[%s]}}]}}`,
+			repeat(i/2, `{"name":"%d"}`), repeat(i/2, `{"name":"x%d"}`))
 	},
 	"overlapping claims": func(i int) string {
-		return fmt.Sprintf(`{"spec":{"containers":[{"name":"a","resources":{"claims":[%s,%s]}}]}}`, repeat(i/2, `{"name":"a","request":"%d"}`), repeat(i/2, `{"name":"b%d"}`))
+		return fmt.Sprintf(`{"spec":{"containers":[{"name":"a","resources":{"claims":[%s,%s]}}]}}`,
+			repeat(i/2, `{"name":"a","request":"%d"}`), repeat(i/2, `{"name":"b%d"}`))
 	},
 	"tolerations": func(i int) string {
 		return fmt.Sprintf(`{"spec":{"tolerations":[%s]}}`, repeat(i, `{"key":"%d ","operator":"x"}`))
@@ -62,10 +64,12 @@ var hostile = map[string]func(i int) string{
 		return fmt.Sprintf(`{"spec":{"volumes":[{"name":"v","projected":{"sources":[%s]}}]}}`, repeat(i, `{"configMap":{"name":"%d "}}`))
 	},
 	"affinity": func(i int) string {
-		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[%s]}}}}}`, repeat(i, `{"matchExpressions":[{"key":"%d "}]}`))
+		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[%s]}}}}}`,
+			repeat(i, `{"matchExpressions":[{"key":"%d "}]}`))
 	},
 	"node selector values": func(i int) string {
-		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In","values":[%s]}]}]}}}}}`, repeat(i, `"%d "`))
+		return fmt.Sprintf(`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In","values":[%s]}]}]}}}}}`,
+			repeat(i, `"%d "`))
 	},
 	"scheduling gates": func(i int) string {
 		return fmt.Sprintf(`{"spec":{"schedulingGates":[%s]}}`, repeat(i, `{"name":"%d "}`))
@@ -84,7 +88,7 @@ func repeat(n int, format string) string {
 	return strings.Join(items, ",")
 }
 
-// What a template of the largest size costs is in proportion to its size, at worst.
+// The cost of a template is at most in proportion to its size.
 func TestCost(t *testing.T) {
 	for name, write := range hostile {
 		n := 4
@@ -100,7 +104,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// cost is how many MB a judgement allocates, and the length of its errors in an answer.
+// cost returns how many MB Validate allocates, and the length of its errors in a response.
 func cost(t *testing.T, data string) (megabytes uint64, text int) {
 	t.Helper()
 	template := &corev1.PodTemplateSpec{}

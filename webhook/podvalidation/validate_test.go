@@ -52,7 +52,7 @@ func template(t testing.TB, text string) *corev1.PodTemplateSpec {
 	return out
 }
 
-// places is what Validate says, without the sentences, which are Kubernetes' own.
+// places returns the paths and types of errors, without the details, which are Kubernetes' own.
 func places(errs field.ErrorList) string {
 	lines := make([]string, 0, len(errs))
 	for _, err := range errs {
@@ -116,7 +116,10 @@ func TestValidate(t *testing.T) {
 			want:     "spec.podTemplate.spec.containers[0].resources.limits[cpu]: Invalid value",
 		},
 		"claims that the pod does not have": {
-			template: `{spec: {resourceClaims: [{name: c, resourceClaimName: c}], containers: [{name: a, image: a, resources: {claims: [{name: c}, {name: d}]}}]}}`,
+			template: `
+spec:
+  resourceClaims: [{name: c, resourceClaimName: c}]
+  containers: [{name: a, image: a, resources: {claims: [{name: c}, {name: d}]}}]`,
 			change: func(main *podvalidation.MainContainer) {
 				main.Container.Resources.Claims = []corev1.ResourceClaim{{Name: "e"}}
 			},
@@ -141,8 +144,11 @@ func TestValidate(t *testing.T) {
 			},
 			want: "spec.ports[2].port: Invalid value",
 		},
-		"a name that is not known yet": {template: `{spec: {containers: [{name: a, image: a}]}}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "" }},
-		"a name that is none":          {template: `{}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "A" }},
+		"a name that is not known yet": {
+			template: `{spec: {containers: [{name: a, image: a}]}}`,
+			change:   func(main *podvalidation.MainContainer) { main.Container.Name = "" },
+		},
+		"a name that is none": {template: `{}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "A" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

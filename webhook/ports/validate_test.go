@@ -48,20 +48,32 @@ func TestValidate(t *testing.T) {
 		"a name that ends in a dash": {`[{port: 1, name: a-}]`, `f[0].name: Invalid value: "a-": ` + name},
 		"a name in upper case":       {`[{port: 1, name: A}]`, `f[0].name: Invalid value: "A": ` + name},
 		"protocol UDP":               {`[{port: 1, protocol: UDP}]`, ``},
-		"protocol HTTP":              {`[{port: 1, protocol: HTTP}]`, `f[0].protocol: Unsupported value: "HTTP": supported values: "TCP", "UDP", "SCTP"`},
-		"appProtocol":                {`[{port: 1, appProtocol: kubernetes.io/h2c}]`, ``},
-		"appProtocol, none":          {`[{port: 1, appProtocol: ""}]`, ``},
-		"targetPort, none":           {`[{port: 1, targetPort: ""}]`, ``},
-		"nodePort 0, twice":          {`[{port: 1, name: a, nodePort: 0}, {port: 2, name: b, nodePort: 0}]`, ``},
-		"appProtocol, a space":       {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
-		"appProtocol of 253":         {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
-		"appProtocol of 254":         {`[{port: 1, appProtocol: ` + domain + `/bb}]`, `f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app},
-		"several without names":      {`[{port: 1}, {port: 2, name: b}]`, `f[0].name: Required value: must be set if there is more than one port`},
-		"several with names":         {`[{port: 1, name: a}, {port: 2, name: b}]`, ``},
-		"a name twice":               {`[{port: 1, name: a}, {port: 2, name: a}]`, `f[1].name: Duplicate value: "a"`},
-		"a nodePort twice":           {`[{port: 1, name: a, nodePort: 30000}, {port: 1, protocol: UDP, name: b, nodePort: 30000}]`, `f[1].nodePort: Duplicate value: 30000`},
-		"a port in two protocols":    {`[{port: 1, name: a}, {port: 1, protocol: UDP, name: b}]`, ``},
-		"a port twice":               {`[{port: 1, name: a}, {port: 1, protocol: TCP, name: a}]`, `f[1]: Duplicate value: "TCP 1"`},
+		"protocol HTTP": {
+			`[{port: 1, protocol: HTTP}]`,
+			`f[0].protocol: Unsupported value: "HTTP": supported values: "TCP", "UDP", "SCTP"`,
+		},
+		"appProtocol":          {`[{port: 1, appProtocol: kubernetes.io/h2c}]`, ``},
+		"appProtocol, none":    {`[{port: 1, appProtocol: ""}]`, ``},
+		"targetPort, none":     {`[{port: 1, targetPort: ""}]`, ``},
+		"nodePort 0, twice":    {`[{port: 1, name: a, nodePort: 0}, {port: 2, name: b, nodePort: 0}]`, ``},
+		"appProtocol, a space": {`[{port: 1, appProtocol: "a b"}]`, `f[0].appProtocol: Invalid value: "a b": ` + app},
+		"appProtocol of 253":   {`[{port: 1, appProtocol: ` + domain + `/b}]`, ``},
+		"appProtocol of 254": {
+			`[{port: 1, appProtocol: ` + domain + `/bb}]`,
+			`f[0].appProtocol: Invalid value: "` + domain + `/bb": ` + app,
+		},
+		"several without names": {
+			`[{port: 1}, {port: 2, name: b}]`,
+			`f[0].name: Required value: must be set if there is more than one port`,
+		},
+		"several with names": {`[{port: 1, name: a}, {port: 2, name: b}]`, ``},
+		"a name twice":       {`[{port: 1, name: a}, {port: 2, name: a}]`, `f[1].name: Duplicate value: "a"`},
+		"a nodePort twice": {
+			`[{port: 1, name: a, nodePort: 30000}, {port: 1, protocol: UDP, name: b, nodePort: 30000}]`,
+			`f[1].nodePort: Duplicate value: 30000`,
+		},
+		"a port in two protocols": {`[{port: 1, name: a}, {port: 1, protocol: UDP, name: b}]`, ``},
+		"a port twice":            {`[{port: 1, name: a}, {port: 1, protocol: TCP, name: a}]`, `f[1]: Duplicate value: "TCP 1"`},
 		"all at once": {
 			`[{port: 0, name: A, protocol: X, nodePort: -1, targetPort: 0, appProtocol: "a b"}]`, `
 f[0].port: Invalid value: 0: ` + number + `
@@ -114,13 +126,19 @@ func TestValidateTargets(t *testing.T) {
 		Template *corev1.PodTemplateSpec `json:"template"`
 	}
 	ruletest.Run(t, map[string]ruletest.Row{
-		"numbers":                          {`{ports: [{port: 1}, {port: 2, targetPort: 3}]}`, ``},
-		"a name of nothing":                {`{ports: [{port: 1, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
-		"its own name":                     {`{ports: [{port: 1, name: a, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
-		"the name of another port":         {`{ports: [{port: 1, targetPort: a}, {port: 2, name: a}]}`, ``},
-		"of another protocol":              {`{ports: [{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
-		"UDP for UDP":                      {`{ports: [{port: 1, protocol: UDP, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`, ``},
-		"a name that the container hasn't": {`{ports: [{port: 1, targetPort: b}, {port: 2, name: a, targetPort: 9}, {port: 3, name: b, targetPort: 9}]}`, `f[0].targetPort: Invalid value: "b": ` + no},
+		"numbers":                  {`{ports: [{port: 1}, {port: 2, targetPort: 3}]}`, ``},
+		"a name of nothing":        {`{ports: [{port: 1, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
+		"its own name":             {`{ports: [{port: 1, name: a, targetPort: a}]}`, `f[0].targetPort: Invalid value: "a": ` + no},
+		"the name of another port": {`{ports: [{port: 1, targetPort: a}, {port: 2, name: a}]}`, ``},
+		"of another protocol": {
+			`{ports: [{port: 1, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`,
+			`f[0].targetPort: Invalid value: "a": ` + no,
+		},
+		"UDP for UDP": {`{ports: [{port: 1, protocol: UDP, targetPort: a}, {port: 2, name: a, protocol: UDP}]}`, ``},
+		"a name that the container hasn't": {
+			`{ports: [{port: 1, targetPort: b}, {port: 2, name: a, targetPort: 9}, {port: 3, name: b, targetPort: 9}]}`,
+			`f[0].targetPort: Invalid value: "b": ` + no,
+		},
 		"a name of a sidecar": {
 			`{ports: [{port: 1, targetPort: a}], template: {spec: {containers: [{name: x, ports: [{name: a, containerPort: 9}]}]}}}`, ``,
 		},

@@ -42,12 +42,27 @@ func TestEnv(t *testing.T) {
 f[0].name: Required value: a name is required
 f[1].name: Required value: a name is required`},
 		"a key of a ConfigMap": {`[{name: A, valueFrom: {configMapKeyRef: {name: a.b, key: C_d.e-1}}}]`, ``},
-		"no key":               {`[{name: A, valueFrom: {configMapKeyRef: {name: a, key: ""}}}]`, `f[0].valueFrom.configMapKeyRef.key: Required value: a key is required`},
-		"a wrong key":          {`[{name: A, valueFrom: {configMapKeyRef: {name: a, key: a/b}}}]`, `f[0].valueFrom.configMapKeyRef.key: Invalid value: "a/b": ` + key},
-		"a key of dots":        {`[{name: A, valueFrom: {secretKeyRef: {name: a, key: ..}}}]`, `f[0].valueFrom.secretKeyRef.key: Invalid value: "..": ` + key},
-		"no ConfigMap":         {`[{name: A, valueFrom: {configMapKeyRef: {name: "", key: a}}}]`, `f[0].valueFrom.configMapKeyRef.name: Required value: a name is required`},
-		"a wrong Secret":       {`[{name: A, valueFrom: {secretKeyRef: {name: A, key: a}}}]`, `f[0].valueFrom.secretKeyRef.name: Invalid value: "A": ` + object},
-		"no source":            {`[{name: A, valueFrom: {}}]`, `f[0].valueFrom: Required value: ` + sources},
+		"no key": {
+			`[{name: A, valueFrom: {configMapKeyRef: {name: a, key: ""}}}]`,
+			`f[0].valueFrom.configMapKeyRef.key: Required value: a key is required`,
+		},
+		"a wrong key": {
+			`[{name: A, valueFrom: {configMapKeyRef: {name: a, key: a/b}}}]`,
+			`f[0].valueFrom.configMapKeyRef.key: Invalid value: "a/b": ` + key,
+		},
+		"a key of dots": {
+			`[{name: A, valueFrom: {secretKeyRef: {name: a, key: ..}}}]`,
+			`f[0].valueFrom.secretKeyRef.key: Invalid value: "..": ` + key,
+		},
+		"no ConfigMap": {
+			`[{name: A, valueFrom: {configMapKeyRef: {name: "", key: a}}}]`,
+			`f[0].valueFrom.configMapKeyRef.name: Required value: a name is required`,
+		},
+		"a wrong Secret": {
+			`[{name: A, valueFrom: {secretKeyRef: {name: A, key: a}}}]`,
+			`f[0].valueFrom.secretKeyRef.name: Invalid value: "A": ` + object,
+		},
+		"no source": {`[{name: A, valueFrom: {}}]`, `f[0].valueFrom: Required value: ` + sources},
 		"two sources": {
 			`[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}, secretKeyRef: {name: a, key: b}}}]`,
 			`f[0].valueFrom: Forbidden: may not have more than one source; use several variables`,
@@ -56,18 +71,39 @@ f[1].name: Required value: a name is required`},
 			`[{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]`,
 			`f[0].valueFrom: Forbidden: may not be set together with value; remove one of them`,
 		},
-		"a field of the pod":    {`[{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: status.podIPs}}}]`, ``},
-		"a label":               {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a.b/c']"}}}]`, ``},
-		"an annotation":         {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['A.b/C']"}}}]`, ``},
-		"a label in upper case": {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['A.b/C']"}}}]`, `f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels['A.b/C']": ` + fields},
-		"all labels":            {`[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]`, `f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels": ` + fields},
-		"a key of something":    {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.name['a']"}}}]`, `f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.name['a']": ` + fields},
-		"a key without an end":  {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a"}}}]`, `f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels['a": ` + fields},
-		"no field":              {`[{name: A, valueFrom: {fieldRef: {fieldPath: ""}}}]`, `f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "": ` + fields},
-		"another version":       {`[{name: A, valueFrom: {fieldRef: {apiVersion: v2, fieldPath: metadata.name}}}]`, `f[0].valueFrom.fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"`},
-		"a resource":            {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]`, ``},
-		"huge pages":            {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.hugepages-2Mi}}}]`, ``},
-		"an unknown resource":   {`[{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]`, `f[0].valueFrom.resourceFieldRef.resource: Unsupported value: "cpu": ` + resources},
+		"a field of the pod": {`[{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: status.podIPs}}}]`, ``},
+		"a label":            {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a.b/c']"}}}]`, ``},
+		"an annotation":      {`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['A.b/C']"}}}]`, ``},
+		"a label in upper case": {
+			`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['A.b/C']"}}}]`,
+			`f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels['A.b/C']": ` + fields,
+		},
+		"all labels": {
+			`[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]`,
+			`f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels": ` + fields,
+		},
+		"a key of something": {
+			`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.name['a']"}}}]`,
+			`f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.name['a']": ` + fields,
+		},
+		"a key without an end": {
+			`[{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a"}}}]`,
+			`f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "metadata.labels['a": ` + fields,
+		},
+		"no field": {
+			`[{name: A, valueFrom: {fieldRef: {fieldPath: ""}}}]`,
+			`f[0].valueFrom.fieldRef.fieldPath: Unsupported value: "": ` + fields,
+		},
+		"another version": {
+			`[{name: A, valueFrom: {fieldRef: {apiVersion: v2, fieldPath: metadata.name}}}]`,
+			`f[0].valueFrom.fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"`,
+		},
+		"a resource": {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]`, ``},
+		"huge pages": {`[{name: A, valueFrom: {resourceFieldRef: {resource: limits.hugepages-2Mi}}}]`, ``},
+		"an unknown resource": {
+			`[{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]`,
+			`f[0].valueFrom.resourceFieldRef.resource: Unsupported value: "cpu": ` + resources,
+		},
 		"divisors": {`
 - {name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}
 - {name: B, valueFrom: {resourceFieldRef: {resource: requests.memory, divisor: 1Gi}}}
@@ -112,11 +148,14 @@ func TestRepeatsInLongLists(t *testing.T) {
 func TestEnvFrom(t *testing.T) {
 	const one = `must specify exactly one of configMapRef and secretRef`
 	ruletest.Run(t, map[string]ruletest.Row{
-		"a ConfigMap":       {`[{configMapRef: {name: a}}]`, ``},
-		"a Secret":          {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
-		"neither":           {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
-		"both":              {`[{configMapRef: {name: a}, secretRef: {name: b}}]`, `f[0]: Invalid value: ` + one},
-		"a wrong prefix":    {`[{secretRef: {name: a}, prefix: "="}]`, `f[0].prefix: Invalid value: "=": must consist of printable ASCII characters other than '='`},
+		"a ConfigMap": {`[{configMapRef: {name: a}}]`, ``},
+		"a Secret":    {`[{secretRef: {name: a}, prefix: "1_"}]`, ``},
+		"neither":     {`[{prefix: A}]`, `f[0]: Invalid value: ` + one},
+		"both":        {`[{configMapRef: {name: a}, secretRef: {name: b}}]`, `f[0]: Invalid value: ` + one},
+		"a wrong prefix": {
+			`[{secretRef: {name: a}, prefix: "="}]`,
+			`f[0].prefix: Invalid value: "=": must consist of printable ASCII characters other than '='`,
+		},
 		"a dash at the end": {`[{configMapRef: {name: a-}}, {secretRef: {name: a-}}]`, ``}, // As Kubernetes has it.
 		"no name":           {`[{configMapRef: {}}]`, `f[0].configMapRef.name: Required value: a name is required`},
 		"a wrong name": {

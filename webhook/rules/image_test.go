@@ -19,19 +19,25 @@ func TestImage(t *testing.T) {
 	const rule = `must be an image reference such as registry.example.com/team/server:1.2: `
 	path255 := strings.Repeat("a", 255-len("library/"))
 	ruletest.Run(t, map[string]ruletest.Row{
-		"a name":                        {`nginx`, ``},
-		"a name and a tag":              {`nginx:1.7.9`, ``},
-		"a registry with a port":        {`localhost:5000/team/server:v1_2.3-4`, ``},
-		"a digest":                      {`nginx@` + sha256, ``},
-		"a tag and a digest":            {`nginx:1@` + sha256, ``},
-		"sha512":                        {`nginx@sha512:` + strings.Repeat("0", 128), ``},
-		"the longest repository":        {path255, ``},
-		"a longer repository":           {path255 + "a", `f: Invalid value: "` + path255 + `a": ` + rule + `repository name must not be more than 255 characters`},
-		"the longest tag":               {`nginx:` + strings.Repeat("a", 128), ``},
-		"a longer tag":                  {`nginx:` + strings.Repeat("a", 129), `f: Invalid value: "nginx:` + strings.Repeat("a", 129) + `": ` + rule + `invalid reference format`},
-		"more than 1024 characters":     {strings.Repeat("a", 1025), `f: Too long: may not be more than 1024 characters`},
-		"none":                          {`""`, `f: Required value: specify an image such as registry.example.com/team/server:1.2`},
-		"upper case":                    {`Nginx`, `f: Invalid value: "Nginx": ` + rule + `invalid reference format: repository name (library/Nginx) must be lowercase`},
+		"a name":                 {`nginx`, ``},
+		"a name and a tag":       {`nginx:1.7.9`, ``},
+		"a registry with a port": {`localhost:5000/team/server:v1_2.3-4`, ``},
+		"a digest":               {`nginx@` + sha256, ``},
+		"a tag and a digest":     {`nginx:1@` + sha256, ``},
+		"sha512":                 {`nginx@sha512:` + strings.Repeat("0", 128), ``},
+		"the longest repository": {path255, ``},
+		"a longer repository": {
+			path255 + "a",
+			`f: Invalid value: "` + path255 + `a": ` + rule + `repository name must not be more than 255 characters`,
+		},
+		"the longest tag":           {`nginx:` + strings.Repeat("a", 128), ``},
+		"a longer tag":              {`nginx:` + strings.Repeat("a", 129), `f: Invalid value: "nginx:` + strings.Repeat("a", 129) + `": ` + rule + `invalid reference format`},
+		"more than 1024 characters": {strings.Repeat("a", 1025), `f: Too long: may not be more than 1024 characters`},
+		"none":                      {`""`, `f: Required value: specify an image such as registry.example.com/team/server:1.2`},
+		"upper case": {
+			`Nginx`,
+			`f: Invalid value: "Nginx": ` + rule + `invalid reference format: repository name (library/Nginx) must be lowercase`,
+		},
 		"a registry in upper case":      {`REG.example.com/nginx`, ``},
 		"an empty tag":                  {`"nginx:"`, `f: Invalid value: "nginx:": ` + rule + `invalid reference format`},
 		"a space":                       {`" nginx"`, `f: Invalid value: " nginx": ` + rule + `invalid reference format`},
@@ -39,7 +45,10 @@ func TestImage(t *testing.T) {
 		"a short digest":                {`nginx@sha256:abc`, `f: Invalid value: "nginx@sha256:abc": ` + rule + `invalid reference format`},
 		"a digest one too short":        {`nginx@` + sha256[:len(sha256)-1], `f: Invalid value: "nginx@` + sha256[:len(sha256)-1] + `": ` + rule + `invalid checksum digest length`},
 		"a digest of unknown algorithm": {`nginx@md9:` + sha256[7:], `f: Invalid value: "nginx@md9:` + sha256[7:] + `": ` + rule + `unsupported digest algorithm`},
-		"an image's id":                 {`"` + sha256[7:] + `"`, `f: Invalid value: "` + sha256[7:] + `": ` + rule + `invalid repository name (` + sha256[7:] + `), cannot specify 64-byte hexadecimal strings`},
+		"an image's id": {
+			`"` + sha256[7:] + `"`,
+			`f: Invalid value: "` + sha256[7:] + `": ` + rule + `invalid repository name (` + sha256[7:] + `), cannot specify 64-byte hexadecimal strings`,
+		},
 	}, func(image *string) field.ErrorList { return rules.Image(f, *image) })
 }
 

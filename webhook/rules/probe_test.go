@@ -24,28 +24,46 @@ func TestProbe(t *testing.T) {
 		least  = `must be greater than or equal to 0; 0 means the default of Kubernetes`
 	)
 	ruletest.Run(t, map[string]ruletest.Row{
-		"exec":               {`{exec: {command: [a]}}`, ``},
-		"exec of nothing":    {`{exec: {command: []}}`, `f.exec.command: Required value: a command is required`},
-		"tcpSocket":          {`{tcpSocket: {port: 9, host: h}}`, ``},
-		"tcpSocket by name":  {`{tcpSocket: {port: http}}`, ``},
-		"an unknown name":    {`{tcpSocket: {port: a}}`, `f.tcpSocket.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`},
+		"exec":              {`{exec: {command: [a]}}`, ``},
+		"exec of nothing":   {`{exec: {command: []}}`, `f.exec.command: Required value: a command is required`},
+		"tcpSocket":         {`{tcpSocket: {port: 9, host: h}}`, ``},
+		"tcpSocket by name": {`{tcpSocket: {port: http}}`, ``},
+		"an unknown name": {
+			`{tcpSocket: {port: a}}`,
+			`f.tcpSocket.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`,
+		},
 		"no name":            {`{tcpSocket: {port: ""}}`, `f.tcpSocket.port: Invalid value: "": ` + either},
 		"port 0":             {`{tcpSocket: {port: 0}}`, `f.tcpSocket.port: Invalid value: 0: ` + either},
 		"port 65536":         {`{tcpSocket: {port: 65536}}`, `f.tcpSocket.port: Invalid value: 65536: ` + either},
 		"httpGet":            {`{httpGet: {port: 65535}}`, ``},
 		"httpGet, all of it": {`{httpGet: {port: http, path: /a, scheme: HTTPS, httpHeaders: [{name: X-A, value: ""}]}}`, ``},
-		"httpGet, a scheme":  {`{httpGet: {port: 1, scheme: http}}`, `f.httpGet.scheme: Unsupported value: "http": supported values: "HTTP", "HTTPS"`},
-		"httpGet, a header":  {`{httpGet: {port: 1, httpHeaders: [{name: A, value: ""}, {name: "A B", value: ""}]}}`, `f.httpGet.httpHeaders[1].name: Invalid value: "A B": must consist of letters, digits and dashes`},
-		"httpGet, its port":  {`{httpGet: {port: a}}`, `f.httpGet.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`},
-		"HTTP2":              {`{httpGet: {port: 1, protocol: HTTP2}}`, ``},
-		"another protocol":   {`{httpGet: {port: 1, protocol: HTTP3, host: h}}`, ``}, // The API server drops it.
-		"grpc":               {`{grpc: {port: 1, service: ""}}`, ``},
-		"grpc, port 0":       {`{grpc: {port: 0}}`, `f.grpc.port: Invalid value: 0: ` + number},
-		"grpc, its mode":     {`{grpc: {port: 1, mode: tls}}`, ``}, // The API server drops it.
-		"no action":          {`{periodSeconds: 5}`, `f: Required value: ` + one},
-		"two actions":        {`{exec: {command: [a]}, grpc: {port: 1}}`, `f: Forbidden: ` + only},
-		"two wrong actions":  {`{exec: {}, grpc: {port: 0}}`, "f: Forbidden: " + only + "\nf.exec.command: Required value: a command is required\nf.grpc.port: Invalid value: 0: " + number},
-		"all numbers 0":      {`{grpc: {port: 1}, initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0}`, ``},
+		"httpGet, a scheme": {
+			`{httpGet: {port: 1, scheme: http}}`,
+			`f.httpGet.scheme: Unsupported value: "http": supported values: "HTTP", "HTTPS"`,
+		},
+		"httpGet, a header": {
+			`{httpGet: {port: 1, httpHeaders: [{name: A, value: ""}, {name: "A B", value: ""}]}}`,
+			`f.httpGet.httpHeaders[1].name: Invalid value: "A B": must consist of letters, digits and dashes`,
+		},
+		"httpGet, its port": {
+			`{httpGet: {port: a}}`,
+			`f.httpGet.port: Invalid value: "a": the container has no port with this name; use a number or the name of one of its ports`,
+		},
+		"HTTP2":            {`{httpGet: {port: 1, protocol: HTTP2}}`, ``},
+		"another protocol": {`{httpGet: {port: 1, protocol: HTTP3, host: h}}`, ``}, // The API server drops it.
+		"grpc":             {`{grpc: {port: 1, service: ""}}`, ``},
+		"grpc, port 0":     {`{grpc: {port: 0}}`, `f.grpc.port: Invalid value: 0: ` + number},
+		"grpc, its mode":   {`{grpc: {port: 1, mode: tls}}`, ``}, // The API server drops it.
+		"no action":        {`{periodSeconds: 5}`, `f: Required value: ` + one},
+		"two actions":      {`{exec: {command: [a]}, grpc: {port: 1}}`, `f: Forbidden: ` + only},
+		"two wrong actions": {
+			`{exec: {}, grpc: {port: 0}}`,
+			"f: Forbidden: " + only + "\nf.exec.command: Required value: a command is required\nf.grpc.port: Invalid value: 0: " + number,
+		},
+		"all numbers 0": {
+			`{grpc: {port: 1}, initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0}`,
+			``,
+		},
 		"all numbers negative": {`{grpc: {port: 1}, initialDelaySeconds: -1, timeoutSeconds: -2, periodSeconds: -3, successThreshold: -4, failureThreshold: -5}`, `
 f.initialDelaySeconds: Invalid value: -1: ` + least + `
 f.timeoutSeconds: Invalid value: -2: ` + least + `

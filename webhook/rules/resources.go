@@ -155,6 +155,7 @@ func Claims(path *field.Path, r *corev1.ResourceRequirements, template *corev1.P
 	return append(errs, UniqueClaims(path, r.Claims)...)
 }
 
+// UniqueClaims refuses repeated claims.
 func UniqueClaims(path *field.Path, list []corev1.ResourceClaim) field.ErrorList {
 	return Unique(path.Child("claims"), "name", list, func(c *corev1.ResourceClaim) string { return c.Name })
 }

@@ -51,9 +51,9 @@ func TestHolder(t *testing.T) {
 		target  *appsv1.Deployment
 		scalers []autoscalingv2.HorizontalPodAutoscaler
 		rivals  []extensionv1.UnitedDeployment
-		want    string // A part of the sentence; "" is: nobody.
+		want    string // A part of the result, "" if no other controller scales the Deployment.
 	}{
-		{name: "nobody"},
+		{name: "no other controller"},
 		{name: "itself", rivals: []extensionv1.UnitedDeployment{united("me", "m", 5, "web")}},
 		{name: "an older one", rivals: []extensionv1.UnitedDeployment{united("old", "z", 4, "web")}, want: `UnitedDeployment "old"`},
 		{name: "a younger one", rivals: []extensionv1.UnitedDeployment{united("young", "a", 6, "web")}},

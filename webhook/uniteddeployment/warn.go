@@ -23,7 +23,7 @@ func Warn(ctx context.Context, reader client.Reader, ud *extensionv1.UnitedDeplo
 	target := &appsv1.Deployment{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
 	if apierrors.IsNotFound(err) {
-		return []string{fmt.Sprintf("%s: Deployment %q does not exist in this namespace", deploymentNamePath, ud.Spec.DeploymentName)}
+		return []string{fmt.Sprintf("%s: there is no Deployment %q in this namespace", deploymentNamePath, ud.Spec.DeploymentName)}
 	}
 	scalers, rivals := &autoscalingv2.HorizontalPodAutoscalerList{}, &extensionv1.UnitedDeploymentList{}
 	if err != nil || reader.List(ctx, scalers, client.InNamespace(ud.Namespace)) != nil ||

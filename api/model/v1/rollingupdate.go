@@ -3,11 +3,7 @@
 
 package v1
 
-import (
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
+import "k8s.io/apimachinery/pkg/util/intstr"
 
 // MaxReplicas is the maximum of spec.replicas, and MaxRollingUpdate that of
 // spec.rollingUpdate as a number of pods. The Deployment controller adds the two in an
@@ -39,10 +35,15 @@ func IntOrPercent(v intstr.IntOrString) intstr.IntOrString {
 }
 
 // positive parses a positive number of at most 9 digits, without sign and leading zeros.
-func positive(s string) (int32, bool) {
-	if s == "" || len(s) > 9 || s[0] < '1' || s[0] > '9' {
+func positive(s string) (number int32, ok bool) {
+	if s == "" || len(s) > 9 || s[0] == '0' {
 		return 0, false
 	}
-	number, err := strconv.ParseInt(s, 10, 32)
-	return int32(number), err == nil
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		number = number*10 + int32(s[i]-'0')
+	}
+	return number, true
 }

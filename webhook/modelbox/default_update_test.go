@@ -14,7 +14,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// owned is a managedFields entry of somebody who owns the given fields of spec.
+// owned returns managedFields of a client that owns the given fields of spec.
 func owned(fields string) []metav1.ManagedFieldsEntry {
 	entry := metav1.ManagedFieldsEntry{Manager: "person", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1"}
 	entry.FieldsV1 = &metav1.FieldsV1{}
@@ -22,10 +22,11 @@ func owned(fields string) []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{entry}
 }
 
-// somebody owns something that no default is derived into.
-const somebody = `{"f:image":{},"f:podTemplate":{".":{}},"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`
+// unrelatedFields have no derived defaults.
+const unrelatedFields = `{"f:image":{},"f:podTemplate":{".":{}},` +
+	`"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`
 
-// What is derived follows its source, unless somebody typed it.
+// A derived default follows its source, unless a client set it.
 func TestDefaultOnUpdate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -101,9 +102,9 @@ func TestDefaultOnUpdate(t *testing.T) {
 			follows := merged(t, sent, tc.want)
 
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
-				"nobody is known to own anything": nil,
-				"nobody owns it":                  owned(somebody),
-				"a manager owns an empty spec":    owned(`{}`),
+				"no managedFields":             nil,
+				"no manager owns it":           owned(unrelatedFields),
+				"a manager owns an empty spec": owned(`{}`),
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)
@@ -112,9 +113,9 @@ func TestDefaultOnUpdate(t *testing.T) {
 				}
 			}
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
-				"somebody owns it":              owned(tc.typed),
-				"one of several managers":       append(owned(somebody), owned(tc.typed)...),
-				"owned long ago, and by nobody": append(owned(tc.typed), metav1.ManagedFieldsEntry{}),
+				"a manager owns it":       owned(tc.typed),
+				"one of several managers": append(owned(unrelatedFields), owned(tc.typed)...),
+				"an entry without fields": append(owned(tc.typed), metav1.ManagedFieldsEntry{}),
 			} {
 				sent.ManagedFields = entries
 				check(t, marshal(t, sent), old)
@@ -181,7 +182,8 @@ func TestDefaultStays(t *testing.T) {
 			want: `{}`,
 		},
 		"a probe that says more than the derived one": {
-			old:  `{image: a:1, ports: [{port: 80}], readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 80, host: h}}}`,
+			old: `{image: a:1, ports: [{port: 80}],
+				readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 80, host: h}}}`,
 			sent: `{ports: [{port: 81, targetPort: 81, protocol: TCP}]}`,
 			want: `{}`,
 		},
@@ -236,8 +238,8 @@ livenessProbe: {tcpSocket: {port: 81}}`,
 	}
 }
 
-// resourceType is derived from resources, and follows where it is known that nobody
-// typed it. Otherwise the rules refuse what does not fit, and say the way out.
+// resourceType is derived from resources, and follows them if managedFields show that no client
+// set it. Otherwise validation refuses what does not match.
 func TestResourceTypeFollows(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ old, sent, set, typed, want string }{
@@ -264,11 +266,11 @@ func TestResourceTypeFollows(t *testing.T) {
 			sent.ManagedFields = owned(tc.set)
 			check(t, marshal(t, sent), old)
 			if diff := diff(t, merged(t, sent, tc.want).Spec, defaulted(sent, old).Spec); diff != "" {
-				t.Errorf("nobody owns it (-want +got):\n%s", diff)
+				t.Errorf("no manager owns it (-want +got):\n%s", diff)
 			}
 			for who, entries := range map[string][]metav1.ManagedFieldsEntry{
-				"somebody owns it":                owned(tc.typed),
-				"nobody is known to own anything": nil,
+				"a manager owns it": owned(tc.typed),
+				"no managedFields":  nil,
 			} {
 				sent.ManagedFields = entries
 				got := defaulted(sent, old)
@@ -283,19 +285,18 @@ func TestResourceTypeFollows(t *testing.T) {
 	}
 }
 
-// A type that is taken back leaves the resources that were derived from it, which
-// are then nobody's.
+// If a client removes resourceType, the resources that were derived from it have no owner.
 func TestResourceTypeIsTakenBack(t *testing.T) {
 	t.Parallel()
 	old := stored(t, `{image: a:1, resourceType: large}`)
 	sent := merged(t, old, `{resourceType: null}`)
-	sent.ManagedFields = owned(somebody)
+	sent.ManagedFields = owned(unrelatedFields)
 	check(t, marshal(t, sent), old)
 	if diff := diff(t, stored(t, `{image: a:1}`).Spec, defaulted(sent, old).Spec); diff != "" {
-		t.Errorf("nobody owns them (-want +got):\n%s", diff)
+		t.Errorf("no manager owns them (-want +got):\n%s", diff)
 	}
 	sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
 	if got := defaulted(sent, old); got.Spec.ResourceType != modelv1.ResourceTypeCustom {
-		t.Errorf("somebody owns them, and the type is %s", got.Spec.ResourceType)
+		t.Errorf("a manager owns them, and the type is %s", got.Spec.ResourceType)
 	}
 }

@@ -8,20 +8,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
-// A step is what a person does, in the words of kubectl.
+// A step is one write by kubectl.
 type step struct {
 	apply, applyServerSide, edit string
-	refused                      []string
-	// want is a JSON merge patch that changes nothing: what is to be seen.
+	// refused are the errors, one a line.
+	refused string
+	// want is a JSON merge patch that the stored object already matches.
 	want string
 }
 
-// What people live through, with the API server's own field management.
-func TestStories(t *testing.T) {
+// Sequences of writes, with the API server's own field management.
+func TestSequencesOfWrites(t *testing.T) {
 	t.Parallel()
-	for name, story := range map[string][]step{
+	for name, steps := range map[string][]step{
 		"a size changes, and its resources with it": {
 			{applyServerSide: `{image: a:1, resourceType: small}`, want: small},
 			{applyServerSide: `{image: a:1, resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}}}`},
@@ -43,7 +46,10 @@ func TestStories(t *testing.T) {
 			},
 			{edit: `{resources: {limits: {cpu: 1}}}`, want: `{resourceType: custom, resources: {limits: {cpu: 1, memory: 1Gi}, requests: null}}`},
 			{edit: `{resources: null}`, want: small},
-			{edit: `{resources: {limits: {nvidia.com/gpu: 1}}}`, want: `{resourceType: custom, resources: {limits: {cpu: null, memory: null}, requests: null}}`},
+			{
+				edit: `{resources: {limits: {nvidia.com/gpu: 1}}}`,
+				want: `{resourceType: custom, resources: {limits: {cpu: null, memory: null}, requests: null}}`,
+			},
 		},
 		"empty resources are resources": {
 			{apply: `{image: a:1}`, want: small},
@@ -81,8 +87,8 @@ func TestStories(t *testing.T) {
 			{apply: `{image: a:1, resourceType: small}`, want: small},
 			{
 				apply: `{image: a:1, resourceType: small, resources: {limits: {cpu: 3}}}`,
-				refused: []string{`spec.resources: Invalid value: {"limits":{"cpu":"3"}}: ` +
-					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other resources, or remove spec.resources`},
+				refused: `spec.resources: Invalid value: {"limits":{"cpu":"3"}}: ` +
+					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other resources, or remove spec.resources`,
 				want: small,
 			},
 		},
@@ -116,8 +122,8 @@ func TestStories(t *testing.T) {
 			{apply: `{image: a:1, ports: [{port: 80}], serviceType: ClusterIP}`, want: clusterIP},
 			{
 				apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}], serviceType: ClusterIP}`,
-				refused: []string{`spec.ports[0].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; ` +
-					`remove the nodePort or change serviceType`},
+				refused: `spec.ports[0].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; ` +
+					`remove the nodePort or change serviceType`,
 				want: clusterIP,
 			},
 			{apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}]}`, want: nodePort},
@@ -137,7 +143,7 @@ func TestStories(t *testing.T) {
 				want: `{ports: [{port: 8080, targetPort: 80, protocol: TCP}], readinessProbe: {tcpSocket: {port: 80}}}`,
 			},
 		},
-		"a person and a program apply different parts": {
+		"two field managers apply different fields": {
 			{applyServerSide: `{image: a:1, ports: [{port: 80}]}`, want: clusterIP},
 			{edit: `{replicas: 7, serviceType: LoadBalancer}`, want: `{serviceType: LoadBalancer}`},
 			{applyServerSide: `{image: a:2, ports: [{port: 80, nodePort: 30010}]}`, want: `{replicas: 7, serviceType: LoadBalancer}`},
@@ -146,8 +152,8 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &server{t: t}
-			for i, step := range story {
-				if diff := cmp.Diff(step.refused, lines(s.take(step))); diff != "" {
+			for i, step := range steps {
+				if diff := cmp.Diff(step.refused, ruletest.Lines(s.take(step))); diff != "" {
 					t.Fatalf("step %d: refused (-want +got):\n%s", i, diff)
 				}
 				if diff := diff(t, merged(t, s.box(), step.want), s.box()); diff != "" {
@@ -158,17 +164,14 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// Applying the same again writes nothing, and takes nothing over.
+// Applying the same manifest again writes nothing, and changes no owner.
 func TestApplyAgain(t *testing.T) {
 	t.Parallel()
 	for name, apply := range applies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range *seeds {
-				s, spec := &server{t: t}, newRandom(seed).spec()
-				if errs := apply(s, spec); len(errs) > 0 {
-					continue
-				}
+				s, spec := created(t, newRandom(seed), apply)
 				first := s.state()
 				for range 3 {
 					apply(s, spec)
@@ -181,10 +184,25 @@ func TestApplyAgain(t *testing.T) {
 	}
 }
 
+// created draws specs until one is accepted, so that each seed has an object. About two in five
+// are refused.
+func created(t *testing.T, r random, apply func(*server, map[string]any) field.ErrorList) (*server, map[string]any) {
+	t.Helper()
+	const most = 20
+	for range most {
+		s, spec := &server{t: t}, r.spec()
+		if len(apply(s, spec)) == 0 {
+			return s, spec
+		}
+	}
+	t.Fatalf("%d specs were refused: the generator must draw more valid ones", most)
+	return nil, nil
+}
+
 func (s *server) take(step step) field.ErrorList {
 	s.t.Helper()
 	spec := map[string]any{}
-	read(s.t, step.apply+step.applyServerSide+step.edit, &spec)
+	ruletest.Read(s.t, step.apply+step.applyServerSide+step.edit, &spec)
 	switch {
 	case step.apply != "":
 		return s.clientSideApply(spec)

@@ -18,15 +18,16 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// wild fills objects with anything that their types can hold.
-func wild(seed int64) *randfill.Filler {
+// filler fills objects with any values of their types.
+func filler(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 4).MaxDepth(12).Funcs(
 		func(meta *metav1.ObjectMeta, c randfill.Continue) {
 			if c.Bool() {
 				meta.Name = pick(c, "web", "web.1", "")
 			}
 			if c.Bool() {
-				meta.ManagedFields = owned(pick(c, `{}`, somebody, `{"f:resources":{"f:limits":{"f:cpu":{}}}}`, `{"f:readinessProbe":{"f:periodSeconds":{}}}`))
+				meta.ManagedFields = owned(pick(c, `{}`, unrelatedFields,
+					`{"f:resources":{"f:limits":{"f:cpu":{}}}}`, `{"f:readinessProbe":{"f:periodSeconds":{}}}`))
 			}
 		},
 		func(q *resource.Quantity, c randfill.Continue) {
@@ -58,11 +59,11 @@ func wild(seed int64) *randfill.Filler {
 
 func pick[T any](c randfill.Continue, of ...T) T { return of[c.Intn(len(of))] }
 
-// Whatever an object holds, what holds for defaults holds.
-func TestWildObjects(t *testing.T) {
+// The properties of defaults hold for any object, also for an invalid one.
+func TestAnyObject(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(*seeds) * 10 {
-		f := wild(seed)
+		f := filler(seed)
 		first, second := &modelv1.ModelBox{}, &modelv1.ModelBox{}
 		f.Fill(&first.Spec)
 		f.Fill(&first.ObjectMeta)
@@ -71,7 +72,7 @@ func TestWildObjects(t *testing.T) {
 		check(t, marshal(t, first), nil)
 		check(t, marshal(t, second), first)
 		check(t, marshal(t, second), defaulted(first, nil))
-		// An update that touches little.
+		// An update of one field.
 		second = defaulted(first, nil)
 		if seed%2 == 0 {
 			f.Fill(&second.Spec.Ports)
@@ -85,7 +86,7 @@ func TestWildObjects(t *testing.T) {
 	}
 }
 
-// FuzzModelBox reads anything as an object, and as what is stored.
+// FuzzModelBox decodes any data as an object and as the stored object.
 func FuzzModelBox(f *testing.F) {
 	r := random{rand.New(rand.NewPCG(1, 2))}
 	for range 20 {
