@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/clock"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
 )
 
 // TestAllocations holds what an admission of a ModelBox of 1.9 kB allocates, both
@@ -27,49 +28,23 @@ import (
 // the figure falls. (The race detector makes pools forget at random, so it is
 // not counted there.)
 func TestAllocations(t *testing.T) {
-	mux := http.NewServeMux()
-	for _, register := range kinds {
-		register(mux, surroundings{clock: clock.RealClock{}})
-	}
+	mux := webhooks(t)
 	review := typicalReview(t)
 	for path, ceiling := range map[string]float64{
-		"/mutate-model-github-com-v1-modelbox":   45,
-		"/validate-model-github-com-v1-modelbox": 43,
+		"/mutate-model-github-com-v1-modelbox":   51,
+		"/validate-model-github-com-v1-modelbox": 48,
 	} {
-		r, err := http.NewRequest(http.MethodPost, path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		handler, _ := mux.Handler(r)
-		body, w := &rewinder{}, &answer{header: http.Header{}}
-		r.Body = body
-		got := testing.AllocsPerRun(200, func() {
-			body.Reset(review)
-			w.body.Reset()
-			handler.ServeHTTP(w, r)
-		})
-		if !bytes.Contains(w.body.Bytes(), []byte(`"allowed":true`)) {
-			t.Fatalf("%s: %s", path, w.body.Bytes())
+		handler, _ := mux.Handler(httptest.NewRequest(http.MethodPost, path, nil))
+		client, answer := replay.New(), []byte(nil)
+		got := testing.AllocsPerRun(200, func() { answer = client.Post(handler, review) })
+		if !bytes.Contains(answer, []byte(`"allowed":true`)) {
+			t.Fatalf("%s: %s", path, answer)
 		}
 		if got > ceiling {
 			t.Errorf("%s: %v allocations, want at most %v", path, got, ceiling)
 		}
 	}
 }
-
-type answer struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) WriteHeader(int)             {}
-
-type rewinder struct{ bytes.Reader }
-
-func (*rewinder) Close() error { return nil }
 
 // typicalReview is a review of the creation of a ModelBox that leaves much to
 // defaulting, as the API server sends it.

@@ -1,0 +1,309 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
+)
+
+// correction is a kind of which objects are spoilt and corrected again: a valid object,
+// and bad values for some of its fields, by their place. A field that the object lacks
+// is removed to correct it.
+type correction struct {
+	gvk  schema.GroupVersionKind
+	spec string
+	bad  map[string][]any
+}
+
+var corrections = []correction{
+	{
+		schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
+		`{name: main, image: "server:1", replicas: 2, resourceType: custom, rollingUpdate: 30%, serviceType: NodePort, defaultProbes: Enabled,
+resources: {limits: {cpu: "2", memory: 4Gi}, requests: {cpu: "1"}}, paused: false,
+ports: [{name: http, port: 80, targetPort: 8080, nodePort: 30080, protocol: TCP, appProtocol: http}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
+envs: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{prefix: P_, secretRef: {name: s}}],
+readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 8080}, failureThreshold: 3},` + template + `}`,
+		with(badTemplate, map[string][]any{
+			"name": {5, "A B", true}, "image": {5, "A B", []any{}}, "replicas": {"x", -1, 1.5, 3000000000}, "resourceType": {5, "huge"},
+			"rollingUpdate": {true, 0, "0%", 0.5}, "serviceType": {7, "Other"}, "defaultProbes": {false, "Perhaps"}, "paused": {"yes", 5},
+			"resources/limits/cpu": {0.5, true, "much", "1e999"}, "resources/limits/memory": {[]any{}, "1x"}, "resources/requests/cpu": {0.25, "-1"},
+			"ports/0/name": {5, "A B"}, "ports/0/port": {"x", 0, 70000}, "ports/0/targetPort": {true, "A B"}, "ports/0/nodePort": {"y", 70000},
+			"ports/0/protocol": {6, "XYZ"}, "ports/0/appProtocol": {7, "a b"}, "ports/1/protocol": {8, "ABC"},
+			"envs/0/value": {5, map[string]any{}}, "envs/0/name": {7, "A=B"}, "envs/1/valueFrom/fieldRef/fieldPath": {5, "metadata.nothing"}, "envFrom/0/prefix": {5, "a=b"},
+			"envFrom/0/secretRef/name": {9, "A B"}, "readinessProbe/httpGet/port": {true, 0, "none"}, "readinessProbe/periodSeconds": {"x", -1},
+			"livenessProbe/failureThreshold": {1.5, -1}, "livenessProbe/tcpSocket/port": {0},
+		}),
+	},
+	{
+		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
+		`{image: "server:1", replicas: 2, resources: {limits: {cpu: "2"}}, envs: [{name: A, value: b}],
+ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],` + template + `}`,
+		with(badTemplate, map[string][]any{
+			"image": {5, "A B"}, "replicas": {"x", -1}, "resources/limits/cpu": {0.5, true, "much"}, "envs/0/value": {5}, "envs/0/name": {"A=B"},
+			"ports/0/port": {"x", 0}, "ports/0/name": {5, "A B"}, "ports/1/protocol": {true, "ABC"},
+		}),
+	},
+	{
+		schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
+		`{image: "syslog:1", label: tier=edge, rollingUpdate: 20%, resources: {limits: {cpu: "1"}}, envs: [{name: A, value: b}],` + template + `}`,
+		with(badTemplate, map[string][]any{
+			"image": {5, "A B"}, "label": {true, "a b=c d"}, "rollingUpdate": {0, false}, "resources/limits/cpu": {0.5, []any{}}, "envs/0/name": {5, "A=B"},
+		}),
+	},
+	{
+		schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"},
+		`{deploymentName: web, replicas: 3}`,
+		map[string][]any{"deploymentName": {5, "A B", ""}, "replicas": {"x", -1, 0.5}},
+	},
+	{
+		schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"},
+		`{deploymentName: web, enabled: true, schedule: "0 3 * * *", timeZone: Asia/Shanghai, startingDeadlineSeconds: 60, jitterSeconds: 5, historyLimit: 3}`,
+		map[string][]any{
+			"deploymentName": {5, "A B"}, "enabled": {"yes"}, "schedule": {0, "never", "0 0 30 2 *"}, "timeZone": {true, "Mars/Base"},
+			"startingDeadlineSeconds": {"x", -1}, "jitterSeconds": {1.5, -1}, "historyLimit": {false, 101},
+		},
+	},
+}
+
+const template = `podTemplate: {metadata: {labels: {team: a}}, spec: {hostNetwork: false, terminationGracePeriodSeconds: 30, serviceAccountName: sa,
+nodeSelector: {disk: ssd}, volumes: [{name: data, emptyDir: {sizeLimit: 1Gi}}], imagePullSecrets: [{name: s}],
+containers: [{name: side, image: "side:1", resources: {limits: {cpu: "1"}}, ports: [{name: sideport, containerPort: 9090}],
+env: [{name: X, value: "y"}], volumeMounts: [{name: data, mountPath: /data}]}]}}`
+
+var badTemplate = map[string][]any{
+	"podTemplate/spec/hostNetwork":                           {5, "yes"},
+	"podTemplate/spec/unknown":                               {1, map[string]any{}},
+	"podTemplate/spec/restartPolicy":                         {5, "Never"},
+	"podTemplate/metadata/labels/team":                       {5, "a b"},
+	"podTemplate/spec/terminationGracePeriodSeconds":         {1.5, "x"},
+	"podTemplate/spec/nodeSelector/disk":                     {true},
+	"podTemplate/spec/volumes/0/emptyDir/sizeLimit":          {true, "much", "1e999"},
+	"podTemplate/spec/volumes/0/name":                        {5, "A B"},
+	"podTemplate/spec/imagePullSecrets":                      {5},
+	"podTemplate/spec/containers/0/image":                    {5, "A B"},
+	"podTemplate/spec/containers/0/imagePullPolice":          {"Always"},
+	"podTemplate/spec/containers/0/resources/limits/cpu":     {true, "much", "1e999", "-1"},
+	"podTemplate/spec/containers/0/ports/0/containerPort":    {"x", 0},
+	"podTemplate/spec/containers/0/env/0/name":               {5, "A=B"},
+	"podTemplate/spec/containers/0/env/0/value":              {5},
+	"podTemplate/spec/containers/0/volumeMounts/0/mountPath": {7},
+}
+
+func with(a, b map[string][]any) map[string][]any {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+// TestErrorsAreCorrectedOneByOne spoils valid objects in several fields at once, as they
+// could be stored while the webhooks were away, and corrects the fields one by one, in
+// any order. Both webhooks admit each step, and none that makes another field bad.
+func TestErrorsAreCorrectedOneByOne(t *testing.T) {
+	t.Parallel()
+	const rounds = 100
+	mux := webhooks(t)
+	for _, kind := range corrections {
+		t.Run(kind.gvk.Kind, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(rounds) {
+				correct(t, mux, kind, seed)
+			}
+		})
+	}
+}
+
+// FuzzCorrections is the same with other seeds.
+func FuzzCorrections(f *testing.F) {
+	mux := webhooks(f)
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		for _, kind := range corrections {
+			correct(t, mux, kind, seed)
+		}
+	})
+}
+
+func correct(t *testing.T, mux *http.ServeMux, kind correction, seed uint64) {
+	t.Helper()
+	(&corrector{t: t, mux: mux, kind: kind, random: rand.New(rand.NewPCG(seed, 1))}).run()
+	if t.Failed() {
+		t.Fatalf("the seed is %d", seed)
+	}
+}
+
+type corrector struct {
+	t      *testing.T
+	mux    *http.ServeMux
+	kind   correction
+	random *rand.Rand
+	valid  any
+}
+
+func (c *corrector) run() {
+	c.t.Helper()
+	if err := yaml.Unmarshal([]byte(c.kind.spec), &c.valid); err != nil {
+		c.t.Fatal(err)
+	}
+	if refusal := c.update(c.valid, c.valid); refusal != "" {
+		c.t.Fatalf("the valid object is refused: %s", refusal)
+	}
+	places := slices.Sorted(maps.Keys(c.kind.bad))
+	c.shuffle(places)
+	spoilt, good := places[:min(len(places)-1, 1+c.random.IntN(6))], places[len(places)-1]
+	stored := clone(c.valid)
+	for _, place := range spoilt {
+		bad := c.kind.bad[place]
+		stored = put(stored, place, bad[c.random.IntN(len(bad))])
+	}
+	for _, bad := range c.kind.bad[good] {
+		if worse := put(clone(stored), good, bad); c.update(stored, worse) == "" {
+			c.t.Errorf("%v is admitted in %s: %s", bad, good, text(worse))
+		}
+	}
+	c.shuffle(spoilt)
+	c.correct(stored, spoilt)
+}
+
+// correct corrects places of a stored object one by one.
+func (c *corrector) correct(stored any, places []string) {
+	c.t.Helper()
+	for _, place := range places {
+		was, _ := get(c.valid, place)
+		better := put(clone(stored), place, was)
+		if refusal := c.update(stored, better); refusal != "" {
+			c.t.Errorf("the correction of %s is refused: %s\nstored:    %s\ncorrected: %s", place, refusal, text(stored), text(better))
+		}
+		stored = better
+	}
+}
+
+func (c *corrector) shuffle(places []string) {
+	c.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+}
+
+func (c *corrector) object(spec any) []byte {
+	return []byte(text(map[string]any{
+		"apiVersion": c.kind.gvk.GroupVersion().String(), "kind": c.kind.gvk.Kind,
+		"metadata": map[string]any{"name": "obj", "namespace": "default"}, "spec": spec,
+	}))
+}
+
+// update sends an update of a spec to both webhooks, one after the other, and returns a
+// refusal.
+func (c *corrector) update(before, after any) string {
+	c.t.Helper()
+	old, updated := c.object(before), c.object(after)
+	answer := c.ask(admission.MutatePath(c.kind.gvk), old, updated)
+	if !answer.Allowed {
+		return "mutating: " + answer.Result.Message
+	}
+	if len(answer.Patch) > 0 {
+		ops, err := jsonpatch.DecodePatch(answer.Patch)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if updated, err = ops.Apply(updated); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if answer := c.ask(admission.ValidatePath(c.kind.gvk), old, updated); !answer.Allowed {
+		return "validating: " + answer.Result.Message
+	}
+	return ""
+}
+
+func (c *corrector) ask(path string, old, updated []byte) *admissionv1.AdmissionResponse {
+	c.t.Helper()
+	body := text(map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": map[string]any{
+		"uid": "u", "operation": "UPDATE", "name": "obj", "namespace": "default", "object": json.RawMessage(updated), "oldObject": json.RawMessage(old),
+		"kind": map[string]any{"group": c.kind.gvk.Group, "version": c.kind.gvk.Version, "kind": c.kind.gvk.Kind},
+	}})
+	answer := post(c.mux, path, body)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer, &review); err != nil || review.Response == nil {
+		c.t.Fatalf("answered %s (%v)", answer, err)
+	}
+	if diff, err := compare(c.mux, path, body, answer); diff != "" || err != nil {
+		c.t.Fatalf("controller-runtime answers otherwise (-controller-runtime +ours): %v\n%s\n%s", err, diff, body)
+	}
+	return review.Response
+}
+
+func text(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func clone(value any) (out any) {
+	if err := json.Unmarshal([]byte(text(value)), &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// get returns what is at a place such as ports/0/name, and whether there is something.
+func get(tree any, place string) (any, bool) {
+	key, rest, deeper := strings.Cut(place, "/")
+	inner, ok := step(tree, key)
+	if !ok || !deeper {
+		return inner, ok
+	}
+	return get(inner, rest)
+}
+
+func step(tree any, key string) (any, bool) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		inner, ok := tree[key]
+		return inner, ok
+	case []any:
+		return tree[index(key)], true
+	}
+	return nil, false
+}
+
+// put puts a value at a place, or takes away what is there if it is nil.
+func put(tree any, place string, value any) any {
+	key, rest, deeper := strings.Cut(place, "/")
+	if deeper {
+		inner, ok := step(tree, key)
+		if !ok {
+			panic("there is no " + place)
+		}
+		value = put(inner, rest, value)
+	}
+	switch tree := tree.(type) {
+	case map[string]any:
+		if tree[key] = value; value == nil {
+			delete(tree, key)
+		}
+	case []any:
+		tree[index(key)] = value
+	}
+	return tree
+}
+
+func index(key string) (i int) {
+	if _, err := fmt.Sscan(key, &i); err != nil {
+		panic(err)
+	}
+	return i
+}
