@@ -28,6 +28,10 @@ const (
 	ManagedBy = "modelbox-operator"
 )
 
+// FieldManager is the field manager, in metadata.managedFields, of what the controller
+// writes.
+const FieldManager = "modelbox-controller"
+
 // Category is the category that all kinds share: "kubectl get mbo" lists them all.
 const Category = "mbo"
 

@@ -160,7 +160,7 @@ func service() *corev1.Service {
 func TestStampIsStableAndFollowsTheObject(t *testing.T) {
 	hash := func(obj client.Object) string {
 		t.Helper()
-		if err := stamp(obj); err != nil {
+		if err := setHash(obj); err != nil {
 			t.Fatal(err)
 		}
 		return obj.GetAnnotations()[AnnotationHash]
@@ -194,7 +194,7 @@ func BenchmarkStamp(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		delete(desired.Annotations, AnnotationHash)
-		if err := stamp(desired); err != nil {
+		if err := setHash(desired); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -71,7 +71,7 @@ func group(reference *metav1.OwnerReference) string {
 }
 
 // createdByUs tells whether the child still carries the Update entry of our
-// create, as trimmed by Trim.
+// create, as the cache trims it.
 func createdByUs(live client.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""

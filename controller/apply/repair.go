@@ -49,7 +49,7 @@ func (w Writer) readLive(ctx context.Context, owner client.Object, child *Child)
 	if generation, newer := newerThan(owner, live); newer && !child.falseGeneration {
 		return nil, &StaleError{Kind: kindOf(live), Name: owner.GetName(), Written: generation, Seen: owner.GetGeneration()}
 	}
-	if !child.falseHash && !written(child.Desired, live) {
+	if !child.falseHash && !hashMatches(child.Desired, live) {
 		return nil, apierrors.NewConflict(resourceOf(live), owner.GetName(), errors.New("the cache does not show its last change yet"))
 	}
 	return live, nil

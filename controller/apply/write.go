@@ -27,7 +27,7 @@ import (
 // every edit either: where desired leaves the value of a variable empty there is nothing to
 // apply. Then the child is overlaid.
 func (w Writer) update(ctx context.Context, child *Child, live client.Object, report *report) error {
-	changed := !written(child.Desired, child.Live)
+	changed := !hashMatches(child.Desired, child.Live)
 	live, err := w.takeOver(ctx, child.Live, live)
 	if err != nil {
 		return err

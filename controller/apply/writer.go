@@ -15,10 +15,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
 // FieldManager owns, in metadata.managedFields, what this project writes.
-const FieldManager = "modelbox-controller"
+const FieldManager = api.FieldManager
 
 // Writer writes the children of the objects of one kind.
 type Writer struct {
@@ -195,13 +197,13 @@ func (c *Child) due() (due, error) {
 	case c.Desired == nil:
 		return nothing, nil
 	}
-	if err := stamp(c.Desired); err != nil {
+	if err := setHash(c.Desired); err != nil {
 		return nothing, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Desired.GetName(), err)
 	}
 	switch {
 	case !c.found:
 		return creation, nil
-	case !written(c.Desired, c.Live):
+	case !hashMatches(c.Desired, c.Live):
 		return change, nil
 	case c.falseGeneration || !same(c.Desired, c.Live):
 		return comparing, nil
