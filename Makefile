@@ -86,6 +86,9 @@ install.yaml: ## Write the whole install into dist/install.yaml (REGISTRY=regist
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
+	@# The controller's informer cache is optional: the main specs of each kind pass with controller-runtime's too.
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets CACHE=stock $(GO) test $(TESTFLAGS) ./controller \
+	  -ginkgo.label-filter '!cache' -ginkgo.focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
 	@# The race detector allocates too, so what is counted is counted without it.
 	@$(GO) test -run TestAllocations ./cron ./webhook ./controller/modelbox
 	@cd bench && $(GO) test $(TESTFLAGS) ./...

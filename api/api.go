@@ -33,6 +33,10 @@ const (
 // ignored, because it would undo every later restart.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
+// FieldManager is the field manager, in metadata.managedFields, of what the controller
+// writes.
+const FieldManager = "modelbox-controller"
+
 // Category is the category that all kinds share: "kubectl get mbo" lists them all.
 const Category = "mbo"
 

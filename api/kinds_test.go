@@ -84,8 +84,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 
 // complete are files that name all kinds but one on purpose.
 var complete = map[string]string{
-	"controller/others_test.go": "an Eru has specs of its own, in eru_test.go",
-	"controller/stale_test.go":  "a Genericdaemon has the children of an App, of another type",
+	"controller/stale_cache_test.go": "a Genericdaemon has the children of an App, of another type",
 }
 
 // Where all other kinds are named, in a table, a list, a test or a page, a kind is named

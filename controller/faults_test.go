@@ -158,12 +158,9 @@ func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiv
 	cfg := rest.CopyConfig(asController)
 	cfg.Wrap(transport.Wrap)
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 8, reconcileTimeout: 3 * time.Second}
-	managerOptions, err := o.manager(cfg)
-	Expect(err).NotTo(HaveOccurred())
-	managerOptions.Controller.SkipNameValidation = new(true)
-	managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are as they should be.
-	mgr, err := ctrl.NewManager(cfg, managerOptions)
-	Expect(err).NotTo(HaveOccurred())
+	mgr := newManager(cfg, o, func(managerOptions *ctrl.Options) {
+		managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are expected.
+	})
 	for _, add := range kinds {
 		Expect(add(mgr, clock)).To(Succeed())
 	}

@@ -167,7 +167,7 @@ var _ = Describe("every kind", func() {
 				Expect(env.Client.Create(ctx, obj)).To(Succeed())
 				untouched()
 				Expect(meta.IsStatusConditionTrue(obj.GetConditions(), status.ConditionStalled)).To(BeTrue())
-				Eventually(func() string { return eventNote(ctx, obj, "NameConflict") }).Should(ContainSubstring("belongs to no controller"))
+				Eventually(func() string { return eventNote(ctx, obj, "NameConflict") }).Should(ContainSubstring("has no controller"))
 				edit()
 				untouched()
 				stop()

@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -154,12 +153,7 @@ func runAs(user string) (end func() error) {
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
-	managerOptions, err := o.manager(cfg)
-	Expect(err).NotTo(HaveOccurred())
-	managerOptions.Controller.SkipNameValidation = new(true)
-	mgr, err := ctrl.NewManager(cfg, managerOptions)
-	Expect(err).NotTo(HaveOccurred())
-	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
+	mgr := newManager(cfg, o)
 	for _, add := range kinds {
 		Expect(add(mgr, ahead{})).To(Succeed())
 	}

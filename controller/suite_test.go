@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
@@ -61,6 +63,29 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(stop)
 })
 
+// needsOwnCache labels the specs that test what package cache adds. All others pass with
+// controller-runtime's cache as well: set CACHE=stock and exclude the label.
+const needsOwnCache = "cache"
+
+// newManager returns the manager of a controller process with the given flags.
+func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manager.Manager {
+	GinkgoHelper()
+	managerOptions, err := o.managerOptions(cfg)
+	Expect(err).NotTo(HaveOccurred())
+	// Several managers of one process register metrics of the same names.
+	managerOptions.Controller.SkipNameValidation = new(true)
+	if os.Getenv("CACHE") == "stock" {
+		managerOptions.NewCache = nil
+	}
+	for _, change := range with {
+		change(&managerOptions)
+	}
+	mgr, err := ctrl.NewManager(cfg, managerOptions)
+	Expect(err).NotTo(HaveOccurred())
+	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
+	return mgr
+}
+
 // process is the controller process: what main runs, without its flags.
 type process struct {
 	cancel context.CancelFunc
@@ -71,14 +96,8 @@ type process struct {
 // start starts the controller process and waits until it has synchronised.
 func start() {
 	GinkgoHelper()
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4}
-	managerOptions, err := o.manager(asController)
-	Expect(err).NotTo(HaveOccurred())
-	// A restart within one process registers the same metrics again.
-	managerOptions.Controller.SkipNameValidation = new(true)
-	mgr, err := ctrl.NewManager(asController, managerOptions)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(setup(mgr)).To(Succeed())
+	mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4})
+	Expect(addControllersAndProbes(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}
 	go func(p *process) { p.done <- mgr.Start(ctx) }(running)

@@ -5,82 +5,80 @@ package apply
 
 import (
 	"encoding/json"
-	"fmt"
+	"reflect"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyConfiguration is the apply configuration of a desired object. What the
-// Go type cannot leave out, its status, goes.
-func applyConfiguration(desired client.Object) (runtime.ApplyConfiguration, error) {
-	switch desired := desired.(type) {
-	case *appsv1.Deployment:
-		configuration := &appsv1ac.DeploymentApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return &deploymentConfiguration{configuration}, err
-	case *appsv1.DaemonSet:
-		configuration := &appsv1ac.DaemonSetApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return &daemonSetConfiguration{configuration}, err
-	case *corev1.Service:
-		configuration := &corev1ac.ServiceApplyConfiguration{}
-		err := convert(desired, configuration)
-		configuration.Status = nil
-		return &serviceConfiguration{configuration}, err
-	}
-	return nil, fmt.Errorf("no apply configuration is known for %T", desired)
+// applyConfiguration is the apply configuration of a desired object, and after the apply it
+// has the object in the API server's response.
+//
+// The client decodes the response into the configuration. The generated ones of client-go
+// would keep, in the items of their lists, fields that the response does not have. For an
+// unstructured one the client does not wait until the cache shows the write, because the
+// cache has typed objects.
+type applyConfiguration struct {
+	desired, response client.Object
+	// ResourceVersion is that of the response. The client gets it by this name, and later
+	// reads from the cache wait for it.
+	ResourceVersion *string
 }
 
-// The client decodes the answer into the configuration that was sent. encoding/json
-// would keep, in the items of its lists, the fields that the answer has not: so the
-// configuration is replaced by the answer.
-type (
-	deploymentConfiguration struct {
-		*appsv1ac.DeploymentApplyConfiguration
-	}
-	daemonSetConfiguration struct {
-		*appsv1ac.DaemonSetApplyConfiguration
-	}
-	serviceConfiguration struct {
-		*corev1ac.ServiceApplyConfiguration
-	}
-)
+// IsApplyConfiguration implements runtime.ApplyConfiguration.
+func (*applyConfiguration) IsApplyConfiguration() {}
 
-// UnmarshalJSON replaces the configuration by the answer.
-func (c *deploymentConfiguration) UnmarshalJSON(data []byte) error {
-	return replace(data, c.DeploymentApplyConfiguration)
+// GetName returns the name of the object. It and the next three tell the client which object
+// to apply.
+func (c *applyConfiguration) GetName() *string { return new(c.desired.GetName()) }
+
+// GetNamespace returns the namespace of the object.
+func (c *applyConfiguration) GetNamespace() *string { return new(c.desired.GetNamespace()) }
+
+// GetKind returns the kind of the object.
+func (c *applyConfiguration) GetKind() *string {
+	return new(c.desired.GetObjectKind().GroupVersionKind().Kind)
 }
 
-// UnmarshalJSON replaces the configuration by the answer.
-func (c *daemonSetConfiguration) UnmarshalJSON(data []byte) error {
-	return replace(data, c.DaemonSetApplyConfiguration)
+// GetAPIVersion returns the API version of the object.
+func (c *applyConfiguration) GetAPIVersion() *string {
+	return new(c.desired.GetObjectKind().GroupVersionKind().GroupVersion().String())
 }
 
-// UnmarshalJSON replaces the configuration by the answer.
-func (c *serviceConfiguration) UnmarshalJSON(data []byte) error {
-	return replace(data, c.ServiceApplyConfiguration)
-}
-
-func replace[T any](data []byte, configuration *T) error {
-	var answer T
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return err
-	}
-	*configuration = answer
-	return nil
-}
-
-func convert(from, to any) error {
-	data, err := json.Marshal(from)
+// MarshalJSON encodes the desired object without its status and without the nulls that the
+// Go type cannot omit: an apply would own these fields.
+func (c *applyConfiguration) MarshalJSON() ([]byte, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.desired)
 	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	removeNulls(content)
+	return json.Marshal(content)
+}
+
+func removeNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			if member == nil {
+				delete(value, key)
+			}
+			removeNulls(member)
+		}
+	case []any:
+		for _, item := range value {
+			removeNulls(item)
+		}
+	}
+}
+
+// UnmarshalJSON decodes the response.
+func (c *applyConfiguration) UnmarshalJSON(data []byte) error {
+	c.response = reflect.New(reflect.TypeOf(c.desired).Elem()).Interface().(client.Object)
+	if err := json.Unmarshal(data, c.response); err != nil {
 		return err
 	}
-	return json.Unmarshal(data, to)
+	c.ResourceVersion = new(c.response.GetResourceVersion())
+	return nil
 }

@@ -5,26 +5,25 @@ package apply
 
 import "reflect"
 
-// meaningless tells whether the value of a field is a struct in which nothing is set, such
-// as "securityContext: {}", and which says no more than none does. Server-side apply
+// isEmptyStruct reports whether the value of a field is a struct in which no field is set,
+// such as "securityContext: {}", and which has the same effect as no value. Server-side apply
 // removes such a struct from a child together with the last field in it, although it is in
-// the configuration: without this the child would differ for ever. Members of unions
-// ("emptyDir: {}") and structs that are merged as a whole ("labelSelector: {}") have a
-// meaning when they are empty.
-func meaningless(f *field, value reflect.Value) bool {
-	if _, scalar := scalarsOf(value.Type()); scalar || value.Kind() != reflect.Struct || f.member || f.merge != granular {
+// the apply configuration, so that the child would differ for ever. Empty members of unions
+// ("emptyDir: {}") and empty atomic structs ("labelSelector: {}") have an effect.
+func isEmptyStruct(f *field, value reflect.Value) bool {
+	if _, scalar := scalarsOf(value.Type()); scalar || value.Kind() != reflect.Struct || f.unionMember || f.merge != granular {
 		return false
 	}
 	fields := fieldsOf(value.Type())
 	for i := range fields {
 		inner := value.Field(fields[i].index)
-		if fields[i].silent(inner) {
+		if fields[i].unset(inner) {
 			continue
 		}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if !meaningless(&fields[i], inner) {
+		if !isEmptyStruct(&fields[i], inner) {
 			return false
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A struct that is empty differs from none only where that has a meaning.
-func TestAnEmptyStruct(t *testing.T) {
+// An empty struct differs from an unset one only where it has an effect.
+func TestEmptyStructs(t *testing.T) {
 	for spec, differs := range map[string]bool{
 		`securityContext: {}`:                                                false,
 		`affinity: {podAffinity: {}}`:                                        false,
@@ -39,14 +39,14 @@ func TestAnEmptyStruct(t *testing.T) {
 	}
 }
 
-// withoutEmpty removes the structs that meaningless accepts.
+// withoutEmpty removes the structs that isEmptyStruct accepts.
 func withoutEmpty(value reflect.Value) {
 	fields := fieldsOf(value.Type())
 	for i := range fields {
 		f, inner := &fields[i], value.Field(fields[i].index)
 		switch {
-		case f.silent(inner):
-		case inner.Kind() == reflect.Pointer && meaningless(f, inner.Elem()):
+		case f.unset(inner):
+		case inner.Kind() == reflect.Pointer && isEmptyStruct(f, inner.Elem()):
 			inner.SetZero()
 		default:
 			withoutEmptyIn(f, inner)

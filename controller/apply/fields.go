@@ -9,45 +9,46 @@ import (
 	"sync"
 )
 
-// field is a field of a struct as JSON has it.
+// field is a field of a Go struct in its JSON form.
 type field struct {
 	index int
-	// name is its name, "" if its own fields stand in its place.
+	// name is the name of the field, "" if its own fields are inlined.
 	name string
-	// omitted says that it is left out where it is empty.
-	omitted bool
-	// merge is how server-side apply merges it, and keys are the fields that identify
-	// an item where it is a keyed list.
+	// omitEmpty is true if JSON omits the field where it is empty.
+	omitEmpty bool
+	// merge is how server-side apply merges the field; keys are the fields that identify an
+	// item if it is a keyed list.
 	merge merge
 	keys  []field
-	// member says that it is a member of a union: where desired leaves it out, it must
-	// not be there.
-	member bool
-	// isDefault tells whether the API server filled in a value that desired leaves out;
-	// it may be nil.
+	// unionMember is true for a member of a union: if it is unset in the desired state, it
+	// must be unset.
+	unionMember bool
+	// isDefault reports whether a value is the API server's default for a field that is unset
+	// in the desired state; it may be nil.
 	isDefault func(desired, value reflect.Value) bool
 }
 
-// silent says whether JSON leaves the field out with that value, or has a null there,
-// which says nothing either.
-func (f *field) silent(value reflect.Value) bool {
+// unset reports whether JSON omits the field with this value, or has a null, which has the
+// same effect.
+func (f *field) unset(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		return value.IsNil()
 	case reflect.Map, reflect.Slice:
-		return value.IsNil() || f.omitted && value.Len() == 0
+		return value.IsNil() || f.omitEmpty && value.Len() == 0
 	case reflect.Struct:
 		return false
 	default:
-		return f.omitted && value.IsZero()
+		return f.omitEmpty && value.IsZero()
 	}
 }
 
-var known sync.Map // of []field, by reflect.Type
+// fieldCache has the []field of each reflect.Type.
+var fieldCache sync.Map
 
-// fieldsOf are the fields of a type of struct, in their order.
+// fieldsOf returns the fields of a struct type, in their order.
 func fieldsOf(t reflect.Type) []field {
-	if fields, ok := known.Load(t); ok {
+	if fields, ok := fieldCache.Load(t); ok {
 		return fields.([]field)
 	}
 	var fields []field
@@ -57,20 +58,20 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		f := field{index: i, name: name, omitted: strings.Contains(options, "omitempty")}
+		f := field{index: i, name: name, omitEmpty: strings.Contains(options, "omitempty")}
 		if name != "" {
-			f.describe(t, t.Field(i).Type)
+			f.addSchema(t, t.Field(i).Type)
 		}
 		fields = append(fields, f)
 	}
-	known.Store(t, fields)
+	fieldCache.Store(t, fields)
 	return fields
 }
 
-// describe fills in what the tables in schema.go say of the field.
-func (f *field) describe(parent, t reflect.Type) {
+// addSchema fills in what the tables in schema.go have for the field.
+func (f *field) addSchema(parent, t reflect.Type) {
 	at := fieldOf{parent, f.name}
 	f.merge, f.keys = mergeOf(at, t)
-	f.member = unionMembers[at] || wholeUnions[parent]
+	f.unionMember = unionMembers[at] || unionTypes[parent]
 	f.isDefault = defaults[at]
 }

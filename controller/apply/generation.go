@@ -14,24 +14,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AnnotationGeneration holds, on each child, the generation of the owner for which it
-// was written last. A controller whose cache shows an older generation of the owner, such
-// as one that lists from an API server which is behind, must not take the child back to it.
-// It is written with other changes only, and is not part of the hash.
+// AnnotationGeneration holds, on each child, the generation of the owner for which the child
+// was written last. A controller whose cache has an older generation of the owner, such as
+// one that lists from an API server which is behind, must not revert the child to it. The
+// annotation is written together with other changes only, and is not part of the hash.
 const AnnotationGeneration = "model.github.com/owner-generation"
 
-// StaleError says that a child was written for a newer generation of its owner than the
-// one that the cache shows. It is retried until the cache has caught up.
+// StaleError reports that a child was written for a newer generation of its owner than the
+// one in the informer cache. The reconcile is retried until the cache is up to date.
 type StaleError struct {
 	// Kind and Name are those of the child.
 	Kind, Name string
-	// Written and Seen are the generations of the owner.
-	Written, Seen int64
+	// Written is the generation of the owner that the child was written for, Cached the one
+	// in the cache.
+	Written, Cached int64
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("%s %q was written for generation %d of its owner, and the cache still shows generation %d",
-		e.Kind, e.Name, e.Written, e.Seen)
+	return fmt.Sprintf("%s %q was written for generation %d of its owner, but the informer cache still has generation %d",
+		e.Kind, e.Name, e.Written, e.Cached)
 }
 
 func setGeneration(desired, owner client.Object) {
@@ -40,9 +41,9 @@ func setGeneration(desired, owner client.Object) {
 	desired.SetAnnotations(annotations)
 }
 
-// newerThan returns the generation that a child of the owner was written for, if that is
-// newer than the owner's. Those of a predecessor count for nothing, nor does what is no
-// number.
+// newerThan returns the generation of the owner that a child was written for, and reports
+// whether it is newer than that of owner. The annotation of a child that a predecessor of
+// the owner controls is ignored, and so is one that is not a number.
 func newerThan(owner, live client.Object) (written int64, newer bool) {
 	text, ok := live.GetAnnotations()[AnnotationGeneration]
 	if !ok || !metav1.IsControlledBy(live, owner) {
@@ -52,10 +53,10 @@ func newerThan(owner, live client.Object) (written int64, newer bool) {
 	return written, err == nil && written > owner.GetGeneration()
 }
 
-// checkGeneration returns a *StaleError if the child was written for a newer generation
-// of its owner. The annotation alone is no proof, for anyone may edit a child: so the
-// owner is read from the API server. If it is not newer, the annotation is false, and has
-// to be written again.
+// checkGeneration returns a *StaleError if the child was written for a newer generation of
+// its owner. The annotation alone is no proof, because any client may edit a child, so the
+// owner is read from the API server. If it is not newer, the annotation is wrong and has to
+// be reverted.
 func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child *Child) error {
 	written, newer := newerThan(owner, child.Live)
 	if !child.found || !newer {
@@ -66,14 +67,14 @@ func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child 
 		return err
 	}
 	if live.GetGeneration() > owner.GetGeneration() {
-		return &StaleError{Kind: kindOf(child.Live), Name: owner.GetName(), Written: written, Seen: owner.GetGeneration()}
+		return &StaleError{Kind: kindOf(child.Live), Name: owner.GetName(), Written: written, Cached: owner.GetGeneration()}
 	}
-	child.falseGeneration = true
+	child.wrongGeneration = true
 	return nil
 }
 
-// readOwner reads the owner from the API server: ErrOwnerGone if it was deleted, or
-// replaced by another object of its name.
+// readOwner reads the owner from the API server. It returns ErrOwnerGone if the owner was
+// deleted, or replaced by another object of its name.
 func (w Writer) readOwner(ctx context.Context, owner client.Object) (client.Object, error) {
 	live := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(client.Object)
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
@@ -88,9 +89,9 @@ func (w Writer) readOwner(ctx context.Context, owner client.Object) (client.Obje
 	return live, nil
 }
 
-// hadChild tells whether the owner may have had a child of that kind before: a status
-// was written for it, or the child was created by this process. It is false for a new
-// object, for which nothing is read.
+// hadChild reports whether the owner may have had a child of this kind before: its status was
+// written, or this process created the child. It returns false for a new object, for which
+// no request is sent.
 func (w Writer) hadChild(owner, child client.Object) bool {
 	if w.Memory.wasCreated(owner.GetUID(), kindOf(child)) {
 		return true

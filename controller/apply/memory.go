@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory is what a process remembers of the children of a kind, so that it neither reads
-// nor writes again what it has read or written. After a restart it is empty, which costs
-// one read for a child whose fields admission rewrote, and new bursts of repairs. The
-// zero value and nil are ready for use; nil remembers nothing.
+// Memory holds what a process has observed of the children of a kind, so that it does not
+// repeat reads and writes. After a restart it is empty, which costs one read for a child
+// whose fields admission rewrote, and allows new bursts of repairs. The zero value and nil
+// are ready for use; nil holds nothing.
 type Memory struct {
-	// Clock is the real one if it is nil.
+	// Clock is the real clock if it is nil.
 	Clock clock.PassiveClock
 
 	mu        sync.Mutex
@@ -30,24 +30,27 @@ type Memory struct {
 	written   bounded[types.UID, string]
 }
 
-// most bounds each of the maps. A map that is full starts anew: what is lost costs a read
-// or a few more repairs.
-const most = 4096
+// maxEntries bounds each of the maps. A map that is full is emptied: a lost entry costs a
+// read or a few more repairs.
+const maxEntries = 4096
 
 type bounded[K comparable, V any] map[K]V
 
 func (m *bounded[K, V]) set(key K, value V) {
-	if _, there := (*m)[key]; *m == nil || !there && len(*m) >= most {
+	if _, present := (*m)[key]; *m == nil || !present && len(*m) >= maxEntries {
 		*m = map[K]V{}
 	}
 	(*m)[key] = value
 }
 
-// Repairs of one field of one child: a burst, and then a few a minute.
+// The limits for repairs of one field of one child.
 const (
-	burst      = 5
-	interval   = 20 * time.Second
-	calmPeriod = time.Minute
+	// repairBurst is the number of repairs without a limit, repairInterval the time between
+	// two of them after these.
+	repairBurst    = 5
+	repairInterval = 20 * time.Second
+	// contestedPeriod is how long a child stays contested after its last repair.
+	contestedPeriod = time.Minute
 )
 
 type repairKey struct {
@@ -57,8 +60,8 @@ type repairKey struct {
 
 type repairs struct {
 	limiter *rate.Limiter
-	// due is when the next repair is allowed, once one was not.
-	due time.Time
+	// next is when the next repair is allowed, zero until the limit was reached once.
+	next time.Time
 }
 
 type createdKey struct {
@@ -73,22 +76,21 @@ func (m *Memory) now() time.Time {
 	return m.Clock.Now()
 }
 
-// setRewrites remembers the effective values of a child, or that there are none.
-func (m *Memory) setRewrites(child types.UID, effective []rewrite) {
+// setRewrites stores which fields of a child admission rewrote; none is a valid value.
+func (m *Memory) setRewrites(child types.UID, rewrites []rewrite) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(effective) == 0 {
+	if len(rewrites) == 0 {
 		delete(m.rewrites, child)
 		return
 	}
-	m.rewrites.set(child, effective)
+	m.rewrites.set(child, rewrites)
 }
 
-// areKnownRewrites tells whether each of the differences is known as an effective value, and
-// returns these.
+// areKnownRewrites reports whether each of the differences is stored as a rewrite.
 func (m *Memory) areKnownRewrites(child types.UID, differences []rewrite) bool {
 	if m == nil {
 		return false
@@ -96,14 +98,14 @@ func (m *Memory) areKnownRewrites(child types.UID, differences []rewrite) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range differences {
-		if !slices.ContainsFunc(m.rewrites[child], func(e rewrite) bool { return e.sum == differences[i].sum }) {
+		if !slices.ContainsFunc(m.rewrites[child], func(e rewrite) bool { return e.hash == differences[i].hash }) {
 			return false
 		}
 	}
 	return true
 }
 
-// setWritten remembers the hash of the desired state that was written to a child.
+// setWritten stores the hash of the desired state that was written to a child.
 func (m *Memory) setWritten(child types.UID, desired client.Object) {
 	if m == nil {
 		return
@@ -113,8 +115,8 @@ func (m *Memory) setWritten(child types.UID, desired client.Object) {
 	m.written.set(child, desired.GetAnnotations()[AnnotationHash])
 }
 
-// wasWritten tells whether this process wrote that desired state to the child last. If
-// the child says otherwise, another field manager changed what it says.
+// wasWritten reports whether this process wrote this desired state to the child last. If the
+// annotation on the child has another hash, another field manager modified the annotation.
 func (m *Memory) wasWritten(child types.UID, desired client.Object) bool {
 	if m == nil {
 		return false
@@ -125,7 +127,7 @@ func (m *Memory) wasWritten(child types.UID, desired client.Object) bool {
 	return known && hash == desired.GetAnnotations()[AnnotationHash]
 }
 
-// setCreated remembers that a child of that kind was created for the owner.
+// setCreated stores that a child of this kind was created for the owner.
 func (m *Memory) setCreated(owner types.UID, kind string) {
 	if m == nil {
 		return
@@ -145,9 +147,9 @@ func (m *Memory) wasCreated(owner types.UID, kind string) bool {
 	return created
 }
 
-// allowRepair takes one repair of each of the fields, where their limits allow it. If no
-// limit does, it returns the first field, and when its next repair is allowed.
-func (m *Memory) allowRepair(child types.UID, drifts []drift) (limited *drift, due time.Time) {
+// allowRepair takes one repair from the limit of each of the fields. If no limit allows a
+// repair, it returns the field whose next repair is allowed first, and that time.
+func (m *Memory) allowRepair(child types.UID, drifts []drift) (limited *drift, next time.Time) {
 	if m == nil {
 		return nil, time.Time{}
 	}
@@ -155,53 +157,52 @@ func (m *Memory) allowRepair(child types.UID, drifts []drift) (limited *drift, d
 	defer m.mu.Unlock()
 	now, allowed := m.now(), false
 	for i := range drifts {
-		wait := m.repairsOf(child, drifts[i].field).take(now)
-		if wait.IsZero() {
+		at := m.repairsOf(child, drifts[i].field).take(now)
+		if at.IsZero() {
 			allowed = true
-		} else if limited == nil || wait.Before(due) {
-			limited, due = &drifts[i], wait
+		} else if limited == nil || at.Before(next) {
+			limited, next = &drifts[i], at
 		}
 	}
 	if allowed {
 		return nil, time.Time{}
 	}
-	return limited, due
+	return limited, next
 }
 
 func (m *Memory) repairsOf(child types.UID, field string) *repairs {
 	key := repairKey{child, field}
-	if known := m.repairs[key]; known != nil {
-		return known
+	if existing := m.repairs[key]; existing != nil {
+		return existing
 	}
-	fresh := &repairs{limiter: rate.NewLimiter(rate.Every(interval), burst)}
-	m.repairs.set(key, fresh)
-	return fresh
+	added := &repairs{limiter: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
+	m.repairs.set(key, added)
+	return added
 }
 
-// take takes one repair, or returns when the next one is allowed.
-func (r *repairs) take(now time.Time) (due time.Time) {
-	if now.Before(r.due) {
-		return r.due
+// take takes one repair and returns zero, or returns when the next repair is allowed.
+func (r *repairs) take(now time.Time) (next time.Time) {
+	if now.Before(r.next) {
+		return r.next
 	}
 	if r.limiter.AllowN(now, 1) {
 		return time.Time{}
 	}
 	reservation := r.limiter.ReserveN(now, 1)
-	r.due = now.Add(reservation.DelayFrom(now))
+	r.next = now.Add(reservation.DelayFrom(now))
 	reservation.CancelAt(now)
-	return r.due
+	return r.next
 }
 
-// setContested remembers that the repairs of a child are limited.
+// setContested stores that the repairs of a child are limited.
 func (m *Memory) setContested(child types.UID, contested *ContestedError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.contested.set(child, contested)
 }
 
-// stillContested returns the error of a child whose repairs were limited not long ago.
-// It is reported until the child was left alone for a while: otherwise its status would
-// change with each repair.
+// stillContested returns the error of a child whose repairs were limited, until contestedPeriod
+// is over. Otherwise the status of its owner would change with each repair.
 func (m *Memory) stillContested(child types.UID) error {
 	if m == nil {
 		return nil
@@ -213,12 +214,12 @@ func (m *Memory) stillContested(child types.UID) error {
 		return nil
 	}
 	now := m.now()
-	calm := contested.Due.Add(calmPeriod)
-	if !now.Before(calm) {
+	end := contested.NextRepair.Add(contestedPeriod)
+	if !now.Before(end) {
 		delete(m.contested, child)
 		return nil
 	}
 	again := *contested
-	again.RetryAfter = calm.Sub(now)
+	again.RetryAfter = end.Sub(now)
 	return &again
 }

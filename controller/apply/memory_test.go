@@ -22,18 +22,18 @@ func TestRepairsAreLimited(t *testing.T) {
 		limited, _ := m.allowRepair("uid", drifts)
 		return limited == nil
 	}
-	for i := range burst {
+	for i := range repairBurst {
 		if !allowed(image) {
 			t.Fatalf("repair %d is not allowed", i+1)
 		}
 	}
-	limited, due := m.allowRepair("uid", image)
-	if limited == nil || limited.manager != "other" || !due.Equal(clock.Now().Add(interval)) {
-		t.Fatalf("after a burst the repair of %+v is due at %s, want %s", limited, due, clock.Now().Add(interval))
+	limited, next := m.allowRepair("uid", image)
+	if limited == nil || limited.manager != "other" || !next.Equal(clock.Now().Add(repairInterval)) {
+		t.Fatalf("after a burst the repair of %+v is allowed at %s, want %s", limited, next, clock.Now().Add(repairInterval))
 	}
-	clock.SetTime(clock.Now().Add(interval / 2))
-	if _, again := m.allowRepair("uid", image); !again.Equal(due) {
-		t.Errorf("the next repair is due at %s, then at %s", due, again)
+	clock.SetTime(clock.Now().Add(repairInterval / 2))
+	if _, again := m.allowRepair("uid", image); !again.Equal(next) {
+		t.Errorf("the next repair is allowed at %s, then at %s", next, again)
 	}
 	if !allowed(env) {
 		t.Error("the repair of another field is not allowed")
@@ -41,9 +41,9 @@ func TestRepairsAreLimited(t *testing.T) {
 	if limited, _ := m.allowRepair("other", image); limited != nil {
 		t.Error("the repair of another child is not allowed")
 	}
-	clock.SetTime(due)
+	clock.SetTime(next)
 	if !allowed(image) {
-		t.Error("the repair that is due is not allowed")
+		t.Error("the next repair is not allowed at its time")
 	}
 	repairs := 0
 	for range 60 * 60 {
@@ -57,17 +57,17 @@ func TestRepairsAreLimited(t *testing.T) {
 	}
 }
 
-func TestContestedLastsUntilTheChildIsLeftAlone(t *testing.T) {
+func TestContestedPeriod(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	m := &Memory{Clock: clock}
 	if err := m.stillContested("uid"); err != nil {
 		t.Fatal(err)
 	}
-	m.setContested("uid", &ContestedError{Kind: "Deployment", Name: "box", Field: "spec.replicas", Manager: "hpa", Due: clock.Now().Add(interval)})
+	m.setContested("uid", &ContestedError{Kind: "Deployment", Name: "box", Field: "spec.replicas", Manager: "hpa", NextRepair: clock.Now().Add(repairInterval)})
 	err := m.stillContested("uid")
 	contested, ok := errors.AsType[*ContestedError](err)
-	if !ok || contested.RetryAfter != interval+calmPeriod {
+	if !ok || contested.RetryAfter != repairInterval+contestedPeriod {
 		t.Fatalf("the child is still contested: %+v", err)
 	}
 	result, err := Result(fmt.Errorf("joined: %w", err))
@@ -76,7 +76,7 @@ func TestContestedLastsUntilTheChildIsLeftAlone(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(contested.RetryAfter))
 	if err := m.stillContested("uid"); err != nil {
-		t.Errorf("after a calm period: %v", err)
+		t.Errorf("after the period: %v", err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestResult(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m := &Memory{}
-	for i := range 2*most + 1 {
+	for i := range 2*maxEntries + 1 {
 		uid := types.UID(fmt.Sprint(i))
 		m.setRewrites(uid, []rewrite{{}})
 		m.setCreated(uid, "Deployment")
@@ -107,23 +107,23 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, got := range map[string]int{
 		"rewrites": len(m.rewrites), "created": len(m.created), "written": len(m.written), "contested": len(m.contested), "repairs": len(m.repairs),
 	} {
-		if got > most {
-			t.Errorf("%d children are remembered as %s", got, name)
+		if got > maxEntries {
+			t.Errorf("%d entries in %s", got, name)
 		}
 	}
-	if !m.wasCreated(types.UID(fmt.Sprint(2*most)), "Deployment") {
-		t.Error("the latest is forgotten")
+	if !m.wasCreated(types.UID(fmt.Sprint(2*maxEntries)), "Deployment") {
+		t.Error("the latest entry is missing")
 	}
 }
 
-func TestNoMemoryRemembersNothing(t *testing.T) {
+func TestNilMemory(t *testing.T) {
 	t.Parallel()
 	var m *Memory
-	m.setRewrites("uid", []rewrite{{sum: 1}})
+	m.setRewrites("uid", []rewrite{{hash: 1}})
 	m.setCreated("uid", "Deployment")
 	m.setWritten("uid", deployment())
-	if m.areKnownRewrites("uid", []rewrite{{sum: 1}}) || m.wasCreated("uid", "Deployment") || m.wasWritten("uid", deployment()) {
-		t.Error("nil remembers something")
+	if m.areKnownRewrites("uid", []rewrite{{hash: 1}}) || m.wasCreated("uid", "Deployment") || m.wasWritten("uid", deployment()) {
+		t.Error("nil holds something")
 	}
 	if limited, _ := m.allowRepair("uid", []drift{{}}); limited != nil || m.stillContested("uid") != nil {
 		t.Error("nil limits repairs")

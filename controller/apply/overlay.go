@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// overlay gives every field of desired its value in live, and leaves the others as they
-// are: what server-side apply does, but also where that ends in an object which the API
-// server refuses. It removes the other members of a union, the second item with the keys
-// of ours, and ports that cannot stand beside ours.
+// overlay sets every field of desired in live and keeps the others. This is what server-side
+// apply does, but overlay also returns a valid object where an apply is refused: it removes
+// the other members of a union, a second item with the keys of a desired one, and ports that
+// conflict with desired ones.
 func overlay(desired, live client.Object) {
 	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
 	fields := fieldsOf(want.Type())
@@ -36,8 +36,8 @@ func overlayField(f *field, parent, live reflect.Value) {
 	switch {
 	case f.name == "":
 		overlayStruct(want, have)
-	case f.silent(want):
-		if f.member && !f.empty(have) && !f.filledIn(parent, have) {
+	case f.unset(want):
+		if f.unionMember && !f.empty(have) && !f.hasDefault(parent, have) {
 			have.SetZero()
 		}
 	case f.merge == keyed:
@@ -61,7 +61,7 @@ func overlaySet(want, have reflect.Value) {
 	}
 }
 
-// differ tells whether what is replaced as a whole has to be.
+// differ reports whether an atomic value is not the desired one.
 func differ(want, have reflect.Value, f *field) bool {
 	c := comparison{}
 	c.values(want, have, true, f)
@@ -91,8 +91,7 @@ func overlayValue(want, have reflect.Value) {
 	}
 }
 
-// overlayMap is for maps of values without fields of their own, as all granular maps of
-// our children are.
+// overlayMap overlays a map whose values have no fields, as all granular maps of children.
 func overlayMap(want, have reflect.Value) {
 	if have.IsNil() {
 		have.Set(reflect.MakeMap(have.Type()))
@@ -105,15 +104,15 @@ func overlayMap(want, have reflect.Value) {
 	}
 }
 
-// overlayItems keeps the order of live, in which the items of other field managers have
-// their places, and puts what is missing at its end.
+// overlayItems overlays a keyed list. It keeps the order of live, which has items of other
+// field managers, and appends the desired items that are missing.
 func overlayItems(f *field, want, have reflect.Value) {
 	list := reflect.MakeSlice(have.Type(), 0, have.Len()+want.Len())
 	taken := make([]bool, want.Len())
 	for i := range have.Len() {
 		item := have.Index(i)
 		at := desiredFor(f, item, want, have, taken)
-		if at < 0 && blocks(f, item, want) {
+		if at < 0 && conflicts(f, item, want) {
 			continue
 		}
 		if at >= 0 {
@@ -131,8 +130,8 @@ func overlayItems(f *field, want, have reflect.Value) {
 	have.Set(list)
 }
 
-// overlayKeys gives an item the keys of the desired one, where these are left to the API
-// server as well: a protocol that is left out is TCP, whatever the item's was.
+// overlayKeys sets the keys of the desired item, also those that the API server defaults: a
+// protocol that is unset is TCP, whatever the item's was.
 func overlayKeys(keys []field, want, item reflect.Value) {
 	if matches(keys, want, item) {
 		return
@@ -142,9 +141,9 @@ func overlayKeys(keys []field, want, item reflect.Value) {
 	}
 }
 
-// desiredFor is the place of the desired item that a live one is to become, or -1: the
-// one with its keys, or the port of its name that has been given another number, so that
-// it keeps what the API server assigned to it, such as a node port.
+// desiredFor returns the index of the desired item for a live one, or -1. It is the item with
+// the same keys, or else the port with the same name and another number, which keeps what the
+// API server assigned to it, such as a node port.
 func desiredFor(f *field, item, want, have reflect.Value, taken []bool) int {
 	renumbered := -1
 	for i := range want.Len() {
@@ -159,10 +158,10 @@ func desiredFor(f *field, item, want, have reflect.Value, taken []bool) int {
 	return renumbered
 }
 
-// blocks tells whether a live item that becomes none of ours cannot stay beside them: it
-// has the keys of one, or is a port with the name or the node port of one, or a device of
-// the same volume.
-func blocks(f *field, item, want reflect.Value) bool {
+// conflicts reports whether a live item that is not desired cannot stay beside the desired
+// ones: it has the keys of one, or is a port with the name or the node port of one, or a
+// device of the same volume.
+func conflicts(f *field, item, want reflect.Value) bool {
 	if count(f.keys, item, want) > 0 {
 		return true
 	}
@@ -176,14 +175,14 @@ func blocks(f *field, item, want reflect.Value) bool {
 	return false
 }
 
-// uniqueFields are the fields, beside its keys, that two items of a list may not share.
+// uniqueFields are the fields, beside the keys, whose values must be unique in a list.
 var uniqueFields = map[string][]string{
 	"ports":         {"name", "nodePort"},
 	"volumeDevices": {"name"},
 }
 
-// sameField tells whether two items have the same value in a field. No value is none, but
-// for the name of a Service's port: a Service has no second port without a name.
+// sameField reports whether two items have the same value in a field. Two unset values are
+// not the same, except for the name of a Service's port: only one port may have no name.
 func sameField(name string, a, b reflect.Value) bool {
 	for _, f := range fieldsOf(a.Type()) {
 		if f.name == name {

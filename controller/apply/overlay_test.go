@@ -28,11 +28,11 @@ func TestOverlayOfPorts(t *testing.T) {
 			[]corev1.ServicePort{port("", 8080, 31000)}, []corev1.ServicePort{port("", 80, 31000)}},
 		{"two that were swapped", []corev1.ServicePort{port("a", 80, 0), port("b", 81, 0)},
 			[]corev1.ServicePort{port("b", 80, 1), port("a", 81, 2)}, []corev1.ServicePort{port("a", 80, 1), port("b", 81, 2)}},
-		{"the name was given to another port", []corev1.ServicePort{port("http", 80, 0)},
+		{"its name is that of another port", []corev1.ServicePort{port("http", 80, 0)},
 			[]corev1.ServicePort{port("http", 8080, 1), port("old", 80, 2)}, []corev1.ServicePort{port("http", 80, 2)}},
-		{"one of another manager, in its place", []corev1.ServicePort{port("http", 80, 0)},
+		{"a port of another manager, which keeps its index", []corev1.ServicePort{port("http", 80, 0)},
 			[]corev1.ServicePort{port("theirs", 90, 1)}, []corev1.ServicePort{port("theirs", 90, 1), port("http", 80, 0)}},
-		{"one of another manager that has our node port", []corev1.ServicePort{port("http", 80, 31000)},
+		{"a port of another manager with our node port", []corev1.ServicePort{port("http", 80, 31000)},
 			[]corev1.ServicePort{port("theirs", 90, 31000), port("http", 80, 2)}, []corev1.ServicePort{port("http", 80, 31000)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

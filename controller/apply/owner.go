@@ -13,53 +13,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrDeleting says that an object of the child's name is on its way out, so that
-// the child can be created only when it is gone. Its deletion is an event.
-var ErrDeleting = errors.New("waiting for an old object to be gone")
+// ErrDeleting reports that an object with the name of the child is being deleted, and that
+// the child is created afterwards. The watch event of the deletion starts that reconcile.
+var ErrDeleting = errors.New("waiting for the deletion of an old object")
 
-// ErrPaused says that a write is due and was not made.
-var ErrPaused = errors.New("spec.paused is true: changes are waiting to be written")
+// ErrPaused reports that a child differs from its desired state and was not written.
+var ErrPaused = errors.New("spec.paused is true: changes are not written")
 
-// ConflictError says that a child's name is taken by an object that is not the
-// owner's. Such an object is never adopted, changed or deleted.
+// ConflictError reports that an object with the name of a child exists which the owner does
+// not control. Such an object is never adopted, changed or deleted.
 type ConflictError struct {
-	// Kind and Name are those of the object that is in the way.
+	// Kind and Name are those of the existing object.
 	Kind, Name string
-	// Holder is "Kind/name" of its controller, or empty if it has none.
-	Holder string
+	// Controller is "Kind/name" of its controller, or empty if it has none.
+	Controller string
 }
 
 func (e *ConflictError) Error() string {
-	holder := "no controller"
-	if e.Holder != "" {
-		holder = e.Holder
+	controller := "has no controller"
+	if e.Controller != "" {
+		controller = "is controlled by " + e.Controller
 	}
-	return fmt.Sprintf("%s %q exists and belongs to %s: it is left as it is; delete or rename it, or give this object another name",
-		e.Kind, e.Name, holder)
+	return fmt.Sprintf("%s %q already exists and %s: it is not changed; delete or rename it, or give this object another name",
+		e.Kind, e.Name, controller)
 }
 
-// checkOwner tells whether live is controlled by the owner of the desired child.
+// checkOwner returns an error unless the owner of the desired child controls live.
 func checkOwner(live, desired client.Object) error {
 	owner := metav1.GetControllerOfNoCopy(desired)
-	switch holder := metav1.GetControllerOf(live); {
-	case holder != nil && holder.UID == owner.UID && live.GetDeletionTimestamp() == nil:
+	switch controller := metav1.GetControllerOf(live); {
+	case controller != nil && controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
 		return nil
-	case holder != nil && holder.UID == owner.UID:
+	case controller != nil && controller.UID == owner.UID:
 		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, kindOf(live), live.GetName())
-	case holder == nil:
+	case controller == nil:
 		return &ConflictError{Kind: kindOf(live), Name: live.GetName()}
-	case predecessor(holder, owner):
-		return fmt.Errorf("%w: %s %q belonged to a deleted %s of this name and is being collected",
-			ErrDeleting, kindOf(live), live.GetName(), holder.Kind)
+	case isPredecessor(controller, owner):
+		return fmt.Errorf("%w: %s %q is controlled by a deleted %s of this name and waits for garbage collection",
+			ErrDeleting, kindOf(live), live.GetName(), controller.Kind)
 	default:
-		return &ConflictError{Kind: kindOf(live), Name: live.GetName(), Holder: holder.Kind + "/" + holder.Name}
+		return &ConflictError{Kind: kindOf(live), Name: live.GetName(), Controller: controller.Kind + "/" + controller.Name}
 	}
 }
 
-// predecessor tells whether the holder is an object that owner replaced: same group,
-// kind and name, another uid. The garbage collector removes what it held.
-func predecessor(holder, owner *metav1.OwnerReference) bool {
-	return holder.Name == owner.Name && holder.Kind == owner.Kind && group(holder) == group(owner)
+// isPredecessor reports whether the controller of a child is an object that was replaced by
+// owner: it has the same group, kind and name, and another uid. The garbage collector deletes
+// its children.
+func isPredecessor(controller, owner *metav1.OwnerReference) bool {
+	return controller.Name == owner.Name && controller.Kind == owner.Kind && group(controller) == group(owner)
 }
 
 func group(reference *metav1.OwnerReference) string {
@@ -70,9 +71,9 @@ func group(reference *metav1.OwnerReference) string {
 	return version.Group
 }
 
-// createdByUs tells whether the child still carries the Update entry of our
-// create, as trimmed by Trim.
-func createdByUs(live client.Object) bool {
+// hasUpdateEntry reports whether managedFields still has the Update entry of the plain create,
+// which the cache keeps without its field set.
+func hasUpdateEntry(live client.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
 	})

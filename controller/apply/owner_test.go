@@ -30,20 +30,20 @@ func TestCheckOwner(t *testing.T) {
 		waiting  bool
 	}{
 		{name: "ours", refs: []metav1.OwnerReference{reference("ModelBox", "box", "uid-1")}},
-		{name: "ours, on its way out", refs: []metav1.OwnerReference{reference("ModelBox", "box", "uid-1")}, deleting: true, waiting: true,
-			want: `waiting for an old object to be gone: Deployment "box" is being deleted`},
-		{name: "nobody's",
-			want: `Deployment "box" exists and belongs to no controller: it is left as it is; delete or rename it, or give this object another name`},
-		{name: "somebody else's", refs: []metav1.OwnerReference{reference("App", "box", "uid-2")},
-			want: `Deployment "box" exists and belongs to App/box: it is left as it is; delete or rename it, or give this object another name`},
+		{name: "ours, being deleted", refs: []metav1.OwnerReference{reference("ModelBox", "box", "uid-1")}, deleting: true, waiting: true,
+			want: `waiting for the deletion of an old object: Deployment "box" is being deleted`},
+		{name: "without a controller",
+			want: `Deployment "box" already exists and has no controller: it is not changed; delete or rename it, or give this object another name`},
+		{name: "another owner's", refs: []metav1.OwnerReference{reference("App", "box", "uid-2")},
+			want: `Deployment "box" already exists and is controlled by App/box: it is not changed; delete or rename it, or give this object another name`},
 		{name: "our predecessor's", refs: []metav1.OwnerReference{reference("ModelBox", "box", "uid-0")}, waiting: true,
-			want: `waiting for an old object to be gone: Deployment "box" belonged to a deleted ModelBox of this name and is being collected`},
+			want: `waiting for the deletion of an old object: Deployment "box" is controlled by a deleted ModelBox of this name and waits for garbage collection`},
 		{name: "our predecessor's, of another version of the API", waiting: true,
 			refs: []metav1.OwnerReference{referenceTo(schema.GroupVersionKind{Group: "model.github.com", Version: "v2", Kind: "ModelBox"}, "box", "uid-0")},
-			want: `waiting for an old object to be gone: Deployment "box" belonged to a deleted ModelBox of this name and is being collected`},
+			want: `waiting for the deletion of an old object: Deployment "box" is controlled by a deleted ModelBox of this name and waits for garbage collection`},
 		{name: "one of a foreign kind of the same name",
 			refs: []metav1.OwnerReference{referenceTo(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ModelBox"}, "box", "uid-0")},
-			want: `Deployment "box" exists and belongs to ModelBox/box: it is left as it is; delete or rename it, or give this object another name`},
+			want: `Deployment "box" already exists and is controlled by ModelBox/box: it is not changed; delete or rename it, or give this object another name`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestCheckOwner(t *testing.T) {
 			}
 			err := checkOwner(live, desired)
 			if got := text(err); got != test.want {
-				t.Errorf("checkOwner says %q, want %q", got, test.want)
+				t.Errorf("checkOwner returns %q, want %q", got, test.want)
 			}
 			if got := errors.Is(err, ErrDeleting); got != test.waiting {
 				t.Errorf("waiting is %t, want %t", got, test.waiting)

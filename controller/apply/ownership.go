@@ -17,11 +17,11 @@ import (
 )
 
 // The API server computes metadata.managedFields before it calls mutating admission, and
-// before it drops what it does not serve. So a field that the controller alone owns and
-// that does not have its desired value got its value from admission or from the API
-// server, in the answer to a write of the controller's own: writing again would bring
-// the same answer. A value that another field manager wrote is owned by that manager, and
-// what another manager removed is owned by none. See
+// before it drops fields that it does not serve. So a field that only the controller owns and
+// that does not have its desired value was rewritten by admission or by the API server, in a
+// write of the controller: the next write would have the same result. A value that another
+// field manager wrote is owned by that manager, and a field that another manager removed has
+// no owner. See
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 
 // rewrite is a field whose value in the cluster is not the desired one because
@@ -31,37 +31,38 @@ type rewrite struct {
 	kind, name string
 	// field is the path of the field.
 	field string
-	// desired and value are the desired and the observed value, shortened. Either is empty
-	// if there is none.
+	// desired and value are the desired and the observed value, shortened, or empty if there
+	// is none.
 	desired, value string
 
-	sum uint64
+	// hash is that of the field and its observed value.
+	hash uint64
 }
 
-// drift is a field that another field manager changed or removed.
+// drift is a field that another field manager modified or removed.
 type drift struct {
 	field string
-	// manager owns the field, or if it was removed, is the latest other one that changed
-	// the child. It is empty if managedFields do not tell.
+	// manager owns the field, or if the field was removed, is the other manager with the latest
+	// change of the child. It is empty if managedFields does not have it.
 	manager string
 }
 
-// classify tells the differences of a child that another field manager made from those
-// that a write of our own ended with. live carries its managedFields.
+// classify separates the differences of a child that another field manager made from those
+// that the controller's own writes resulted in. live has its managedFields.
 func classify(desired, live client.Object) ([]drift, []rewrite) {
 	found := differences(desired, live)
 	if len(found) == 0 {
 		return nil, nil
 	}
-	owners := ownersOf(live)
+	owners := fieldSetsOf(live)
 	var drifts []drift
 	var rewrites []rewrite
 	for i := range found {
 		owned := found[i].path.owned()
 		manager, others := owners.other(owned)
-		// What desired leaves out and admission added has no owner.
+		// A field that is unset in the desired state and that admission added has no owner.
 		if others || found[i].want.IsValid() && !owners.ours(owned) {
-			drifts = append(drifts, drift{field: found[i].path.String(), manager: cmp.Or(manager, latest(live))})
+			drifts = append(drifts, drift{field: found[i].path.String(), manager: cmp.Or(manager, latestManager(live))})
 			continue
 		}
 		rewrites = append(rewrites, found[i].rewrite(desired))
@@ -69,7 +70,7 @@ func classify(desired, live client.Object) ([]drift, []rewrite) {
 	return drifts, rewrites
 }
 
-// rewritesIn are the differences of a child, as they are if no other manager made them.
+// rewritesIn returns the differences of a child that no other manager modified.
 func rewritesIn(desired, live client.Object) []rewrite {
 	var rewrites []rewrite
 	for _, d := range differences(desired, live) {
@@ -82,9 +83,9 @@ func (d *difference) rewrite(child client.Object) rewrite {
 	e := rewrite{
 		kind: kindOf(child), name: child.GetName(), field: d.path.String(), desired: short(d.want), value: short(d.have),
 	}
-	sum := fnv.New64a()
-	_, _ = fmt.Fprintf(sum, "%s=%s", e.field, encoded(d.have)) // A hash never errs.
-	e.sum = sum.Sum64()
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%s=%s", e.field, encoded(d.have)) // A hash returns no error.
+	e.hash = hash.Sum64()
 	return e
 }
 
@@ -99,12 +100,12 @@ func encoded(value reflect.Value) string {
 	return string(data)
 }
 
-// short is a value in a few words.
+// short returns a value in JSON, without quotes and shortened.
 func short(value reflect.Value) string {
-	const most = 80
+	const limit = 80
 	text := []rune(strings.Trim(encoded(value), `"`))
-	if len(text) > most {
-		return string(text[:most]) + "..."
+	if len(text) > limit {
+		return string(text[:limit]) + "..."
 	}
 	return string(text)
 }
@@ -113,8 +114,8 @@ func (e *rewrite) String() string {
 	return fmt.Sprintf("%s rewritten by admission: %s -> %s", e.field, cmp.Or(e.desired, "nothing"), cmp.Or(e.value, "nothing"))
 }
 
-// latest is the other manager whose fields changed last, status aside.
-func latest(obj client.Object) string {
+// latestManager returns the other manager with the latest change, except of status.
+func latestManager(obj client.Object) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager != FieldManager && entry.Subresource != "status" && !entry.Time.Before(last.Time) {
@@ -124,29 +125,29 @@ func latest(obj client.Object) string {
 	return last.Manager
 }
 
-// owners are the field sets of an object's managers.
-type owners []owner
+// fieldSets are the field sets of an object's managers.
+type fieldSets []fieldSet
 
-type owner struct {
+type fieldSet struct {
 	manager string
 	ours    bool
 	set     fieldpath.Set
 }
 
-func ownersOf(obj client.Object) owners {
-	var all owners
+func fieldSetsOf(obj client.Object) fieldSets {
+	var all fieldSets
 	for _, entry := range obj.GetManagedFields() {
-		o := owner{manager: entry.Manager, ours: entry.Manager == FieldManager && entry.Subresource == ""}
+		o := fieldSet{manager: entry.Manager, ours: entry.Manager == FieldManager && entry.Subresource == ""}
 		if entry.FieldsV1 == nil || o.set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			continue // It owns nothing that can be told.
+			continue // Its fields are unknown.
 		}
 		all = append(all, o)
 	}
 	return all
 }
 
-// other is the first other manager that owns the field or something in it.
-func (all owners) other(field fieldpath.Path) (manager string, found bool) {
+// other returns the first other manager that owns the field or a part of it.
+func (all fieldSets) other(field fieldpath.Path) (manager string, found bool) {
 	for i := range all {
 		if !all[i].ours && covers(&all[i].set, field) {
 			return all[i].manager, true
@@ -155,7 +156,8 @@ func (all owners) other(field fieldpath.Path) (manager string, found bool) {
 	return "", false
 }
 
-func (all owners) ours(field fieldpath.Path) bool {
+// ours reports whether the controller owns the field or a part of it.
+func (all fieldSets) ours(field fieldpath.Path) bool {
 	for i := range all {
 		if all[i].ours && covers(&all[i].set, field) {
 			return true
@@ -164,9 +166,9 @@ func (all owners) ours(field fieldpath.Path) bool {
 	return false
 }
 
-// covers tells whether a set has the path or something below it. Who owns what is above
-// it owns that it is there, and not what is in it: an atomic field, of which all belongs
-// to one manager, is where a path ends (path.owned).
+// covers reports whether a set has the path or a path below it. The owner of a parent field
+// owns its existence, and not its content; an atomic field, whose whole content has one
+// owner, is the end of a path (path.owned).
 func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	for _, element := range path[:len(path)-1] {
 		children, ok := set.Children.Get(element)

@@ -12,23 +12,22 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// path leads to a field of an object.
+// path is the path of a field in an object.
 type path []step
 
-// step is one step of a path: a field or map key by its name, an item of an atomic list
-// by its place, one of a keyed list by its keys, one of a set by its value.
+// step is one element of a path: a field or map key by its name, an item of an atomic list by
+// its index, one of a keyed list by its keys, one of a set by its value.
 type step struct {
 	name    string
 	index   int
 	isIndex bool
 	keys    []field
 	item    reflect.Value
-	// whole says that the step is within what is replaced as a whole, and so has no
-	// owner of its own.
-	whole bool
+	// inAtomic is true for a step within an atomic value, which has no owner of its own.
+	inAtomic bool
 }
 
-// String is the path as kubectl explain would have it, with list items by their keys:
+// String returns the path as kubectl explain writes it, with list items by their keys:
 // spec.template.spec.containers[name=main].image.
 func (p path) String() string {
 	var b strings.Builder
@@ -53,19 +52,18 @@ func (s *step) text() string {
 	}
 	var parts []string
 	for i := range s.keys {
-		if value := s.item.Field(s.keys[i].index); !s.keys[i].silent(value) {
+		if value := s.item.Field(s.keys[i].index); !s.keys[i].unset(value) {
 			parts = append(parts, fmt.Sprintf("%s=%v", s.keys[i].name, value))
 		}
 	}
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// owned is the path as managedFields has it. It ends where something begins that is
-// replaced as a whole.
+// owned returns the path as managedFields has it. It ends with the first atomic field.
 func (p path) owned() fieldpath.Path {
 	owned := make(fieldpath.Path, 0, len(p))
 	for i := range p {
-		if p[i].whole {
+		if p[i].inAtomic {
 			break
 		}
 		owned = append(owned, p[i].element())
@@ -76,7 +74,7 @@ func (p path) owned() fieldpath.Path {
 func (s *step) element() fieldpath.PathElement {
 	switch {
 	case s.keys == nil && s.item.IsValid():
-		return fieldpath.ValueElement(value.NewValueInterface(plain(s.item)))
+		return fieldpath.ValueElement(value.NewValueInterface(jsonValue(s.item)))
 	case s.keys == nil:
 		return fieldpath.FieldNameElement(s.name)
 	}
@@ -87,13 +85,13 @@ func (s *step) element() fieldpath.PathElement {
 			fields = append(fields, s.keys[i].name, protocol(key))
 			continue
 		}
-		fields = append(fields, s.keys[i].name, plain(key))
+		fields = append(fields, s.keys[i].name, jsonValue(key))
 	}
 	return fieldpath.KeyElementByFields(fields...)
 }
 
-// plain is a key's value as decoded JSON has it.
-func plain(value reflect.Value) any {
+// jsonValue returns the value of a key as in decoded JSON.
+func jsonValue(value reflect.Value) any {
 	if value.CanInt() {
 		return value.Int()
 	}

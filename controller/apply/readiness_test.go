@@ -19,7 +19,7 @@ import (
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
-func answer(code int32, reason metav1.StatusReason) error {
+func response(code int32, reason metav1.StatusReason) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"}}
 }
 
@@ -45,21 +45,21 @@ func TestReadinessOf(t *testing.T) {
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
 		{name: "invalid", err: Refused("creating", deployment(), apierrors.NewInvalid(schema.GroupKind{}, "box", nil)),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
-		{name: "a webhook of somebody else that is away", err: Refused("creating", deployment(), apierrors.NewInternalError(errors.New("no endpoints"))),
+		{name: "a webhook that is not available", err: Refused("creating", deployment(), apierrors.NewInternalError(errors.New("no endpoints"))),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
 		{name: "a terminating namespace", err: Refused("creating", deployment(), terminating()), reason: status.ReasonTerminating, stalled: true},
 		{name: "a conflict", err: Refused("applying", deployment(), apierrors.NewConflict(deployments, "box", errors.New("changed"))), retried: true},
-		{name: "a child that the cache has not shown", err: Refused("creating", deployment(), apierrors.NewAlreadyExists(deployments, "box")), retried: true},
+		{name: "a child that is not in the cache yet", err: Refused("creating", deployment(), apierrors.NewAlreadyExists(deployments, "box")), retried: true},
 		{name: "too many requests", err: Refused("creating", deployment(), apierrors.NewTooManyRequests("later", 1)), retried: true},
-		{name: "a cut connection", err: Refused("creating", deployment(), errors.New("connection reset")), retried: true},
-		{name: "an answer without a reason, such as to a list with the same key twice", err: Refused("applying", deployment(), answer(500, "")),
+		{name: "a reset connection", err: Refused("creating", deployment(), errors.New("connection reset")), retried: true},
+		{name: "a response without a reason, such as for a list with the same key twice", err: Refused("applying", deployment(), response(500, "")),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
-		{name: "a bad request without a reason", err: Refused("applying", deployment(), answer(400, "")),
+		{name: "a bad request without a reason", err: Refused("applying", deployment(), response(400, "")),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
-		{name: "a gateway that has no server", err: Refused("applying", deployment(), answer(502, "")), retried: true},
-		{name: "too many requests without a reason", err: Refused("applying", deployment(), answer(429, "")), retried: true},
+		{name: "a gateway without a server", err: Refused("applying", deployment(), response(502, "")), retried: true},
+		{name: "too many requests without a reason", err: Refused("applying", deployment(), response(429, "")), retried: true},
 		{name: "a child that was deleted meanwhile", err: Refused("applying", deployment(), apierrors.NewNotFound(deployments, "box")), retried: true},
-		{name: "a namespace that is not there", err: Refused("creating", deployment(), apierrors.NewNotFound(deployments, "box")),
+		{name: "a namespace that does not exist", err: Refused("creating", deployment(), apierrors.NewNotFound(deployments, "box")),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
 		{name: "a contested field", err: &ContestedError{Manager: "hpa"}, reason: status.ReasonContested, stalled: true, retried: true},
 		{name: "a deleted owner", err: ErrOwnerGone, retried: true},
@@ -68,17 +68,17 @@ func TestReadinessOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			verdict, err := ReadinessOf(test.err)
+			readiness, err := ReadinessOf(test.err)
 			if got := err != nil; got != test.retried {
 				t.Errorf("retried is %t (%v), want %t", got, err, test.retried)
 			}
-			if verdict == nil {
-				verdict = &status.Readiness{}
+			if readiness == nil {
+				readiness = &status.Readiness{}
 			}
-			if verdict.Reason != test.reason || verdict.Stalled != test.stalled {
-				t.Errorf("verdict is %+v, want reason %q and stalled %t", verdict, test.reason, test.stalled)
+			if readiness.Reason != test.reason || readiness.Stalled != test.stalled {
+				t.Errorf("the readiness is %+v, want reason %q and stalled %t", readiness, test.reason, test.stalled)
 			}
-			if verdict.Ready {
+			if readiness.Ready {
 				t.Error("an error is never ready")
 			}
 		})

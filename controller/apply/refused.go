@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// RefusedError says that the API server refused to write a child, in its own
-// words: a quota, a policy, missing rights, a value it does not allow.
+// RefusedError reports that the API server refused to write a child, with the API server's
+// message: a quota, a policy, missing rights, an invalid value.
 type RefusedError struct {
-	// Doing is what was being done: creating, applying or deleting.
+	// Doing is the operation: creating, applying or deleting.
 	Doing string
 	// Kind and Name are those of the child.
 	Kind, Name string
-	// Err is the API server's answer.
+	// Err is the error in the API server's response.
 	Err error
 }
 
@@ -29,21 +29,21 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Refused wraps the error of a write. An answer that a retry may change without
-// anybody's doing is no refusal: a conflict, a timeout, an overloaded server, a child that
-// the cache has not shown yet, or one that was deleted meanwhile.
+// Refused wraps the error of a write. An error that a retry may resolve is not a refusal: a
+// conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or one
+// that was deleted meanwhile.
 func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	if passing(err) || apierrors.IsNotFound(err) && doing != "creating" {
+	if isTransient(err) || apierrors.IsNotFound(err) && doing != "creating" {
 		return fmt.Errorf("%s %s %q: %w", doing, kindOf(obj), obj.GetName(), err)
 	}
 	return &RefusedError{Doing: doing, Kind: kindOf(obj), Name: obj.GetName(), Err: err}
 }
 
-func passing(err error) bool {
-	return !answered(err) ||
+func isTransient(err error) bool {
+	return !isResponse(err) ||
 		apierrors.IsAlreadyExists(err) ||
 		apierrors.IsConflict(err) ||
 		apierrors.IsTimeout(err) ||
@@ -52,19 +52,19 @@ func passing(err error) bool {
 		apierrors.IsServiceUnavailable(err)
 }
 
-// answered tells a refusal from an error of the network. The API server does not give
-// every answer a reason: the 500 for a list with the same key twice, for example, has
-// none. Without a reason, what a proxy or a load balancer answers for a server that is away
-// (502, 503, 504), or for too many requests, is no refusal.
-func answered(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+// isResponse reports whether the error is a response of the API server, and not an error of
+// the network. Not every response has a reason: the 500 for a list with the same key twice,
+// for example, has none. The responses of a proxy or a load balancer for a server that is not
+// available (502, 503, 504), or for too many requests, have none either.
+func isResponse(err error) bool {
+	var response apierrors.APIStatus
+	if !errors.As(err, &response) {
 		return false
 	}
-	if answer.Status().Reason != "" {
+	if response.Status().Reason != "" {
 		return true
 	}
-	switch code := answer.Status().Code; code {
+	switch code := response.Status().Code; code {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return false
 	default:

@@ -20,7 +20,7 @@ type report struct {
 	rewrites, newRewrites []rewrite
 }
 
-// repair is a child that was applied again because another field manager changed it.
+// repair is a child that was applied again because another field manager modified it.
 type repair struct {
 	kind, name string
 	// field is the path of the first field that differed.
@@ -33,7 +33,7 @@ type repair struct {
 func (r *report) emit(recorder events.EventRecorder, owner client.Object) {
 	for _, repair := range r.repairs {
 		recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply",
-			"%s %q: %s was changed by %s and has its desired value again", repair.kind, repair.name, repair.field, named(repair.manager))
+			"%s %q: reverted %s, modified by %s", repair.kind, repair.name, repair.field, describeManager(repair.manager))
 	}
 	if len(r.newRewrites) > 0 {
 		recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Rewritten", "Apply",
@@ -43,12 +43,12 @@ func (r *report) emit(recorder events.EventRecorder, owner client.Object) {
 
 // describe lists the fields that admission rewrote, "" if there are none.
 func describe(rewrites []rewrite) string {
-	const most = 3
-	parts := make([]string, 0, most+1)
-	for i := range rewrites[:min(len(rewrites), most)] {
+	const limit = 3
+	parts := make([]string, 0, limit+1)
+	for i := range rewrites[:min(len(rewrites), limit)] {
 		parts = append(parts, rewrites[i].String())
 	}
-	if more := len(rewrites) - most; more > 0 {
+	if more := len(rewrites) - limit; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")

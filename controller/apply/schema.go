@@ -11,21 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The Go types of k8s.io/api do not carry at run time how their fields are merged, so
-// the tables of this file repeat it for what a Deployment, a DaemonSet and a Service
-// hold. A test compares them with the schema that client-go is generated from.
+// The Go types of k8s.io/api do not have the merge markers of their fields at run time, so
+// the tables in this file repeat them for the fields of a Deployment, a DaemonSet and a
+// Service. A test compares the tables with the API server's OpenAPI schema, which client-go
+// is generated from (schema_test.go).
 
 // merge is how server-side apply merges a field.
 type merge int
 
 const (
-	// granular: each member has an owner of its own.
+	// granular: each member has its own owner.
 	granular merge = iota
-	// atomic: the field is replaced as a whole, so a member more is a difference.
+	// atomic: an apply replaces the field, so an additional member is a difference.
 	atomic
 	// keyed: a list whose items are identified by some of their fields.
 	keyed
-	// set: a list of distinct values, each with an owner of its own.
+	// set: a list of distinct values, each with its own owner.
 	set
 )
 
@@ -36,8 +37,8 @@ type fieldOf struct {
 
 func of[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name} }
 
-// listKeys are the listMapKey markers of k8s.io/api, by the name of the list. A list of
-// another name is atomic.
+// listKeys are the listMapKey markers of k8s.io/api, by the name of the list. All other lists
+// are atomic.
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"initContainers":            {"name"},
@@ -85,16 +86,16 @@ var atomicTypes = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.OwnerReference]():            true,
 }
 
-// wholeUnions are the structs of which one field at most may be set. The API server
-// refuses a second one instead of removing the first.
-var wholeUnions = map[reflect.Type]bool{
+// unionTypes are the structs of which at most one field may be set. The API server refuses a
+// second one instead of removing the first.
+var unionTypes = map[reflect.Type]bool{
 	reflect.TypeFor[corev1.EnvVarSource]():     true,
 	reflect.TypeFor[corev1.LifecycleHandler](): true,
 	reflect.TypeFor[corev1.ProbeHandler]():     true,
 	reflect.TypeFor[corev1.VolumeSource]():     true,
 }
 
-// unionMembers are the members of unions that stand beside other fields.
+// unionMembers are the members of unions in structs that have other fields as well.
 var unionMembers = map[fieldOf]bool{
 	of[appsv1.DeploymentStrategy]("rollingUpdate"):           true,
 	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"):      true,
@@ -106,10 +107,9 @@ var unionMembers = map[fieldOf]bool{
 	of[corev1.SeccompProfile]("localhostProfile"):            true,
 }
 
-// defaults are the values that the API server fills in where a field is left out, for
-// the fields of which nothing else may be filled in: those of unions and of what is
-// atomic. (SetDefaults_* in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and the
-// +default markers of k8s.io/api.)
+// defaults are the API server's defaults for members of unions and fields of atomic values,
+// where any other value that is unset in desired is a difference (SetDefaults_* in
+// k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and the +default markers of k8s.io/api).
 var defaults = map[fieldOf]func(desired, value reflect.Value) bool{
 	of[corev1.FileKeySelector]("optional"):                        isPointerTo(false),
 	of[corev1.ObjectFieldSelector]("apiVersion"):                  func(_, value reflect.Value) bool { return value.String() == "v1" },
@@ -131,7 +131,7 @@ func isPointerTo[T comparable](want T) func(desired, value reflect.Value) bool {
 	return func(_, value reflect.Value) bool { return value.Elem().Interface() == any(want) }
 }
 
-// mergeOf says how a field of type t is merged, and by which keys.
+// mergeOf returns how a field of type t is merged, and by which keys.
 func mergeOf(at fieldOf, t reflect.Type) (merge, []field) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -147,7 +147,7 @@ func mergeOf(at fieldOf, t reflect.Type) (merge, []field) {
 	return granular, nil
 }
 
-// keysOf are the fields of an item that identify it.
+// keysOf returns the fields that identify an item.
 func keysOf(names []string, item reflect.Type) []field {
 	var keys []field
 	for _, name := range names {

@@ -12,48 +12,47 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// update writes the desired state of a child by a server-side apply with force. live is
-// the child as the API server has it, nil if only the cache was read.
+// update writes the desired state of a child by a server-side apply with force. live is the
+// child as it was read from the API server, nil if only the cache was read.
 //
-// An apply leaves what other managers own beside ours, and that may be what the API
-// server refuses: a second source of a volume, a second port of one name. It cannot undo
-// every edit either: where desired leaves the value of a variable empty there is nothing to
-// apply. Then the child is overlaid.
+// An apply keeps the fields of other managers, and with them the object may be invalid: a
+// second source of a volume, a second port of one name. Nor can it revert every modification:
+// where the value of a variable is empty in the desired state, there is nothing to apply. Then
+// the desired fields are written by a merge patch (overlay).
 func (w Writer) update(ctx context.Context, child *Child, live client.Object, report *report) error {
-	changed := !written(child.Desired, child.Live)
-	live, err := w.takeOver(ctx, child.Live, live)
+	changed := !hashMatches(child.Desired, child.Live)
+	live, err := w.upgradeManagedFields(ctx, child.Live, live)
 	if err != nil {
 		return err
 	}
-	answer, err := w.serverSideApply(ctx, child.Desired, live)
+	applied, err := w.serverSideApply(ctx, child.Desired, live)
 	switch {
 	case apierrors.IsInvalid(err):
 		err = w.overlay(ctx, child, nil, changed, err)
 	case err == nil:
-		child.Live = answer
+		child.Live = applied
 		err = w.overlayDrift(ctx, child)
 	}
 	if err != nil {
 		return err
 	}
-	w.settle(child, report)
+	w.recordRewrites(child, report)
 	return nil
 }
 
-// overlayDrift overlays a child where the answer to an apply still has values of other
-// managers. The answer does not say whose they are, so the child is read.
+// overlayDrift overlays a child if the response to an apply still has values of other
+// managers. Only a read returns the field sets that tell, so the child is read.
 func (w Writer) overlayDrift(ctx context.Context, child *Child) error {
 	if same(child.Desired, child.Live) {
 		return nil
 	}
-	live, err := w.readAgain(ctx, child.Live)
+	live, err := w.readLive(ctx, child.Live)
 	if err != nil {
 		return err
 	}
@@ -63,9 +62,9 @@ func (w Writer) overlayDrift(ctx context.Context, child *Child) error {
 	return w.overlay(ctx, child, live, false, nil)
 }
 
-// readAgain reads a child from the API server. That it was replaced is an error that is
-// retried.
-func (w Writer) readAgain(ctx context.Context, child client.Object) (client.Object, error) {
+// readLive reads a child from the API server. It returns a conflict, which is retried, if the
+// child was replaced by another object.
+func (w Writer) readLive(ctx context.Context, child client.Object) (client.Object, error) {
 	live := reflect.New(reflect.TypeOf(child).Elem()).Interface().(client.Object)
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(child), live); err != nil {
 		return nil, fmt.Errorf("reading %s %q: %w", kindOf(child), child.GetName(), err)
@@ -76,23 +75,26 @@ func (w Writer) readAgain(ctx context.Context, child client.Object) (client.Obje
 	return live, nil
 }
 
-// takeOver turns the Update entry that our create, or an overlay, left into an Apply
-// entry, and returns the child as it is then. It reads the live object if that is not
-// known, because the cache holds no field sets.
-func (w Writer) takeOver(ctx context.Context, cached, live client.Object) (client.Object, error) {
+// errBehind is the reason of a conflict with the informer cache, which is retried.
+var errBehind = errors.New("the informer cache does not have its last change yet")
+
+// upgradeManagedFields changes the Update entry of a plain create, or of an overlay, into an
+// Apply entry, and returns the child after that. If live is nil it reads the child, because
+// the cache has no field sets.
+func (w Writer) upgradeManagedFields(ctx context.Context, cached, live client.Object) (client.Object, error) {
 	if live == nil {
 		live = cached
 	}
-	if !createdByUs(live) {
+	if !hasUpdateEntry(live) {
 		return live, nil
 	}
 	if live == cached {
 		var err error
-		if live, err = w.readAgain(ctx, cached); err != nil {
+		if live, err = w.readLive(ctx, cached); err != nil {
 			return nil, err
 		}
 		if !sameAnnotation(AnnotationHash, cached, live) || !sameAnnotation(AnnotationGeneration, cached, live) {
-			return nil, apierrors.NewConflict(resourceOf(live), live.GetName(), errors.New("the cache does not show its last change yet"))
+			return nil, apierrors.NewConflict(resourceOf(live), live.GetName(), errBehind)
 		}
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
@@ -106,39 +108,28 @@ func sameAnnotation(key string, a, b client.Object) bool {
 	return a.GetAnnotations()[key] == b.GetAnnotations()[key]
 }
 
-// serverSideApply applies desired to the child as it was read: to another one, or to one
-// that has changed since, the answer is a conflict.
+// serverSideApply applies desired to the version of the child that was read, and returns the
+// object in the API server's response. If the child has changed since, or was replaced, it
+// returns a conflict.
 func (w Writer) serverSideApply(ctx context.Context, desired, live client.Object) (client.Object, error) {
 	versioned := desired.DeepCopyObject().(client.Object)
 	versioned.SetUID(live.GetUID())
 	versioned.SetResourceVersion(live.GetResourceVersion())
-	configuration, err := applyConfiguration(versioned)
-	if err != nil {
-		return nil, err
-	}
+	configuration := &applyConfiguration{desired: versioned}
 	if err := w.Client.Apply(ctx, configuration, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
 		return nil, err
 	}
-	return w.answer(configuration, desired)
+	return configuration.response, nil
 }
 
-// answer is the API server's answer to an apply.
-func (w Writer) answer(configuration runtime.ApplyConfiguration, desired client.Object) (client.Object, error) {
-	fresh, err := w.Client.Scheme().New(desired.GetObjectKind().GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	return fresh.(client.Object), convert(configuration, fresh)
-}
-
-// overlay writes the desired fields over the live ones by a patch that carries the
-// resourceVersion of the child it was computed from. live may be nil. refusal is returned
-// if there is nothing to patch. After a change the child is applied once more, because
-// only an apply removes what is no longer desired.
+// overlay writes the desired fields by a merge patch with the resourceVersion of the child
+// from which it was computed. live may be nil. It returns refusal if there is nothing to
+// patch. If the desired state has changed, the child is applied once more afterwards, because
+// only an apply removes fields that are no longer desired.
 func (w Writer) overlay(ctx context.Context, child *Child, live client.Object, changed bool, refusal error) error {
 	var err error
 	if live == nil {
-		if live, err = w.readAgain(ctx, child.Live); err != nil {
+		if live, err = w.readLive(ctx, child.Live); err != nil {
 			return err
 		}
 	}
@@ -156,19 +147,19 @@ func (w Writer) overlay(ctx context.Context, child *Child, live client.Object, c
 	if !changed {
 		return nil
 	}
-	if live, err = w.takeOver(ctx, live, live.DeepCopyObject().(client.Object)); err != nil {
+	if live, err = w.upgradeManagedFields(ctx, live, live.DeepCopyObject().(client.Object)); err != nil {
 		return err
 	}
-	answer, err := w.serverSideApply(ctx, child.Desired, live)
+	applied, err := w.serverSideApply(ctx, child.Desired, live)
 	if err != nil {
 		return err
 	}
-	child.Live = answer
+	child.Live = applied
 	return nil
 }
 
-// overlayPatch is the merge patch that gives every desired field its value, nil if all
-// of them have it.
+// overlayPatch returns the merge patch that sets every desired field, nil if all of them have
+// their desired values.
 func overlayPatch(desired, live client.Object) ([]byte, error) {
 	overlaid := live.DeepCopyObject().(client.Object)
 	overlay(desired, overlaid)

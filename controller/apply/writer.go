@@ -15,10 +15,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
-// FieldManager owns, in metadata.managedFields, what this project writes.
-const FieldManager = "modelbox-controller"
+// FieldManager is the field manager of all writes.
+const FieldManager = api.FieldManager
 
 // Writer writes the children of the objects of one kind.
 type Writer struct {
@@ -33,7 +35,7 @@ type Writer struct {
 	// Created is called with each child that was created, as in the API server's response; it
 	// may be nil.
 	Created func(client.Object)
-	// Memory keeps reads and writes from being repeated; it may be nil.
+	// Memory prevents that reads and writes are repeated; it may be nil.
 	Memory *Memory
 
 	readOnly bool
@@ -65,8 +67,8 @@ type Child struct {
 	Live client.Object
 
 	found bool
-	// falseGeneration and falseHash say that another field manager changed the annotation.
-	falseGeneration, falseHash bool
+	// wrongGeneration and wrongHash are true if another field manager modified the annotation.
+	wrongGeneration, wrongHash bool
 }
 
 // Apply creates, applies or deletes the children of owner so that they have their desired
@@ -152,65 +154,65 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 }
 
 func (w Writer) write(ctx context.Context, owner client.Object, child *Child, report *report) error {
-	due, err := child.due()
-	if due == change && w.Memory.wasWritten(child.Live.GetUID(), child.Desired) {
-		due, child.falseHash = comparing, true
+	action, err := child.action()
+	if action == actionUpdate && w.Memory.wasWritten(child.Live.GetUID(), child.Desired) {
+		action, child.wrongHash = actionCompare, true
 	}
 	switch {
 	case err != nil:
 		return err
-	case due == nothing:
-		return w.atRest(child)
-	case due == comparing:
+	case action == actionNone:
+		return w.observeUnchanged(child)
+	case action == actionCompare:
 		return w.compare(ctx, owner, child, report)
 	case w.readOnly:
 		return ErrPaused
-	case due == deletion:
+	case action == actionDelete:
 		return Refused("deleting", child.Live, w.delete(ctx, child.Live))
-	case due == creation:
+	case action == actionCreate:
 		return w.create(ctx, owner, child, report)
 	}
 	setGeneration(child.Desired, owner)
 	return Refused("applying", child.Desired, w.update(ctx, child, nil, report))
 }
 
-// A due is the write that a child needs.
-type due int
+// An action is what has to be done for a child.
+type action int
 
 const (
-	nothing due = iota
-	creation
-	deletion
-	// change: another state is desired than the one that was written last.
-	change
-	// comparing: a field does not have the value that was written last.
-	comparing
+	actionNone action = iota
+	actionCreate
+	actionDelete
+	// actionUpdate: the desired state is not the one that was written last.
+	actionUpdate
+	// actionCompare: a field does not have the value that was written last.
+	actionCompare
 )
 
-// due tells which write the child needs.
-func (c *Child) due() (due, error) {
+// action returns what has to be done for the child.
+func (c *Child) action() (action, error) {
 	switch {
 	case c.Desired == nil && c.found:
-		return deletion, nil
+		return actionDelete, nil
 	case c.Desired == nil:
-		return nothing, nil
+		return actionNone, nil
 	}
-	if err := stamp(c.Desired); err != nil {
-		return nothing, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Desired.GetName(), err)
+	if err := setHash(c.Desired); err != nil {
+		return actionNone, fmt.Errorf("hashing %s %q: %w", kindOf(c.Desired), c.Desired.GetName(), err)
 	}
 	switch {
 	case !c.found:
-		return creation, nil
-	case !written(c.Desired, c.Live):
-		return change, nil
-	case c.falseGeneration || !same(c.Desired, c.Live):
-		return comparing, nil
+		return actionCreate, nil
+	case !hashMatches(c.Desired, c.Live):
+		return actionUpdate, nil
+	case c.wrongGeneration || !same(c.Desired, c.Live):
+		return actionCompare, nil
 	}
-	return nothing, nil
+	return actionNone, nil
 }
 
-// atRest is for a child whose fields all have their desired values.
-func (w Writer) atRest(child *Child) error {
+// observeUnchanged is called for a child whose fields all have their desired values.
+func (w Writer) observeUnchanged(child *Child) error {
 	if child.Desired == nil {
 		return nil
 	}
@@ -225,16 +227,16 @@ func (w Writer) create(ctx context.Context, owner client.Object, child *Child, r
 		}
 	}
 	setGeneration(child.Desired, owner)
-	answer := child.Desired.DeepCopyObject().(client.Object)
-	if err := w.Client.Create(ctx, answer, client.FieldOwner(FieldManager)); err != nil {
+	created := child.Desired.DeepCopyObject().(client.Object)
+	if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager)); err != nil {
 		return Refused("creating", child.Desired, err)
 	}
 	if w.Created != nil {
-		w.Created(answer)
+		w.Created(created)
 	}
-	w.Memory.setCreated(owner.GetUID(), kindOf(answer))
-	child.Live, child.found = answer, true
-	w.settle(child, report)
+	w.Memory.setCreated(owner.GetUID(), kindOf(created))
+	child.Live, child.found = created, true
+	w.recordRewrites(child, report)
 	return nil
 }
 
@@ -245,9 +247,9 @@ func (w Writer) delete(ctx context.Context, live client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-// settle takes what still differs in the answer to a write for effective values: another
-// write would bring the same answer.
-func (w Writer) settle(child *Child, report *report) {
+// recordRewrites records the fields that differ in the response to a write as rewritten by
+// admission: another write would have the same response.
+func (w Writer) recordRewrites(child *Child, report *report) {
 	rewrites := rewritesIn(child.Desired, child.Live)
 	w.Memory.setWritten(child.Live.GetUID(), child.Desired)
 	w.Memory.setRewrites(child.Live.GetUID(), rewrites)

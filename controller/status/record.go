@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
 
 // Object is an object of a kind of this project.
@@ -95,7 +95,7 @@ type recorder[T Object] struct {
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
-	failure := decode.FailureOf(obj)
+	failure := cache.DecodeErrorOf(obj)
 	if r.onGone != nil && (apierrors.IsNotFound(err) || failure != nil) {
 		r.onGone(req.NamespacedName)
 	}

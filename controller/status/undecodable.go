@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
 
 // undecodable writes into the status of an object that could not be decoded whole why it is
 // not reconciled. The reconciler of its kind is not called, because the part that could not
 // be decoded is empty in the object: it would build children from that, or delete them.
-func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *decode.Failure) error {
+func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.DecodeError) error {
 	reason := readyReason(obj)
 	before, after, err := withFailure(obj, failure)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *recorder[T]) patchUndecodable(ctx context.Context, obj T, before, after
 
 // withFailure returns the status of an object before and after the failure is in it, as
 // JSON. What was observed earlier stays, the conditions excepted.
-func withFailure(obj Object, failure *decode.Failure) (before, after []byte, err error) {
+func withFailure(obj Object, failure *cache.DecodeError) (before, after []byte, err error) {
 	if before, err = json.Marshal(obj.GetStatus()); err != nil {
 		return nil, nil, fmt.Errorf("encoding status: %w", err)
 	}

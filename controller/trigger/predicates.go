@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
-	"github.com/modelbox-operator/modelbox-operator/controller/pack"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
 
 // SpecChanged passes the events of objects that are created, are deleted or have a new
@@ -25,7 +24,7 @@ func SpecChanged() builder.Predicates {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-				(decode.FailureOf(e.ObjectOld) == nil) != (decode.FailureOf(e.ObjectNew) == nil)
+				(cache.DecodeErrorOf(e.ObjectOld) == nil) != (cache.DecodeErrorOf(e.ObjectNew) == nil)
 		},
 	})
 }
@@ -75,6 +74,6 @@ func updatedByOthers(own *OwnWrites) predicate.Funcs {
 // them, and every creation and deletion.
 func FieldChanged[T client.Object, V comparable](get func(T) V) builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return get(pack.Open[T](e.ObjectOld)) != get(pack.Open[T](e.ObjectNew))
+		return get(cache.Unpack[T](e.ObjectOld)) != get(cache.Unpack[T](e.ObjectNew))
 	}})
 }

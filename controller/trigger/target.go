@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
-	"github.com/modelbox-operator/modelbox-operator/controller/pack"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
 
 // Target indexes the objects of a kind by the Deployment in their namespace that they act
@@ -36,10 +35,10 @@ const indexTarget = "spec.deploymentName"
 func (t *Target[T]) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	return indexer.IndexField(ctx, obj, indexTarget, func(obj client.Object) []string {
-		if decode.FailureOf(obj) != nil {
+		if cache.DecodeErrorOf(obj) != nil {
 			return nil
 		}
-		return []string{t.Name(pack.Open[T](obj))}
+		return []string{t.Name(cache.Unpack[T](obj))}
 	})
 }
 
@@ -52,7 +51,7 @@ func (t *Target[T]) Matching(deployment string) client.MatchingFields {
 // nameOf returns for the watched object.
 func Enqueue[T, O client.Object](t *Target[T], nameOf func(O) string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		return t.requests(ctx, obj.GetNamespace(), nameOf(pack.Open[O](obj)))
+		return t.requests(ctx, obj.GetNamespace(), nameOf(cache.Unpack[O](obj)))
 	})
 }
 

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package decode
+package cache
 
 import (
 	"bytes"
@@ -42,44 +42,44 @@ func newScheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-const box = `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box","namespace":"default","labels":{"a":"b"},` +
+const boxJSON = `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box","namespace":"default","labels":{"a":"b"},` +
 	`"creationTimestamp":"2026-01-02T03:04:05Z","managedFields":[{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:image":{}}}}]},` +
 	`"spec":{"image":"server:1","name":"main","replicas":0,"ports":[{"port":8080}],"rollingUpdate":"25%","resources":{"limits":{"cpu":"500m"}},` +
 	`"podTemplate":{"metadata":{"labels":{"x":"y"}}}},"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"",` +
 	`"lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
 
-func event(sort, object string) string {
-	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", sort, object)
+func event(eventType, object string) string {
+	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", eventType, object)
 }
 
-// decoded reads all events of a stream with the decoders that codecs offer.
-func decoded(tb testing.TB, codecs runtime.NegotiatedSerializer, stream []byte) (sorts []watch.EventType, objects []runtime.Object, err error) {
+// decodeStream decodes all events of a watch with the decoders of a serializer.
+func decodeStream(tb testing.TB, negotiated runtime.NegotiatedSerializer, stream []byte) (types []watch.EventType, objects []runtime.Object, err error) {
 	tb.Helper()
-	objectDecoder, eventDecoder, framer, err := runtime.NewClientNegotiator(codecs, kind.GroupVersion()).StreamDecoder("application/json", nil)
+	objectDecoder, eventDecoder, framer, err := runtime.NewClientNegotiator(negotiated, kind.GroupVersion()).StreamDecoder("application/json", nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	frames := framer.NewFrameReader(io.NopCloser(bytes.NewReader(stream)))
 	decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, eventDecoder), objectDecoder)
 	for {
-		sort, obj, err := decoder.Decode()
+		eventType, obj, err := decoder.Decode()
 		if errors.Is(err, io.EOF) {
-			return sorts, objects, nil
+			return types, objects, nil
 		}
 		if err != nil {
-			return sorts, objects, err
+			return types, objects, err
 		}
-		sorts, objects = append(sorts, sort), append(objects, obj)
+		types, objects = append(types, eventType), append(objects, obj)
 	}
 }
 
-// TestItReadsWhatClientGoReads compares with client-go's own decoder.
-func TestItReadsWhatClientGoReads(t *testing.T) {
+// TestDecodesAsClientGo compares with client-go's own decoder.
+func TestDecodesAsClientGo(t *testing.T) {
 	scheme := newScheme(t)
-	theirs := serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
+	clientGo := serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
 	for name, stream := range map[string]string{
-		"an object":                   event("ADDED", box),
-		"several events":              event("ADDED", box) + event("MODIFIED", box) + event("DELETED", box),
+		"an object":                   event("ADDED", boxJSON),
+		"several events":              event("ADDED", boxJSON) + event("MODIFIED", boxJSON) + event("DELETED", boxJSON),
 		"a bookmark":                  event("BOOKMARK", `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}`),
 		"an error":                    event("ERROR", `{"apiVersion":"v1","kind":"Status","status":"Failure","message":"too old","reason":"Expired","code":410}`),
 		"a member twice":              event("ADDED", `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"a","name":"b"}}`),
@@ -87,20 +87,20 @@ func TestItReadsWhatClientGoReads(t *testing.T) {
 		"another case":                event("ADDED", `{"apiVersion":"model.github.com/v1","kind":"ModelBox","spec":{"Image":"x"}}`),
 		"a null":                      event("ADDED", `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"a"},"spec":{"ports":null,"resources":null}}`),
 		"another kind":                event("ADDED", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`),
-		"a kind that nobody knows":    event("ADDED", `{"apiVersion":"x/v1","kind":"Y"}`),
+		"an unknown kind":             event("ADDED", `{"apiVersion":"x/v1","kind":"Y"}`),
 		"no kind":                     event("ADDED", `{"metadata":{"name":"a"}}`),
-		"an event of an unknown sort": event("X", box),
-		"half an event":               event("ADDED", box)[:100],
+		"an event of an unknown type": event("X", boxJSON),
+		"half an event":               event("ADDED", boxJSON)[:100],
 		"no JSON":                     "x\n",
 		"text that is not UTF-8":      event("ADDED", "{\"apiVersion\":\"model.github.com/v1\",\"kind\":\"ModelBox\",\"spec\":{\"image\":\"\xff\"}}"),
 		"nothing":                     "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wantSorts, want, wantErr := decoded(t, theirs, []byte(stream))
-			sorts, got, err := decoded(t, newCodecs(scheme, kind), []byte(stream))
-			if !reflect.DeepEqual(sorts, wantSorts) || !equality.Semantic.DeepEqual(got, want) {
-				t.Errorf("read %v %+v, client-go %v %+v", sorts, got, wantSorts, want)
+			wantTypes, want, wantErr := decodeStream(t, clientGo, []byte(stream))
+			types, got, err := decodeStream(t, newSerializer(scheme, kind), []byte(stream))
+			if !reflect.DeepEqual(types, wantTypes) || !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("decoded %v %+v, client-go %v %+v", types, got, wantTypes, want)
 			}
 			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
 				t.Errorf("error %v, client-go's %v", err, wantErr)
@@ -109,58 +109,58 @@ func TestItReadsWhatClientGoReads(t *testing.T) {
 	}
 }
 
-// TestWatchesAskAsTheCacheDoes has a server look at the requests of an informer.
-func TestWatchesAskAsTheCacheDoes(t *testing.T) {
+// TestWatchRequests checks the requests of an informer that a server gets.
+func TestWatchRequests(t *testing.T) {
 	t.Parallel()
 	scheme := newScheme(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if r.URL.Path != "/apis/model.github.com/v1/modelboxes" || query.Get("watch") != "true" || query.Get("allowWatchBookmarks") != "true" ||
 			query.Get("resourceVersion") != "7" {
-			http.Error(w, "this is not the watch that was expected: "+r.URL.String(), http.StatusBadRequest)
+			http.Error(w, "not the expected watch: "+r.URL.String(), http.StatusBadRequest)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, event("ADDED", box))
+		_, _ = io.WriteString(w, event("ADDED", boxJSON))
 	}))
 	t.Cleanup(server.Close)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.AddSpecific(kind, kind.GroupVersion().WithResource("modelboxes"), kind.GroupVersion().WithResource("modelbox"), meta.RESTScopeNamespace)
-	requests := requests{config: configFor(&rest.Config{Host: server.URL}, scheme, kind), client: server.Client(), mapper: mapper, kind: kind,
+	lw := listerWatcher{config: configFor(&rest.Config{Host: server.URL}, scheme, kind), client: server.Client(), mapper: mapper, kind: kind,
 		parameters: runtime.NewParameterCodec(scheme)}
-	stream, err := requests.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+	stream, err := lw.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stream.Stop()
 	got := <-stream.ResultChan()
-	if read, ok := got.Object.(*modelv1.ModelBox); !ok || got.Type != watch.Added || read.Name != "box" {
-		t.Errorf("the watch tells of %v %+v", got.Type, got.Object)
+	if box, ok := got.Object.(*modelv1.ModelBox); !ok || got.Type != watch.Added || box.Name != "box" {
+		t.Errorf("the watch event is %v %+v", got.Type, got.Object)
 	}
 }
 
-func TestOnlyCustomResourcesAreReadHere(t *testing.T) {
+func TestOnlyCustomResourcesHaveThisDecoder(t *testing.T) {
 	t.Parallel()
 	scheme := newScheme(t)
 	if got, ok := customKind(scheme, &modelv1.ModelBox{}); !ok || got != kind {
-		t.Errorf("a ModelBox is of the custom kind %v: %t", got, ok)
+		t.Errorf("the kind of a ModelBox is %v, custom: %t", got, ok)
 	}
 	for _, obj := range []runtime.Object{&corev1.Service{}, &metav1.PartialObjectMetadata{}} {
 		if got, ok := customKind(scheme, obj); ok {
-			t.Errorf("%T is taken for the custom kind %v", obj, got)
+			t.Errorf("%T has the custom kind %v", obj, got)
 		}
 	}
 }
 
 func BenchmarkWatchEvent(b *testing.B) {
 	scheme := newScheme(b)
-	theirs := serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
-	stream := bytes.Repeat([]byte(event("ADDED", box)), 100)
-	for name, codecs := range map[string]runtime.NegotiatedSerializer{"ours": newCodecs(scheme, kind), "client-go": theirs} {
+	clientGo := serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
+	stream := bytes.Repeat([]byte(event("ADDED", boxJSON)), 100)
+	for name, negotiated := range map[string]runtime.NegotiatedSerializer{"ours": newSerializer(scheme, kind), "client-go": clientGo} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, objects, err := decoded(b, codecs, stream); err != nil || len(objects) != 100 {
+				if _, objects, err := decodeStream(b, negotiated, stream); err != nil || len(objects) != 100 {
 					b.Fatal(len(objects), err)
 				}
 			}

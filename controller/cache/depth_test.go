@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package decode
+package cache
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// What is not too deep is read as it is sent, however it is split.
-func TestOrdinaryTextIsNotCut(t *testing.T) {
+// JSON that is not too deep is not changed, however it is split into chunks.
+func TestDepthLimiterKeepsOrdinaryJSON(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		``, `{}`, `[]`, `{"a":"}]{["}`, `{"a":"\"}","b":"\\"}{"c":[1,2,{"d":null}]}` + "\n", ` { "a" : [ ] } `, `"[[["`,
@@ -24,13 +24,13 @@ func TestOrdinaryTextIsNotCut(t *testing.T) {
 	}
 	for _, text := range texts {
 		for size := range 7 {
-			var c cutter
+			var l depthLimiter
 			var got []byte
-			for part := range chunks(text, size+1) {
-				got = append(got, c.cut([]byte(part))...)
+			for chunk := range chunks(text, size+1) {
+				got = append(got, l.limit([]byte(chunk))...)
 			}
 			if diff := cmp.Diff(text, string(got)); diff != "" {
-				t.Errorf("in parts of %d (-want +got):\n%s", size+1, diff)
+				t.Errorf("in chunks of %d (-want +got):\n%s", size+1, diff)
 			}
 		}
 	}
@@ -48,13 +48,13 @@ func chunks(text string, size int) func(func(string) bool) {
 	}
 }
 
-// What is too deep becomes 0, and what is beside it and after it stays.
-func TestDeepTextIsCut(t *testing.T) {
+// A value that is too deep becomes 0; what is beside it and after it stays.
+func TestDepthLimiterReplacesDeepValues(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 50 {
 		over := 1 + r.IntN(12000)
-		inner := one(r, `1`, `"}]"`, `"\"{"`, `[]`, `{"x":{}}`)
+		inner := oneOf(r, `1`, `"}]"`, `"\"{"`, `[]`, `{"x":{}}`)
 		deep := strings.Repeat(`{"a":`, over) + inner + strings.Repeat(`}`, over)
 		text := strings.Repeat(`{"a":`, maxDepth) + deep + `,"b":[1]` + strings.Repeat(`}`, maxDepth) + "\n" + `{"next":"]"}`
 		want := strings.Repeat(`{"a":`, maxDepth) + `0,"b":0` + strings.Repeat(`}`, maxDepth) + "\n" + `{"next":"]"}`
@@ -62,22 +62,22 @@ func TestDeepTextIsCut(t *testing.T) {
 		if r.IntN(2) == 0 {
 			stream = iotest.OneByteReader(stream)
 		}
-		got, err := io.ReadAll(&cutReader{ReadCloser: io.NopCloser(stream)})
+		got, err := io.ReadAll(&depthReader{ReadCloser: io.NopCloser(stream)})
 		if err != nil || string(got) != want {
 			t.Fatalf("%d levels with %s in them: error %v, %d bytes, want %d", over, inner, err, len(got), len(want))
 		}
 	}
 }
 
-func one(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
+func oneOf(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// A watch gets an event that no JSON decoder takes, and the one after it.
+// A watch reads an event that is too deep for JSON decoders, and the one after it.
 func TestFramesOfDeepEvents(t *testing.T) {
 	t.Parallel()
 	const levels = 10000
 	deep := strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat(`}`, levels)
 	stream := `{"type":"ADDED","object":` + deep + "}\n" + `{"type":"DELETED","object":{}}` + "\n"
-	reader := framer{json.Framer}.NewFrameReader(io.NopCloser(strings.NewReader(stream)))
+	reader := depthFramer{json.Framer}.NewFrameReader(io.NopCloser(strings.NewReader(stream)))
 	var frames [][]byte
 	for buffer := make([]byte, 1<<20); ; {
 		n, err := reader.Read(buffer)
@@ -94,11 +94,11 @@ func TestFramesOfDeepEvents(t *testing.T) {
 	}
 }
 
-func BenchmarkCut(b *testing.B) {
+func BenchmarkDepthLimiter(b *testing.B) {
 	text := []byte(strings.Repeat(`{"metadata":{"name":"box","labels":{"team":"serving"}},"spec":{"image":"registry.example.com/a/b:1","replicas":3}}`, 40))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		var c cutter
-		c.cut(text)
+		var l depthLimiter
+		l.limit(text)
 	}
 }

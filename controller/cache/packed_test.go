@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package pack
+package cache
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// random is an object as it can come from an API server.
+// random returns an object that an API server could send.
 func random(seed int64, obj client.Object) client.Object {
 	filled.Filler(seed).NilChance(0.6).NumElements(1, 3).Funcs(
 		func(t *metav1.TypeMeta, _ randfill.Continue) { *t = metav1.TypeMeta{} },
@@ -38,27 +39,28 @@ func random(seed int64, obj client.Object) client.Object {
 	return obj
 }
 
-func sorts() []client.Object {
+func samples() []client.Object {
 	return []client.Object{
 		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{},
 	}
 }
 
-func TestWhatIsPackedComesOutAgain(t *testing.T) {
-	for _, sort := range sorts() {
-		t.Run(fmt.Sprintf("%T", sort), func(t *testing.T) {
+func TestUnpackedObjectsEqualThePackedOnes(t *testing.T) {
+	var p packer
+	for _, sample := range samples() {
+		t.Run(fmt.Sprintf("%T", sample), func(t *testing.T) {
 			t.Parallel()
 			for seed := range int64(100) {
-				obj := random(seed, reflect.New(reflect.TypeOf(sort).Elem()).Interface().(client.Object))
+				obj := random(seed, reflect.New(reflect.TypeOf(sample).Elem()).Interface().(client.Object))
 				want := obj.DeepCopyObject()
-				packed := Pack(obj, t.Name())
-				if _, ok := packed.(*Object); !ok {
-					t.Fatalf("seed %d: it was not packed", seed)
+				packed := p.pack(obj, false)
+				if _, ok := packed.(*packedObject); !ok {
+					t.Fatalf("seed %d: the object was not packed", seed)
 				}
-				for range 2 { // The second reader gets what the first one got.
+				for range 2 { // A second reader gets the same.
 					if got := packed.DeepCopyObject(); !equality.Semantic.DeepEqual(got, want) {
-						t.Fatalf("seed %d: %+v came out, %+v went in", seed, got, want)
+						t.Fatalf("seed %d: unpacked %+v, packed %+v", seed, got, want)
 					}
 				}
 			}
@@ -66,44 +68,47 @@ func TestWhatIsPackedComesOutAgain(t *testing.T) {
 	}
 }
 
-func TestHandlersSeeMetadata(t *testing.T) {
+func TestMetadataIsReadable(t *testing.T) {
 	t.Parallel()
-	obj := box(1)
-	obj.Annotations = map[string]string{"seen": "1", "other": "2"}
+	obj := newBox(1)
+	annotation := readable[len(readable)-1]
+	obj.Annotations = map[string]string{annotation: "1", "other": "2"}
 	obj.DeletionTimestamp = new(metav1.NewTime(time.Unix(1, 0)))
 	want := obj.DeepCopy()
-	packed := Pack(obj, t.Name(), "seen", "absent")
+	var p packer
+	packed := p.pack(obj, false)
 	if packed.GetName() != want.Name || packed.GetNamespace() != want.Namespace || packed.GetUID() != want.UID ||
 		packed.GetResourceVersion() != want.ResourceVersion || packed.GetGeneration() != want.Generation ||
 		!packed.GetDeletionTimestamp().Equal(want.DeletionTimestamp) || !reflect.DeepEqual(packed.GetOwnerReferences(), want.OwnerReferences) {
-		t.Errorf("a handler sees %+v, want what is in %+v", packed, want.ObjectMeta)
+		t.Errorf("the readable metadata is %+v, want that of %+v", packed, want.ObjectMeta)
 	}
-	if got := packed.GetAnnotations(); !reflect.DeepEqual(got, map[string]string{"seen": "1"}) {
-		t.Errorf("a handler sees the annotations %v", got)
+	if got := packed.GetAnnotations(); !reflect.DeepEqual(got, map[string]string{annotation: "1"}) {
+		t.Errorf("the readable annotations are %v", got)
 	}
-	if got := Open[*modelv1.ModelBox](packed).Annotations; !reflect.DeepEqual(got, want.Annotations) {
-		t.Errorf("a reader sees the annotations %v", got)
+	if got := Unpack[*modelv1.ModelBox](packed).Annotations; !reflect.DeepEqual(got, want.Annotations) {
+		t.Errorf("the unpacked annotations are %v", got)
 	}
-	if Pack(packed, t.Name()) != packed {
-		t.Error("what is packed is packed again")
+	if again, err := p.trimAndPack(packed); again != any(packed) || err != nil {
+		t.Error("a packed object is packed again")
 	}
-	if Open[*modelv1.ModelBox](want) != want {
-		t.Error("what is not packed is opened all the same")
+	if Unpack[*modelv1.ModelBox](want) != want {
+		t.Error("an object that is not packed is not returned as it is")
 	}
 }
 
 // TestReadersMayChangeTheirCopies is for the race detector, too.
 func TestReadersMayChangeTheirCopies(t *testing.T) {
 	t.Parallel()
-	want := box(1)
+	want := newBox(1)
+	var p packer
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			packed := Pack(box(1), t.Name())
+			packed := p.pack(newBox(1), false)
 			for range 50 {
-				mine := Open[*modelv1.ModelBox](packed)
+				mine := Unpack[*modelv1.ModelBox](packed)
 				if !equality.Semantic.DeepEqual(mine, want) {
-					t.Errorf("%+v came out", mine)
+					t.Errorf("unpacked %+v", mine)
 					return
 				}
 				mine.Name, mine.OwnerReferences[0].Name, mine.Spec.Envs[0].Value = "x", "x", strconv.Itoa(i)
@@ -114,30 +119,45 @@ func TestReadersMayChangeTheirCopies(t *testing.T) {
 	group.Wait()
 }
 
-// Text that is not UTF-8 has no place in JSON. Such an object is kept as it is.
-func TestWhatCannotBeEncodedIsKept(t *testing.T) {
+// A string that is not UTF-8 cannot be encoded in JSON. Such an object is not packed.
+func TestObjectsThatCannotBeEncodedAreNotPacked(t *testing.T) {
 	t.Parallel()
-	obj := box(1)
+	obj := newBox(1)
 	obj.Spec.Image = "\xff"
 	want := obj.DeepCopy()
-	if got := Pack(obj, t.Name()); !equality.Semantic.DeepEqual(got, want) {
-		t.Errorf("%+v was made of it", got)
+	if got := new(packer).pack(obj, false); !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("it became %+v", got)
 	}
 }
 
-func TestLikeObjectsAreShort(t *testing.T) {
+// Compressed with the first object as dictionary, objects take less than half of what they
+// take compressed each by itself.
+func TestDictionary(t *testing.T) {
 	t.Parallel()
-	likeness := fmt.Sprintf("%s %p", t.Name(), t) // Nobody else's, however often this is run.
-	first, second := Pack(box(1), likeness).(*Object), Pack(box(2), likeness).(*Object)
-	if 2*len(second.data) > len(first.data) {
-		t.Errorf("an object takes %d bytes, and one that is much like it %d", len(first.data), len(second.data))
+	var p packer
+	first := p.pack(newBox(0), false).(*packedObject)
+	if !strings.HasPrefix(first.data, string(uncompressed)) {
+		t.Error("the first object, which is the dictionary, is compressed")
 	}
-	if !strings.HasPrefix(first.data, string(plain)) || !strings.HasPrefix(second.data, string(compressed)) {
-		t.Error("the first is not what the second is compressed against")
+	var withDictionary, alone int
+	for i := range 100 {
+		packed := p.pack(newBox(1+i), false).(*packedObject)
+		if !strings.HasPrefix(packed.data, string(compressed)) {
+			t.Errorf("object %d is not compressed", 1+i)
+		}
+		data, err := marshal(newBox(1 + i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		withDictionary, alone = withDictionary+len(packed.data), alone+len(s2.Encode(nil, data))
+	}
+	t.Logf("%d bytes with the dictionary, %d without", withDictionary/100, alone/100)
+	if 2*withDictionary > alone {
+		t.Errorf("the dictionary saves too little: %d bytes with it, %d without", withDictionary, alone)
 	}
 }
 
-func box(i int) *modelv1.ModelBox {
+func newBox(i int) *modelv1.ModelBox {
 	b := &modelv1.ModelBox{}
 	b.Name, b.Namespace, b.UID, b.Generation = fmt.Sprintf("box-%d", i), "default", "6a1e2c55-0000-4000-8000-000000000000", 1
 	b.ResourceVersion = "7"
@@ -151,8 +171,8 @@ func box(i int) *modelv1.ModelBox {
 	return b
 }
 
-func deployment(i int) *appsv1.Deployment {
-	b := box(i)
+func newDeployment(i int) *appsv1.Deployment {
+	b := newBox(i)
 	d := &appsv1.Deployment{ObjectMeta: b.ObjectMeta}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "main", Image: b.Spec.Image, Env: b.Spec.Envs, ReadinessProbe: b.Spec.ReadinessProbe, Resources: *b.Spec.Resources,
@@ -161,24 +181,25 @@ func deployment(i int) *appsv1.Deployment {
 }
 
 func BenchmarkPack(b *testing.B) {
-	for name, sample := range map[string]client.Object{"ModelBox": box(1), "Deployment": deployment(1)} {
-		Pack(sample.DeepCopyObject().(client.Object), name)
-		packed := Pack(sample.DeepCopyObject().(client.Object), name).(*Object)
+	for name, sample := range map[string]client.Object{"ModelBox": newBox(1), "Deployment": newDeployment(1)} {
+		var p packer
+		p.pack(sample.DeepCopyObject().(client.Object), false)
+		packed := p.pack(sample.DeepCopyObject().(client.Object), false).(*packedObject)
 		b.Run(name+"/pack", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := packed.form.encode(sample); err != nil {
+				if _, err := packed.codec.encode(sample); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-		b.Run(name+"/open", func(b *testing.B) {
+		b.Run(name+"/unpack", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				packed.DeepCopyObject()
 			}
 		})
-		b.Run(name+"/copy", func(b *testing.B) { // What a cache without packing does.
+		b.Run(name+"/copy", func(b *testing.B) { // A cache that does not pack copies.
 			b.ReportAllocs()
 			for b.Loop() {
 				sample.DeepCopyObject()

@@ -16,42 +16,43 @@ import (
 // A difference is a field of live that does not have its desired value.
 type difference struct {
 	path path
-	// want and have are both values; have is invalid where live has no such field, and
-	// want where desired has none, which is a difference in an atomic field, in a union
-	// and for an item whose keys live has twice.
+	// want and have are the two values. have is invalid if the field is unset in live, and
+	// want if it is unset in desired, which is a difference in an atomic field, in a union and
+	// for an item whose keys live has twice.
 	want, have reflect.Value
 }
 
-// comparison walks the desired and the live state of an object, field by field.
+// comparison compares the desired and the live state of an object, field by field.
 //
-// What desired leaves out, which is what its JSON would leave out, is not compared: it
-// belongs to the API server or to another field manager. It is compared in what server-side
-// apply replaces as a whole, and in unions, of which only one member may be set.
+// A field that is unset in desired, which is one that its JSON omits, is not compared: it
+// belongs to the API server or to another field manager. It is compared in atomic fields,
+// which server-side apply replaces, and in unions, of which only one member may be set.
 type comparison struct {
-	// all collects every difference; otherwise the first one ends the walk, and nothing
-	// but that there is one is kept.
+	// all collects every difference; otherwise the comparison ends with the first one, and
+	// only counts it.
 	all   bool
 	path  path
 	found []difference
 	count int
 }
 
-// same tells whether every field of desired has its value in live, which is of the same
-// type. It allocates nothing for the walk itself.
+// same reports whether every field of desired has its value in live, which is of the same
+// type. The comparison itself allocates nothing.
 func same(desired, live client.Object) bool {
 	c := comparison{}
 	c.objects(desired, live)
 	return c.count == 0
 }
 
-// differences are the fields of live that do not have their desired value.
+// differences returns the fields of live that do not have their desired value.
 func differences(desired, live client.Object) []difference {
 	c := comparison{all: true}
 	c.objects(desired, live)
 	return c.found
 }
 
-// objects leaves out the type, which the cache drops, and status, which others write.
+// objects compares two objects without TypeMeta, which objects in the cache do not have, and
+// without status, which other controllers write.
 func (c *comparison) objects(desired, live client.Object) {
 	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
 	fields := fieldsOf(want.Type())
@@ -71,7 +72,7 @@ func (c *comparison) differ(want, have reflect.Value) {
 	}
 }
 
-// enter and leave go one step down the path and back.
+// enter and leave append a step to the path and remove it.
 func (c *comparison) enter(s step) {
 	if c.all {
 		c.path = append(c.path, s)
@@ -84,42 +85,42 @@ func (c *comparison) leave() {
 	}
 }
 
-// structs compares two structs. Of one that is replaced as a whole live must have no
-// field that desired leaves out.
-func (c *comparison) structs(want, have reflect.Value, whole bool) {
+// structs compares two structs. In an atomic value, a field that is unset in desired must be
+// unset in live.
+func (c *comparison) structs(want, have reflect.Value, inAtomic bool) {
 	fields := fieldsOf(want.Type())
 	for i := range fields {
 		if c.done() {
 			return
 		}
-		c.field(&fields[i], want, have, whole)
+		c.field(&fields[i], want, have, inAtomic)
 	}
 }
 
-func (c *comparison) field(f *field, parent, live reflect.Value, whole bool) {
+func (c *comparison) field(f *field, parent, live reflect.Value, inAtomic bool) {
 	want, have := parent.Field(f.index), live.Field(f.index)
-	if f.name == "" { // Its own fields stand beside those around it.
-		c.structs(want, have, whole)
+	if f.name == "" { // Its own fields are inlined.
+		c.structs(want, have, inAtomic)
 		return
 	}
-	if f.silent(want) {
-		if (whole || f.member) && !f.empty(have) && !f.filledIn(parent, have) {
-			c.enter(step{name: f.name, whole: whole})
+	if f.unset(want) {
+		if (inAtomic || f.unionMember) && !f.empty(have) && !f.hasDefault(parent, have) {
+			c.enter(step{name: f.name, inAtomic: inAtomic})
 			c.differ(reflect.Value{}, have)
 			c.leave()
 		}
 		return
 	}
-	c.enter(step{name: f.name, whole: whole})
-	if f.merge == keyed && !whole {
+	c.enter(step{name: f.name, inAtomic: inAtomic})
+	if f.merge == keyed && !inAtomic {
 		c.items(f.keys, want, have)
 	} else {
-		c.values(want, have, whole || f.merge == atomic, f)
+		c.values(want, have, inAtomic || f.merge == atomic, f)
 	}
 	c.leave()
 }
 
-// empty is silent for a live value: a list or map without members counts as none.
+// empty is unset for a live value: a list or map without items is unset as well.
 func (f *field) empty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -127,16 +128,17 @@ func (f *field) empty(value reflect.Value) bool {
 	case reflect.Struct:
 		return value.IsZero()
 	}
-	return f.silent(value) || value.Kind() != reflect.Pointer && value.IsZero()
+	return f.unset(value) || value.Kind() != reflect.Pointer && value.IsZero()
 }
 
-func (f *field) filledIn(parent, value reflect.Value) bool {
+// hasDefault reports whether a live value is the API server's default.
+func (f *field) hasDefault(parent, value reflect.Value) bool {
 	return f.isDefault != nil && f.isDefault(parent, value)
 }
 
-// values compares two values of one type. f is the field that they are of, nil for
-// those of a list or map.
-func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
+// values compares two values of one type. f is their field, nil for the items of a list or
+// map.
+func (c *comparison) values(want, have reflect.Value, inAtomic bool, f *field) {
 	if equal, ok := scalarsOf(want.Type()); ok {
 		if !equal(want, have) {
 			c.differ(want, have)
@@ -145,11 +147,11 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		c.pointers(want, have, whole, f)
+		c.pointers(want, have, inAtomic, f)
 	case reflect.Struct:
-		c.structs(want, have, whole)
+		c.structs(want, have, inAtomic)
 	case reflect.Map:
-		c.maps(want, have, whole)
+		c.maps(want, have, inAtomic)
 	case reflect.Slice:
 		if f != nil && f.merge == set {
 			c.sets(want, have)
@@ -163,44 +165,44 @@ func (c *comparison) values(want, have reflect.Value, whole bool, f *field) {
 	}
 }
 
-// pointers takes nil for nothing said.
-func (c *comparison) pointers(want, have reflect.Value, whole bool, f *field) {
+// pointers compares two pointers. nil in desired is unset.
+func (c *comparison) pointers(want, have reflect.Value, inAtomic bool, f *field) {
 	switch {
 	case want.IsNil():
 	case have.IsNil():
-		if whole || f == nil || !meaningless(f, want.Elem()) {
+		if inAtomic || f == nil || !isEmptyStruct(f, want.Elem()) {
 			c.differ(want, reflect.Value{})
 		}
 	default:
-		c.values(want.Elem(), have.Elem(), whole, nil)
+		c.values(want.Elem(), have.Elem(), inAtomic, nil)
 	}
 }
 
-func (c *comparison) maps(want, have reflect.Value, whole bool) {
+func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
 	before := c.count
 	for entry := want.MapRange(); entry.Next() && !c.done(); {
-		c.enter(step{name: entry.Key().String(), whole: whole})
+		c.enter(step{name: entry.Key().String(), inAtomic: inAtomic})
 		if live := have.MapIndex(entry.Key()); live.IsValid() {
-			c.values(entry.Value(), live, whole, nil)
+			c.values(entry.Value(), live, inAtomic, nil)
 		} else {
 			c.differ(entry.Value(), live)
 		}
 		c.leave()
 	}
-	if !whole || c.done() || c.count == before && have.Len() == want.Len() {
+	if !inAtomic || c.done() || c.count == before && have.Len() == want.Len() {
 		return
 	}
 	for entry := have.MapRange(); entry.Next() && !c.done(); {
 		if want.MapIndex(entry.Key()).IsValid() {
 			continue
 		}
-		c.enter(step{name: entry.Key().String(), whole: true})
+		c.enter(step{name: entry.Key().String(), inAtomic: true})
 		c.differ(reflect.Value{}, entry.Value())
 		c.leave()
 	}
 }
 
-// lists compares two lists that are replaced as a whole.
+// lists compares two atomic lists.
 func (c *comparison) lists(want, have reflect.Value) {
 	if want.Len() != have.Len() {
 		c.differ(want, have)
@@ -210,7 +212,7 @@ func (c *comparison) lists(want, have reflect.Value) {
 		if c.done() {
 			return
 		}
-		c.enter(step{index: i, isIndex: true, whole: true})
+		c.enter(step{index: i, isIndex: true, inAtomic: true})
 		c.values(want.Index(i), have.Index(i), true, nil)
 		c.leave()
 	}
@@ -235,9 +237,9 @@ func contains(list, item reflect.Value) bool {
 	return false
 }
 
-// items compares two lists whose items are identified by keys. Items of other field
-// managers are left alone, but not a second one with the keys of ours: of two variables
-// of one name, for example, the last one is in effect.
+// items compares two lists whose items are identified by keys. Items of other field managers
+// are no difference, but a second item with the keys of a desired one is: of two variables
+// with one name, for example, the last one is in effect.
 func (c *comparison) items(keys []field, want, have reflect.Value) {
 	for i := range want.Len() {
 		if c.done() {
@@ -257,13 +259,13 @@ func (c *comparison) items(keys []field, want, have reflect.Value) {
 	}
 }
 
-// counterpart is the place in a list of the item that the desired one is to be compared
-// with: the one with the same keys, or -1. If desired has the same keys more than once,
-// which the API server accepts in some lists, they are counted.
+// counterpart returns the index in a list of the item to compare the desired one with: the
+// one with the same keys, or -1. If desired has the same keys more than once, which the API
+// server accepts in some lists, the first is compared with the first, and so on.
 func counterpart(keys []field, i int, want, list reflect.Value) int {
 	item := want.Index(i)
 	if want.Len() == list.Len() && matches(keys, item, list.Index(i)) {
-		return i // As it is in nearly every case.
+		return i // In nearly all cases.
 	}
 	before := count(keys, item, want.Slice(0, i))
 	for at := range list.Len() {
@@ -288,8 +290,8 @@ func count(keys []field, item, list reflect.Value) int {
 	return n
 }
 
-// matches tells whether two items have the same keys. A port's protocol is TCP where it
-// is left out.
+// matches reports whether two items have the same keys. The protocol of a port is TCP where
+// it is unset.
 func matches(keys []field, item, other reflect.Value) bool {
 	for i := range keys {
 		a, b := item.Field(keys[i].index), other.Field(keys[i].index)
@@ -310,8 +312,8 @@ func protocol(value reflect.Value) string {
 	return value.String()
 }
 
-// scalarsOf are the structs that JSON writes as one value, and how two of them are
-// compared.
+// scalarsOf returns a function that compares two values of a struct type which is a scalar in
+// JSON, and reports whether t is such a type.
 func scalarsOf(t reflect.Type) (equal func(want, have reflect.Value) bool, ok bool) {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
@@ -330,8 +332,7 @@ func scalarsOf(t reflect.Type) (equal func(want, have reflect.Value) bool, ok bo
 	return nil, false
 }
 
-// kindOf is the object's kind, from its Go type: objects read from a cache do not
-// carry it.
+// kindOf returns the object's kind, from its Go type: objects in the cache have no TypeMeta.
 func kindOf(obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }

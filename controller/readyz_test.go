@@ -13,7 +13,7 @@ import (
 
 func TestReadyWhenTheCachesAreFilled(t *testing.T) {
 	for _, filled := range []bool{true, false} {
-		check := synced(&informertest.FakeInformers{Synced: &filled})
+		check := cacheSynced(&informertest.FakeInformers{Synced: &filled})
 		if err := check(httptest.NewRequest(http.MethodGet, "/readyz", nil)); (err == nil) != filled {
 			t.Errorf("caches filled: %t, but readyz says: %v", filled, err)
 		}

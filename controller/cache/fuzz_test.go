@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package decode_test
+package cache_test
 
 import (
 	"bytes"
@@ -23,8 +23,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/decode"
-	"github.com/modelbox-operator/modelbox-operator/controller/pack"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
@@ -35,8 +34,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
-// storedKinds are the kinds by number, with what the controller makes of an object
-// before it asks the API server anything.
+// storedKinds are the kinds by number, each with a function that defaults and validates an
+// object and returns its workload, as its controller does before it sends a request.
 var storedKinds = []struct {
 	gvk   schema.GroupVersionKind
 	build func(client.Object) (*workload.Workload, field.ErrorList)
@@ -75,9 +74,9 @@ var storedKinds = []struct {
 	}},
 }
 
-// FuzzStored takes an object as an API server could have stored it through the cache,
-// defaults, rules and children. There is no panic, and memory, which all work here
-// needs, is in proportion to the object's length.
+// FuzzStored passes an object that an API server could have stored through the cache, the
+// defaults, the validation and the builders of children. There is no panic, and the memory
+// that is allocated is in proportion to the object's length.
 func FuzzStored(f *testing.F) {
 	seed(f)
 	scheme := apiruntime.NewScheme()
@@ -92,7 +91,7 @@ func FuzzStored(f *testing.F) {
 			t.Skip("the API server stores no such object")
 		}
 		before := allocated()
-		_ = through(t, scheme, k.gvk, data, k.build)
+		_ = process(t, scheme, k.gvk, data, k.build)
 		// Every few bytes can be an error of Kubernetes' own validation, with a path and a
 		// detail; the race detector has as much again.
 		const base, factor = 8 << 20, 4000
@@ -102,17 +101,16 @@ func FuzzStored(f *testing.F) {
 	})
 }
 
-// through does what the controller does with an object. What is wrong with it is a
-// sentence, not a failure.
-func through(t *testing.T, scheme *apiruntime.Scheme, gvk schema.GroupVersionKind, data []byte,
+// process does what the controller does with an object, and returns what is wrong with it.
+func process(t *testing.T, scheme *apiruntime.Scheme, gvk schema.GroupVersionKind, data []byte,
 	build func(client.Object) (*workload.Workload, field.ErrorList),
 ) string {
-	obj := decode.Object(scheme, gvk, data)
+	obj := cache.DecodeObject(scheme, gvk, data)
 	if obj == nil {
 		return ""
 	}
-	obj = opens(t, obj)
-	if failure := decode.FailureOf(obj); failure != nil {
+	obj = packed(t, obj)
+	if failure := cache.DecodeErrorOf(obj); failure != nil {
 		return failure.Message
 	}
 	w, errs := build(obj)
@@ -125,23 +123,23 @@ func through(t *testing.T, scheme *apiruntime.Scheme, gvk schema.GroupVersionKin
 	if err != nil {
 		return err.Error()
 	}
-	opens(t, deployment)
+	packed(t, deployment)
 	if service := w.Service(); service != nil {
-		opens(t, service)
+		packed(t, service)
 	}
 	return text
 }
 
-// opens packs an object and returns what is read from the cache.
-func opens(t *testing.T, obj client.Object) client.Object {
+// packed packs an object and returns what is read from the cache.
+func packed(t *testing.T, obj client.Object) client.Object {
 	want := obj.DeepCopyObject().(client.Object)
 	want.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	got := pack.Open[client.Object](pack.Pack(obj, "fuzz"))
+	got := cache.Packed(obj)
 	got.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	packed, err := pack.Marshal(want)
-	opened, failure := pack.Marshal(got)
-	if err == nil && failure == nil && !bytes.Equal(packed, opened) && decode.FailureOf(got) == nil {
-		t.Fatalf("what was packed is opened otherwise (-packed +opened):\n%.2000s", cmp.Diff(want, got))
+	before, err := cache.Marshal(want)
+	after, failure := cache.Marshal(got)
+	if err == nil && failure == nil && !bytes.Equal(before, after) && cache.DecodeErrorOf(got) == nil {
+		t.Fatalf("the object that is unpacked differs (-packed +unpacked):\n%.2000s", cmp.Diff(want, got))
 	}
 	return got
 }
@@ -152,7 +150,7 @@ func allocated() uint64 {
 	return stats.TotalAlloc
 }
 
-// seed adds each hostile value at each place that differs in type.
+// seed adds each extreme value at each place that differs in type.
 func seed(f *testing.F) {
 	places := []struct {
 		kind   byte

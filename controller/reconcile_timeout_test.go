@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
@@ -42,11 +41,7 @@ var _ = Describe("a request without an answer", Serial, Ordered, func() {
 			cfg.Wrap(transport.Wrap)
 			// One worker, so that no object is reconciled while another one waits.
 			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
-			managerOptions, err := o.manager(cfg)
-			Expect(err).NotTo(HaveOccurred())
-			managerOptions.Controller.SkipNameValidation = new(true)
-			mgr, err := ctrl.NewManager(cfg, managerOptions)
-			Expect(err).NotTo(HaveOccurred())
+			mgr := newManager(cfg, o)
 			for _, add := range kinds {
 				Expect(add(mgr, clock.RealClock{})).To(Succeed())
 			}

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package cache
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,36 +12,44 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/pack"
 )
 
-// Trim drops from an object what the controllers never read, before it enters a
-// cache: field sets, kubectl's copy of the manifest, and of what is not ours the pod
-// template, the ports and all of an autoscaler but its target. What is left is packed.
-// It is an informer's TransformFunc and never errs.
-func Trim(in any) (any, error) {
+// readable are the annotations that predicates and event handlers read in a packed object:
+// those of an object that could not be decoded, and those of a Deployment that an Eru is
+// created for.
+var readable = append([]string{annotationError, annotationStatus}, mtsrev1.Annotations()...)
+
+// trimAndPack removes from an object what the controllers do not read, and packs it. It is
+// a TransformFunc for informers and returns no error.
+func (p *packer) trimAndPack(in any) (any, error) {
 	obj, ok := in.(client.Object)
-	if _, packed := in.(*pack.Object); packed || !ok {
-		return in, nil // The cache may ask twice.
+	if _, packed := in.(*packedObject); packed || !ok {
+		return in, nil // An informer may transform an object twice.
 	}
+	foreign := obj.GetLabels()[api.LabelManagedBy] != api.ManagedBy
+	trim(obj, foreign)
+	return p.pack(obj, foreign), nil
+}
+
+// trim removes what the controllers do not read: managedFields but for ownEntries, kubectl's
+// copy of the manifest, and of a foreign object, which is not labeled as a child, also the
+// pod template, the ports, and all of an autoscaler but its target.
+func trim(obj client.Object, foreign bool) {
 	obj.SetManagedFields(ownEntries(obj.GetManagedFields()))
 	if annotations := obj.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 	}
-	likeness := "ours"
-	if obj.GetLabels()[api.LabelManagedBy] != api.ManagedBy {
-		likeness = "foreign"
+	if foreign {
 		trimForeign(obj)
 	}
-	return pack.Pack(obj, likeness, mtsrev1.Annotations()...), nil
 }
 
-// ownEntries keeps, of our own entries, who and how, which is all that
-// createdByUs asks.
+// ownEntries returns the entries of managedFields that the controller wrote, without their
+// field sets. Package apply reads whether the child has an entry of a plain create.
 func ownEntries(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range entries {
-		if entry.Manager == FieldManager && entry.Subresource == "" {
+		if entry.Manager == api.FieldManager && entry.Subresource == "" {
 			own = append(own, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation})
 		}
 	}

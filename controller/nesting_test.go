@@ -22,7 +22,7 @@ import (
 const deepest = 9993
 
 // No JSON decoder takes an event or a list that has such an object in it.
-var _ = Describe("an object that is nested as deeply as the API server can read", func() {
+var _ = Describe("an object that is nested as deeply as the API server can read", Label(needsOwnCache), func() {
 	It("stops no other object, in a watch and in a list", func(ctx context.Context) {
 		namespace := newNamespace()
 		DeferCleanup(removeAll, namespace)

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -42,12 +41,7 @@ func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, cl
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", namespace
-	managerOptions, err := o.manager(cfg)
-	Expect(err).NotTo(HaveOccurred())
-	managerOptions.Controller.SkipNameValidation = new(true)
-	mgr, err := ctrl.NewManager(cfg, managerOptions)
-	Expect(err).NotTo(HaveOccurred())
-	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
+	mgr := newManager(cfg, o)
 	Expect(add(mgr, clock.RealClock{})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &replica{elected: mgr.Elected(), done: make(chan error, 1), cancel: cancel}

@@ -53,9 +53,9 @@ func TestDifferencesNameTheField(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*appsv1.Deployment) {}, ""},
-		{"status is not looked at", func(d *appsv1.Deployment) { d.Status.Replicas = 7 }, ""},
-		{"a label of somebody else", func(d *appsv1.Deployment) { d.Labels["x"] = "y" }, ""},
-		{"an annotation of somebody else", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"x": "y"} }, ""},
+		{"status is not compared", func(d *appsv1.Deployment) { d.Status.Replicas = 7 }, ""},
+		{"a label of another manager", func(d *appsv1.Deployment) { d.Labels["x"] = "y" }, ""},
+		{"an annotation of another manager", func(d *appsv1.Deployment) { d.Annotations = map[string]string{"x": "y"} }, ""},
 		{"a default of the server", func(d *appsv1.Deployment) { d.Spec.Template.Spec.RestartPolicy = "Always" }, ""},
 		{"a member more in an item of an atomic list", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Tolerations[0].TolerationSeconds = new(int64(5))
@@ -69,7 +69,7 @@ func TestDifferencesNameTheField(t *testing.T) {
 		{"an injected variable", func(d *appsv1.Deployment) {
 			main0(d).Env = append([]corev1.EnvVar{{Name: "Z"}}, main0(d).Env...)
 		}, ""},
-		{"an equal quantity, written otherwise", func(d *appsv1.Deployment) {
+		{"an equal quantity in another form", func(d *appsv1.Deployment) {
 			main0(d).Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1000m")
 		}, ""},
 		{"replicas", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "spec.replicas"},
@@ -100,7 +100,7 @@ func TestDifferencesNameTheField(t *testing.T) {
 }
 
 // A nil pointer without omitempty becomes a null, where the server has a default.
-func TestDifferencesTakeNullForNothingSaid(t *testing.T) {
+func TestDifferencesTakeNullAsUnset(t *testing.T) {
 	probe := func(service *string) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {
 			main0(d).StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: service}}}
@@ -111,9 +111,8 @@ func TestDifferencesTakeNullForNothingSaid(t *testing.T) {
 	}
 }
 
-// A container port that leaves its protocol to the server is the one that the
-// server filled in.
-func TestDifferencesMatchAKeyThatTheServerFillsIn(t *testing.T) {
+// A container port without a protocol matches the one that the API server defaulted.
+func TestDifferencesMatchAKeyThatTheServerDefaults(t *testing.T) {
 	desired := deployment(func(d *appsv1.Deployment) { main0(d).Ports[0].Protocol = "" })
 	if got := firstDifference(desired, deployment()); got != "" {
 		t.Errorf("the first difference is %q, want no difference", got)
@@ -135,7 +134,7 @@ func TestDifferencesLeaveWhatTheClusterChoseForAService(t *testing.T) {
 	}
 }
 
-// firstDifference is the path of the first difference by name, "" if there is none.
+// firstDifference returns the path of the first difference by name, "" if there is none.
 func firstDifference(desired, live client.Object) string {
 	first := ""
 	for _, d := range differences(desired, live) {
@@ -144,7 +143,7 @@ func firstDifference(desired, live client.Object) string {
 		}
 	}
 	if same(desired, live) != (first == "") {
-		panic(fmt.Sprintf("same says %t, differences say %q", same(desired, live), first))
+		panic(fmt.Sprintf("same returns %t, differences %q", same(desired, live), first))
 	}
 	return first
 }
@@ -157,15 +156,15 @@ func service() *corev1.Service {
 	return s
 }
 
-func TestStampIsStableAndFollowsTheObject(t *testing.T) {
+func TestHashDependsOnTheObjectOnly(t *testing.T) {
 	hash := func(obj client.Object) string {
 		t.Helper()
-		if err := stamp(obj); err != nil {
+		if err := setHash(obj); err != nil {
 			t.Fatal(err)
 		}
 		return obj.GetAnnotations()[AnnotationHash]
 	}
-	crowded := func() client.Object { // Maps of many keys, which come in any order.
+	manyKeys := func() client.Object { // Maps with many keys, whose order is random.
 		return deployment(func(d *appsv1.Deployment) {
 			d.Labels, main0(d).Resources.Limits = map[string]string{}, corev1.ResourceList{}
 			for i := range 20 {
@@ -175,7 +174,7 @@ func TestStampIsStableAndFollowsTheObject(t *testing.T) {
 		})
 	}
 	for range 20 {
-		if one, other := hash(crowded()), hash(crowded()); one != other {
+		if one, other := hash(manyKeys()), hash(manyKeys()); one != other {
 			t.Fatalf("one object has two hashes, %s and %s", one, other)
 		}
 	}
@@ -189,12 +188,12 @@ func TestStampIsStableAndFollowsTheObject(t *testing.T) {
 	}
 }
 
-func BenchmarkStamp(b *testing.B) {
+func BenchmarkSetHash(b *testing.B) {
 	desired := deployment()
 	b.ReportAllocs()
 	for b.Loop() {
 		delete(desired.Annotations, AnnotationHash)
-		if err := stamp(desired); err != nil {
+		if err := setHash(desired); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
 )
 
-// fill fills objects with what can be read back from an API server. The seed makes
-// each run the same.
+// fill fills an object with values that an API server could store. Each run with the same
+// seed has the same values.
 func fill(seed int64, obj client.Object, empty float64) {
 	reflect.ValueOf(obj).Elem().SetZero()
 	filler(seed, empty).Fill(obj)
@@ -42,15 +42,15 @@ func filler(seed int64, empty float64) *randfill.Filler {
 	)
 }
 
-// TestDifferencesAreWhatAnApplyWouldChange compares the walk over Go values with the
-// library that the API server merges an apply with: a field differs if an apply would
-// change it. What an apply does not see is a second member of a union.
+// TestDifferencesAreWhatAnApplyWouldChange compares the comparison of Go values with the
+// library by which the API server merges an apply: a field differs if an apply would change
+// it, or if it is a second member of a union.
 func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 	t.Parallel()
 	const rounds = 400
 	for _, desired := range children() {
 		kind := desired.GetObjectKind().GroupVersionKind()
-		alike := 0
+		unchanged := 0
 		for seed := range int64(rounds) {
 			fill(seed, desired, 0.8)
 			desired.GetObjectKind().SetGroupVersionKind(kind)
@@ -58,10 +58,10 @@ func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 			if !same(desired, live) {
 				t.Errorf("%T of seed %d differs from itself at %s", desired, seed, firstDifference(desired, live))
 			}
-			elsewhere(seed, live)
+			refillOneField(seed, live)
 			changed := applied(t, desired, live)
 			for _, d := range differences(desired, live) {
-				if union := !d.want.IsValid() && !d.path[len(d.path)-1].whole; !changed && !union {
+				if union := !d.want.IsValid() && !d.path[len(d.path)-1].inAtomic; !changed && !union {
 					t.Errorf("%T of seed %d differs at %s, and an apply changes nothing", desired, seed, d.path)
 				}
 			}
@@ -73,17 +73,17 @@ func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 				t.Errorf("%T of seed %d still differs at %s after an overlay", desired, seed, firstDifference(desired, live))
 			}
 			if !changed {
-				alike++
+				unchanged++
 			}
 		}
-		if alike < rounds/10 || alike > rounds-rounds/10 {
-			t.Errorf("%d of %d pairs of %T are alike: the others or these are hardly looked at", alike, rounds, desired)
+		if unchanged < rounds/10 || unchanged > rounds-rounds/10 {
+			t.Errorf("an apply changes nothing in %d of %d pairs of %T: too few of one sort are tested", unchanged, rounds, desired)
 		}
 	}
 }
 
-// elsewhere fills one field of what matters in an object anew.
-func elsewhere(seed int64, obj client.Object) {
+// refillOneField fills one field of the spec again.
+func refillOneField(seed int64, obj client.Object) {
 	var of reflect.Value
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
@@ -96,7 +96,7 @@ func elsewhere(seed int64, obj client.Object) {
 	filler(seed+1, 0.4).Fill(of.Field(int(seed) % of.NumField()).Addr().Interface())
 }
 
-// applied tells whether an apply of desired would change live.
+// applied reports whether an apply of desired would change live.
 func applied(t *testing.T, desired, live client.Object) bool {
 	t.Helper()
 	return !compared(t, desired, live).IsSame()
@@ -105,9 +105,9 @@ func applied(t *testing.T, desired, live client.Object) bool {
 func compared(t *testing.T, desired, live client.Object) *typed.Comparison {
 	t.Helper()
 	desired = desired.DeepCopyObject().(client.Object)
-	withoutEmpty(reflect.ValueOf(desired).Elem()) // An apply adds them, and nothing depends on that.
-	before := withoutNulls(t, live)
-	after, err := before.Merge(withoutNulls(t, desired))
+	withoutEmpty(reflect.ValueOf(desired).Elem()) // An apply adds them, which has no effect.
+	before := asApplied(t, live)
+	after, err := before.Merge(asApplied(t, desired))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,32 +118,15 @@ func compared(t *testing.T, desired, live client.Object) *typed.Comparison {
 	return comparison
 }
 
-// withoutNulls is an object as an apply would send it. Quantities are as the API server
-// would store them.
-func withoutNulls(t *testing.T, obj client.Object) *typed.TypedValue {
+// asApplied returns an object as an apply sends it. Quantities are as the API server stores
+// them.
+func asApplied(t *testing.T, obj client.Object) *typed.TypedValue {
 	t.Helper()
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(tree, "status")
-	dropNulls(tree)
-	return typedValue(t, &unstructured.Unstructured{Object: tree})
-}
-
-func dropNulls(node any) {
-	switch node := node.(type) {
-	case map[string]any:
-		for key, value := range node {
-			if value == nil {
-				delete(node, key)
-				continue
-			}
-			dropNulls(value)
-		}
-	case []any:
-		for _, value := range node {
-			dropNulls(value)
-		}
-	}
+	delete(content, "status")
+	removeNulls(content)
+	return typedValue(t, &unstructured.Unstructured{Object: content})
 }

@@ -1,0 +1,45 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The hash of a desired object is the same in all versions of the controller: an upgrade to
+// one with another hash would write every child again.
+func TestHashIsTheSameInAllVersions(t *testing.T) {
+	t.Parallel()
+	named := metav1.ObjectMeta{Namespace: "default", Name: "box", Labels: map[string]string{"b": "2", "a": "1", "c": "3"}}
+	selector := &metav1.LabelSelector{MatchLabels: named.Labels}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: named.Labels}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "main", Image: "server:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}},
+	}}
+	children := children()
+	*children[0].(*appsv1.Deployment) = appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(2)), Selector: selector, Template: template,
+	}}
+	*children[1].(*appsv1.DaemonSet) = appsv1.DaemonSet{ObjectMeta: named, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}
+	*children[2].(*corev1.Service) = corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{
+		Selector: named.Labels, Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+	}}
+	for i, want := range []string{"bbc3fe209e509593", "323f7f1fa829ee49", "3204cbafe664e2dd"} {
+		for range 3 { // Maps have no order.
+			if got, err := hashOf(children[i]); err != nil || got != want {
+				t.Errorf("the hash of the %s is %s, want %s: %v", kindOf(children[i]), got, want, err)
+			}
+		}
+	}
+}
+
+func TestHashNeedsProtobuf(t *testing.T) {
+	t.Parallel()
+	if hash, err := hashOf(&metav1.PartialObjectMetadata{}); err == nil && hash == "" {
+		t.Error("an object without an encoding has an empty hash and no error")
+	}
+}
