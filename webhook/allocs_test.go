@@ -31,8 +31,8 @@ func TestAllocations(t *testing.T) {
 	mux := webhooks(t)
 	review := typicalReview(t)
 	for path, ceiling := range map[string]float64{
-		"/mutate-model-github-com-v1-modelbox":   51,
-		"/validate-model-github-com-v1-modelbox": 48,
+		"/mutate-model-github-com-v1-modelbox":   59,
+		"/validate-model-github-com-v1-modelbox": 56,
 	} {
 		handler, _ := mux.Handler(httptest.NewRequest(http.MethodPost, path, nil))
 		client, answer := replay.New(), []byte(nil)

@@ -17,7 +17,7 @@ func TestAllocations(t *testing.T) {
 		do      func()
 		ceiling float64
 	}{
-		"reconcile of an unchanged object": {once, 220},
+		"reconcile of an unchanged object": {once, 223},
 		"children":                         {func() { build(t, s.box) }, 30},
 	} {
 		if got := testing.AllocsPerRun(200, tc.do); got > tc.ceiling {
