@@ -19,8 +19,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// rewriting is a mutating admission policy for the Deployments of a namespace, in effect
-// until the spec ends.
+// rewriting creates a MutatingAdmissionPolicy for the Deployments of a namespace, which is in
+// effect until the spec ends.
 func rewriting(ctx context.Context, namespace, expression string) {
 	GinkgoHelper()
 	inNamespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
@@ -58,7 +58,7 @@ func rewriting(ctx context.Context, namespace, expression string) {
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
 		DeferCleanup(func() { Expect(env.Client.Delete(context.Background(), obj)).To(Succeed()) })
 	}
-	// It takes effect some time after it was created.
+	// A policy takes effect some time after its creation.
 	Eventually(created).ShouldNot(Equal(before))
 }
 
@@ -71,7 +71,7 @@ var _ = Describe("a child that admission rewrites", Ordered, ContinueOnFailure, 
 	const mirror = `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "mirror/" + ` +
 		`(object.spec.template.spec.containers[0].image.startsWith("mirror/") ? "again" : object.spec.template.spec.containers[0].image)}]`
 
-	It("keeps the value of admission, which is reported once and written no more", func() {
+	It("keeps the value of admission, which is reported once and not written again", func() {
 		namespace := newNamespace()
 		rewriting(ctx, namespace, mirror)
 		box := richBox(namespace)
@@ -131,7 +131,7 @@ var _ = Describe("a child that admission rewrites", Ordered, ContinueOnFailure, 
 		Expect(variable(&get(ctx, deployment).Spec.Template.Spec, "A").Value).To(Equal("policy"))
 		d.events()
 		deployment.Spec.Template.Spec.NodeSelector["x"] = "y"
-		Expect(env.Client.Update(ctx, deployment, client.FieldOwner("intruder"))).To(Succeed())
+		Expect(env.Client.Update(ctx, deployment, client.FieldOwner("other-manager"))).To(Succeed())
 		_, _, err = d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(get(ctx, deployment).Spec.Template.Spec.NodeSelector).To(Equal(map[string]string{"disk": "ssd"}))
@@ -157,7 +157,7 @@ var _ = Describe("a child that admission rewrites", Ordered, ContinueOnFailure, 
 			writes += requests["apply"] + requests["create"]
 			get(ctx, deployment)
 			images[container(&deployment.Spec.Template.Spec, "box").Image] = true
-			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "i", fmt.Sprint(i)) // Which gets it another image.
+			metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "i", fmt.Sprint(i)) // The update has another image.
 			Expect(env.Client.Update(ctx, deployment, client.FieldOwner("other"))).To(Succeed())
 		}
 		Expect(len(images)).To(BeNumerically(">", 5), "the policy is in effect")

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// exception is a rule of the operator's own, by which admission refuses what the API server
-// takes. Each has its reason, and examples that are refused by it alone.
+// exception is a validation rule of the operator itself, by which admission refuses objects
+// whose children the API server accepts. Each has its reason, and examples that only this rule
+// refuses.
 type exception struct {
 	reason   string
-	path     string // A regular expression for the fields.
-	detail   string // And one for the sentence.
+	path     string // A regular expression for the paths of the fields.
+	detail   string // A regular expression for the message.
 	examples []string
-	// hides says that the children tell nothing of the spec's other errors.
+	// hides is true if the children do not show the other errors of the spec.
 	hides bool
 }
 
@@ -26,7 +27,7 @@ func (e exception) is(err *field.Error) bool {
 	return regexp.MustCompile(`^(`+e.path+`)$`).MatchString(err.Field) && regexp.MustCompile(e.detail).MatchString(err.Error())
 }
 
-// many is a list in YAML's flow style.
+// many returns a list in YAML's flow style.
 func many(n int, format string) string {
 	items := make([]string, n)
 	for i := range items {

@@ -22,7 +22,7 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 )
 
-// drawnName is what each drawn object is called, and so its main container.
+// drawnName is the name of each random object, and so of its main container.
 const drawnName = "web"
 
 var drawnKinds = []struct {
@@ -34,8 +34,8 @@ var drawnKinds = []struct {
 	{"Genericdaemon", reflect.TypeFor[mydomainv1beta1.GenericdaemonSpec]()},
 }
 
-// drawSpec draws a spec: a valid one, some features of pods, and up to three changes
-// anywhere in it. The same seed gives the same spec.
+// drawSpec returns a random spec: a valid one, with some features of pods, and up to three
+// changes anywhere in it. The same seed returns the same spec.
 func drawSpec(seed uint64) drawnSpec {
 	d := drawer{rand.New(rand.NewPCG(seed, 11))}
 	kind := pick(d, drawnKinds)
@@ -61,8 +61,7 @@ func fromYAML(text string) map[string]any {
 	return out
 }
 
-// merge merges a tree into another: what is in both is merged, lists one after another,
-// containers by name.
+// merge merges a tree into another: maps by key, lists by appending, containers by name.
 func merge(into, from map[string]any) {
 	for key, value := range from {
 		switch value := value.(type) {
@@ -154,7 +153,7 @@ func setter(in map[string]any, key string) func(any) {
 func (d drawer) change(spec map[string]any, of reflect.Type) {
 	all := placesIn(place{of: of, value: spec}, nil)
 	at := all[d.IntN(len(all))]
-	if d.IntN(2) == 0 { // Half of all changes are in structs: that is where fields can be added.
+	if d.IntN(2) == 0 { // Half of all changes are in structs, to which fields can be added.
 		structs := slices.DeleteFunc(slices.Clone(all), func(p place) bool { return !isStruct(p.of) })
 		at = structs[d.IntN(len(structs))]
 	}
@@ -178,7 +177,7 @@ func (d drawer) change(spec map[string]any, of reflect.Type) {
 	}
 }
 
-// repeat repeats an item of a list, perhaps changed.
+// repeat appends an item of a list once more, changed or not.
 func (d drawer) repeat(at place) {
 	list, ok := at.value.([]any)
 	if !ok || len(list) == 0 {
@@ -216,7 +215,7 @@ func indirect(of reflect.Type) reflect.Type {
 	return of
 }
 
-// leaves are structs that are one value in JSON.
+// leaves are structs that are a scalar in JSON.
 var leaves = []reflect.Type{
 	reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.FieldsV1](),
 }
@@ -232,13 +231,13 @@ type jsonFieldOf struct {
 	optional bool
 }
 
-// jsonFields are the fields that a struct has in JSON, those of embedded structs included.
+// jsonFields returns the fields that a struct has in JSON, those of embedded structs included.
 func jsonFields(of reflect.Type) []jsonFieldOf {
 	var out []jsonFieldOf
 	for f := range of.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case name == "-" || name == "managedFields" || name == "paused": // Not of the pods.
+		case name == "-" || name == "managedFields" || name == "paused": // These do not concern the pods.
 		case f.Anonymous && name == "":
 			out = append(out, jsonFields(indirect(f.Type))...)
 		default:
@@ -260,7 +259,7 @@ func jsonField(of reflect.Type, name string) (jsonFieldOf, bool) {
 	return fields[i], true
 }
 
-// value draws a value of a type, for a field of a name.
+// value returns a random value of a type, for a field with a name.
 func (d drawer) value(of reflect.Type, name string, depth int) any {
 	of = indirect(of)
 	switch of {
@@ -296,8 +295,8 @@ func (d drawer) value(of reflect.Type, name string, depth int) any {
 	return nil
 }
 
-// object draws the fields of a struct. One whose fields are structs themselves is mostly
-// a union, of which one should be there.
+// object returns random fields of a struct. A struct whose fields are structs themselves is
+// mostly a union, of which one field should be set.
 func (d drawer) object(of reflect.Type, depth int) map[string]any {
 	fields := jsonFields(of)
 	out := map[string]any{}
@@ -319,7 +318,7 @@ func (d drawer) object(of reflect.Type, depth int) map[string]any {
 	return out
 }
 
-// text draws a string: for a type of its own one of its constants, mostly.
+// text returns a random string: for a named string type mostly one of its constants.
 func (d drawer) text(of reflect.Type, name string) string {
 	if d.IntN(12) == 0 {
 		return pick(d, oddities)

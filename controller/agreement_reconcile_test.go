@@ -31,32 +31,33 @@ import (
 	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// judgement is what admission says of an object, and what the controller makes of it.
-type judgement struct {
+// reconciledObject is an object, the errors of admission, and the children that the controller
+// creates for it.
+type reconciledObject struct {
 	object   client.Object
 	errs     field.ErrorList
 	children []client.Object
 }
 
-// judges run a kind's own defaults, rules and Reconcile.
-var judges = map[string]func(namespace string, spec map[string]any) judgement{
-	"ModelBox": func(namespace string, spec map[string]any) judgement {
+// reconcilers run the defaults, the validation and Reconcile of a kind.
+var reconcilers = map[string]func(namespace string, spec map[string]any) reconciledObject{
+	"ModelBox": func(namespace string, spec map[string]any) reconciledObject {
 		box := &modelv1.ModelBox{}
 		specInto(spec, &box.Spec)
 		named(box, namespace)
 		webhookmodelbox.Default(box, nil, nil)
 		r := &modelbox.Reconciler{}
-		return judgeBy(box, webhookmodelbox.Validate(box.DeepCopy()), &r.Reconciler, r.Reconcile)
+		return reconcileWithoutChildren(box, webhookmodelbox.Validate(box.DeepCopy()), &r.Reconciler, r.Reconcile)
 	},
-	"App": func(namespace string, spec map[string]any) judgement {
+	"App": func(namespace string, spec map[string]any) reconciledObject {
 		obj := &appv1.App{}
 		specInto(spec, &obj.Spec)
 		named(obj, namespace)
 		webhookapp.Default(obj, nil, nil)
 		r := &app.Reconciler{}
-		return judgeBy(obj, webhookapp.Validate(obj.DeepCopy()), &r.Reconciler, r.Reconcile)
+		return reconcileWithoutChildren(obj, webhookapp.Validate(obj.DeepCopy()), &r.Reconciler, r.Reconcile)
 	},
-	"Genericdaemon": func(namespace string, spec map[string]any) judgement {
+	"Genericdaemon": func(namespace string, spec map[string]any) reconciledObject {
 		daemon := &mydomainv1beta1.Genericdaemon{}
 		specInto(spec, &daemon.Spec)
 		named(daemon, namespace)
@@ -67,7 +68,7 @@ var judges = map[string]func(namespace string, spec map[string]any) judgement{
 			r.Writer, r.Clock = w.Writer, w.Clock
 			return r.Reconcile(ctx, obj)
 		}
-		return judgeBy(daemon, webhookgenericdaemon.Validate(daemon.DeepCopy()), &w, reconcileOne)
+		return reconcileWithoutChildren(daemon, webhookgenericdaemon.Validate(daemon.DeepCopy()), &w, reconcileOne)
 	},
 }
 
@@ -84,13 +85,13 @@ func named(obj client.Object, namespace string) {
 	obj.SetUID("6a1e2c55-0000-4000-8000-000000000000")
 }
 
-// judgeBy has an object reconciled by a process that finds none of its children and
+// reconcileWithoutChildren reconciles an object with a client that has no children of it and
 // stores nothing.
-func judgeBy[T interface {
+func reconcileWithoutChildren[T interface {
 	client.Object
 	DeepCopy() T
 }](obj T, errs field.ErrorList, r *deployment.Reconciler, reconcileOne func(context.Context, T) (reconcile.Result, error),
-) judgement {
+) reconciledObject {
 	GinkgoHelper()
 	creates := &creations{}
 	*r = deployment.Reconciler{
@@ -98,10 +99,10 @@ func judgeBy[T interface {
 	}
 	_, err := reconcileOne(context.Background(), obj.DeepCopy())
 	Expect(err).NotTo(HaveOccurred())
-	return judgement{object: obj, errs: errs, children: creates.made}
+	return reconciledObject{object: obj, errs: errs, children: creates.made}
 }
 
-// creations is a client that has nothing, and remembers what is created.
+// creations is a client that has no objects, and records those that are created.
 type creations struct {
 	client.Client
 	made []client.Object
@@ -116,11 +117,11 @@ func (c *creations) Create(_ context.Context, obj client.Object, _ ...client.Cre
 	return nil
 }
 
-// apply is the API server's answer to a server-side apply of a child.
-func (j *jury) apply(ctx context.Context, data []byte) error {
+// apply returns the API server's error for a server-side apply of a child.
+func (e *evaluator) apply(ctx context.Context, data []byte) error {
 	GinkgoHelper()
 	child := &unstructured.Unstructured{}
 	Expect(json.Unmarshal(data, child)).To(Succeed())
 	unstructured.RemoveNestedField(child.Object, "status")
-	return j.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.ForceOwnership, client.FieldOwner("agreement"))
+	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.ForceOwnership, client.FieldOwner("agreement"))
 }

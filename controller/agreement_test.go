@@ -25,15 +25,15 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// Environment variables of "make fuzz". Without them, a sample of fixed seed is tried.
+// Environment variables of "make fuzz". Without them, a sample with a fixed seed is tried.
 const (
-	specsEnv     = "MODELBOX_SPECS"      // How many specs are drawn; then by a new seed, which is printed.
+	specsEnv     = "MODELBOX_SPECS"      // How many random specs are tried; then with a new seed, which is printed.
 	specsSeedEnv = "MODELBOX_SPECS_SEED" // The seed of the first of them.
 )
 
 const specsCorpus = "testdata/agreement-corpus.txt"
 
-// specsToDraw is how many specs are drawn, and by which seed.
+// specsToDraw returns how many specs are drawn, and by which seed.
 func specsToDraw() (count int, seed uint64) {
 	GinkgoHelper()
 	count, seed = 400, 1
@@ -50,13 +50,13 @@ func specsToDraw() (count int, seed uint64) {
 	return count, seed
 }
 
-// drawnSpec is a spec of a kind, as a user writes it.
+// drawnSpec is a random spec of a kind, as a user could write it.
 type drawnSpec struct {
 	kind string
 	spec map[string]any
 }
 
-// String is the line that a corpus has for it.
+// String returns the spec as a line of the corpus.
 func (d drawnSpec) String() string {
 	data, err := json.Marshal(d.spec)
 	if err != nil {
@@ -65,20 +65,20 @@ func (d drawnSpec) String() string {
 	return d.kind + " " + string(data)
 }
 
-// opinions are what admission and the API server say of one spec.
-type opinions struct {
+// evaluation has the errors of admission and of the API server for one spec.
+type evaluation struct {
 	drawnSpec
-	// refused are the errors of admission. For some of them the controller builds nothing.
+	// refused are the errors of admission. With some of them the controller builds no children.
 	refused     field.ErrorList
 	unbuildable bool
-	// invalid is the API server's answer to the first child that it does not take.
+	// invalid is the API server's error for the first child that it refuses.
 	invalid error
 }
 
-// agreementTally counts how specs were judged.
-type agreementTally struct{ tried, admitted, refused, refusedChild, ownRules, differences int }
+// agreementCounts counts specs by the result of their evaluation.
+type agreementCounts struct{ tried, admitted, refused, refusedChild, ownRules, differences int }
 
-func (t agreementTally) String() string {
+func (t agreementCounts) String() string {
 	return fmt.Sprintf("%d specs: %d admitted, %d refused (of %d the API server refuses a child as well, %d by the operator's own rules), %d differences",
 		t.tried, t.admitted, t.refused, t.refusedChild, t.ownRules, t.differences)
 }
@@ -92,8 +92,8 @@ var _ = Describe("admission and the API server", func() {
 		for i := range count {
 			specs = append(specs, drawSpec(seed+uint64(i)))
 		}
-		total, differences := compareAll(ctx, newJury(newNamespace()), specs)
-		AddReportEntry("tally", total.String())
+		total, differences := compareAll(ctx, newEvaluator(newNamespace()), specs)
+		AddReportEntry("counts", total.String())
 		GinkgoWriter.Println(total)
 		Expect(differences).To(BeEmpty(), "%s\nadd them to %s", strings.Join(differences, "\n\n"), specsCorpus)
 		if count >= 400 {
@@ -105,10 +105,10 @@ var _ = Describe("admission and the API server", func() {
 	for name, e := range exceptions {
 		It("differ on purpose: "+name, func(ctx context.Context) {
 			Expect(e.examples).NotTo(BeEmpty())
-			jury := newJury(newNamespace())
+			evaluator := newEvaluator(newNamespace())
 			for _, line := range e.examples {
-				got := jury.hear(ctx, readSpec(line))
-				Expect(got.refused).NotTo(BeEmpty(), "admission takes %s", line)
+				got := evaluator.evaluate(ctx, readSpec(line))
+				Expect(got.refused).NotTo(BeEmpty(), "admission accepts %s", line)
 				for _, err := range got.refused {
 					Expect(e.is(err)).To(BeTrue(), "%s: %v", line, err)
 				}
@@ -120,7 +120,7 @@ var _ = Describe("admission and the API server", func() {
 	}
 })
 
-// corpusOfSpecs are specs that were judged differently once.
+// corpusOfSpecs returns specs for which admission and the API server differed once.
 func corpusOfSpecs() []drawnSpec {
 	GinkgoHelper()
 	var specs []drawnSpec
@@ -141,9 +141,9 @@ func readSpec(line string) drawnSpec {
 	return out
 }
 
-func compareAll(ctx context.Context, j *jury, specs []drawnSpec) (agreementTally, []string) {
+func compareAll(ctx context.Context, e *evaluator, specs []drawnSpec) (agreementCounts, []string) {
 	GinkgoHelper()
-	heard := make([]opinions, len(specs))
+	evaluated := make([]evaluation, len(specs))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range 2 * workers {
@@ -151,7 +151,7 @@ func compareAll(ctx context.Context, j *jury, specs []drawnSpec) (agreementTally
 			for i := range next {
 				func() {
 					defer GinkgoRecover()
-					heard[i] = j.hear(ctx, specs[i])
+					evaluated[i] = e.evaluate(ctx, specs[i])
 				}()
 			}
 		})
@@ -161,9 +161,9 @@ func compareAll(ctx context.Context, j *jury, specs []drawnSpec) (agreementTally
 	}
 	close(next)
 	wg.Wait()
-	var total agreementTally
+	var total agreementCounts
 	var differences []string
-	for _, o := range heard {
+	for _, o := range evaluated {
 		if difference := total.add(o); difference != "" {
 			differences = append(differences, difference)
 		}
@@ -171,8 +171,8 @@ func compareAll(ctx context.Context, j *jury, specs []drawnSpec) (agreementTally
 	return total, differences
 }
 
-// add counts opinions, and describes how they differ if they do.
-func (t *agreementTally) add(o opinions) string {
+// add counts an evaluation, and describes the difference if there is one.
+func (t *agreementCounts) add(o evaluation) string {
 	t.tried++
 	if len(o.refused) == 0 {
 		t.admitted++
@@ -180,7 +180,7 @@ func (t *agreementTally) add(o opinions) string {
 			return ""
 		}
 		t.differences++
-		return fmt.Sprintf("admitted, and the API server says: %v\n%s", o.invalid, o.drawnSpec)
+		return fmt.Sprintf("admitted, but the API server refuses it: %v\n%s", o.invalid, o.drawnSpec)
 	}
 	t.refused++
 	if o.invalid != nil {
@@ -189,60 +189,60 @@ func (t *agreementTally) add(o opinions) string {
 	}
 	unexplained := slices.DeleteFunc(slices.Clone(o.refused), isException)
 	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) || slices.ContainsFunc(o.refused, hidesOthers) {
-		t.ownRules++ // Without children the API server cannot be asked whether the other errors are justified.
+		t.ownRules++ // Without children the API server cannot confirm the other errors.
 		return ""
 	}
 	t.differences++
-	return fmt.Sprintf("refused, and the API server takes it: %v\n%s", unexplained.ToAggregate(), o.drawnSpec)
+	return fmt.Sprintf("refused, but the API server accepts it: %v\n%s", unexplained.ToAggregate(), o.drawnSpec)
 }
 
-// jury has specs judged.
-type jury struct {
+// evaluator evaluates specs by dry-run requests.
+type evaluator struct {
 	namespace string
 	client    client.Client
 }
 
-func newJury(namespace string) *jury {
-	return &jury{namespace: namespace, client: client.NewDryRunClient(env.Client)}
+func newEvaluator(namespace string) *evaluator {
+	return &evaluator{namespace: namespace, client: client.NewDryRunClient(env.Client)}
 }
 
-// hear judges a spec by admission's functions, and by the API server's opinion of the
+// evaluate returns the errors of admission for a spec, and those of the API server for the
 // children that the controller builds of it. Nothing is stored.
-func (j *jury) hear(ctx context.Context, d drawnSpec) opinions {
+func (e *evaluator) evaluate(ctx context.Context, d drawnSpec) evaluation {
 	GinkgoHelper()
-	judged := judges[d.kind](j.namespace, d.spec)
-	o := opinions{drawnSpec: d, refused: judged.errs, unbuildable: len(rules.Unbuildable(judged.errs)) > 0}
+	reconciled := reconcilers[d.kind](e.namespace, d.spec)
+	o := evaluation{drawnSpec: d, refused: reconciled.errs, unbuildable: len(rules.Unbuildable(reconciled.errs)) > 0}
 	if o.unbuildable {
 		return o
 	}
-	for _, child := range judged.children {
-		if o.invalid = j.ask(ctx, child); o.invalid != nil {
+	for _, child := range reconciled.children {
+		if o.invalid = e.tryChild(ctx, child); o.invalid != nil {
 			break
 		}
 	}
-	if len(judged.children) == 0 {
+	if len(reconciled.children) == 0 {
 		o.invalid = errors.New("the controller cannot build it")
 	}
-	if o.invalid != nil && len(o.refused) == 0 && !j.storable(ctx, judged.object) {
+	if o.invalid != nil && len(o.refused) == 0 && !e.storable(ctx, reconciled.object) {
 		o.refused = field.ErrorList{field.InternalError(nil, errors.New("the schema refuses it"))}
 	}
 	return o
 }
 
-// ask is the API server's answer to a child that is created, and to one that is applied.
-func (j *jury) ask(ctx context.Context, child client.Object) error {
+// tryChild returns the API server's error for the creation of a child, or for its apply.
+func (e *evaluator) tryChild(ctx context.Context, child client.Object) error {
 	GinkgoHelper()
 	data, err := json.Marshal(child)
 	Expect(err).NotTo(HaveOccurred())
-	if err := j.client.Create(ctx, child); err != nil {
+	if err := e.client.Create(ctx, child); err != nil {
 		Expect(apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)).To(BeTrue(), "%v\n%s", err, data)
 		return err
 	}
-	return j.apply(ctx, data)
+	return e.apply(ctx, data)
 }
 
-// storable says whether the schema takes an object.
-func (j *jury) storable(ctx context.Context, obj client.Object) bool {
+// storable reports whether the schema accepts an object.
+func (e *evaluator) storable(ctx context.Context, obj client.Object) bool {
 	obj.SetUID("")
-	return j.client.Create(ctx, obj) == nil
+	return e.client.Create(ctx, obj) == nil
 }

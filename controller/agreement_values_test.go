@@ -5,7 +5,7 @@ package main
 
 import "strings"
 
-// What drawn specs are made of. Names are few, so that they refer to each other often.
+// The parts of random specs. There are few names, so that they refer to each other often.
 var (
 	words    = []string{"a", "b", "v", "w", "side", "init", "web", "x.y", "A"}
 	oddities = []string{
@@ -17,7 +17,7 @@ var (
 	portsOrNames   = []any{80, 8080, 1, 0, 65536, "http", "admin", "none", "A", "10%", "25%", ""}
 )
 
-// texts are what the fields of a name may have.
+// texts are the values of string fields, by name.
 var texts = map[string][]string{
 	"name":               {"a", "v", "w", "c", "side", "init", "web", "A", "net.ipv4.ip_forward", "kernel.shm_rmid_forced"},
 	"image":              {"busybox:1", "a", "registry.example.com/a/b@sha256:" + strings.Repeat("0", 64), "A", ""},
@@ -67,7 +67,7 @@ var texts = map[string][]string{
 	"signerName":         {"example.com/a", "a"},
 }
 
-// keys are what the maps of a name may have.
+// keys are the keys of maps, by name.
 var keys = map[string][]string{
 	"labels":       {"a", "b", "example.com/a", "app.kubernetes.io/name", "a b", "$patch"},
 	"annotations":  {"a", "A.b/c", "kubectl.kubernetes.io/restartedAt", "container.apparmor.security.beta.kubernetes.io/web", "seccomp.security.alpha.kubernetes.io/pod", "a b"},
@@ -75,7 +75,7 @@ var keys = map[string][]string{
 	"matchLabels":  {"a", "app.kubernetes.io/name", "a b"},
 }
 
-// constants are what the fields of a type may have, and something else.
+// constants are the values of named string types, valid and invalid.
 var constants = map[string][]string{
 	"ResourceName":                            {"cpu", "memory", "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu", "gpu", "requests.cpu", "kubernetes.io/x", "storage"},
 	"RestartPolicy":                           {"Always", "Always", "Never", "OnFailure", "x"},

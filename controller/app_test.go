@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("an App", func() {
-	It("is what was written and no more", func() {
+	It("has the fields of its spec and no others", func() {
 		ctx, named := context.Background(), metav1.ObjectMeta{Namespace: newNamespace(), Name: "nginx-app"}
 		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{
 			Image: "nginx:1.16.1", Replicas: new(int32(2)),
@@ -28,7 +28,7 @@ var _ = Describe("an App", func() {
 		}}
 		Expect(env.Client.Create(ctx, app)).To(Succeed())
 		rollOut(ctx, named)
-		Eventually(verdict(ctx, app)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
 		Expect(app.Status.Address).To(Equal("nginx-app." + named.Namespace + ".svc:8080"))
 		Expect(app.Status.Selector).To(Equal("app.kubernetes.io/instance=nginx-app,app.kubernetes.io/name=app"))
 		deployment, service := get(ctx, &appsv1.Deployment{ObjectMeta: named}), get(ctx, &corev1.Service{ObjectMeta: named})

@@ -14,30 +14,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
-	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 var errDied = errors.New("the process died")
 
-// mortal is a client whose process dies at a write: before it is sent, or after
-// it was done, when its answer is lost. It counts the writes.
-type mortal struct {
+// crashingClient is a client whose process dies at a write: before the request is sent, or
+// after the write, so that its response is lost. It counts the writes.
+type crashingClient struct {
 	diesAt int // 0 is never; 1 is the first write.
 	after  bool
 	writes int
 }
 
-func (m *mortal) write(do func() error) error {
+func (m *crashingClient) write(do func() error) error {
 	m.writes++
 	switch {
 	case m.diesAt != m.writes:
@@ -48,7 +41,7 @@ func (m *mortal) write(do func() error) error {
 	return errDied
 }
 
-func (m *mortal) client() client.Client {
+func (m *crashingClient) client() client.Client {
 	return interceptor.NewClient(env.Client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return m.write(func() error { return c.Create(ctx, obj, opts...) })
@@ -68,28 +61,14 @@ func (m *mortal) client() client.Client {
 	})
 }
 
-// reconcileOnce is one reconcile by a process that has just started: it has seen
-// nothing but what the API server has.
-func reconcileOnce(ctx context.Context, m *mortal, box *modelv1.ModelBox) error {
-	return reconcileWith(ctx, m.client(), box)
-}
-
-// reconcileWith is one reconcile that reads and writes by a client.
-func reconcileWith(ctx context.Context, c client.Client, box *modelv1.ModelBox) error {
-	r := &modelbox.Reconciler{Reconciler: deployment.Reconciler{
-		Writer: apply.Writer{Client: c, Live: c, Recorder: events.NewFakeRecorder(100)}, Clock: clock.RealClock{},
-	}}
-	_, err := status.Recorded[*modelv1.ModelBox](c, r.Writer.Recorder, r).Reconcile(ctx, requestFor(box))
-	return err
-}
-
-func requestFor(obj client.Object) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+// reconcileOnce reconciles an object as a process that has just started does.
+func reconcileOnce(ctx context.Context, c *crashingClient, box *modelv1.ModelBox) error {
+	return reconcileWith(ctx, c.client(), box, "ModelBox")
 }
 
 var _ = Describe("a controller that dies at any of its writes", Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the reconciles of this spec are to act.
+		stop() // Only this spec may reconcile.
 		DeferCleanup(start)
 	})
 	ctx := context.Background()
@@ -116,7 +95,7 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 				seen.Ports = append(seen.Ports, port.Port)
 			}
 		}
-		seen.Reason = verdict(ctx, box)()
+		seen.Reason = readiness(ctx, box)()
 		return seen
 	}
 
@@ -130,12 +109,12 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 			}
 			Expect(env.Client.Create(ctx, box)).To(Succeed())
 			if change != nil {
-				Expect(reconcileOnce(ctx, &mortal{}, box)).To(Succeed())
+				Expect(reconcileOnce(ctx, &crashingClient{}, box)).To(Succeed())
 				change(ctx, box)
 			}
 			return box
 		}
-		healthy := &mortal{}
+		healthy := &crashingClient{}
 		box := prepare()
 		Expect(reconcileOnce(ctx, healthy, box)).To(Succeed())
 		want := look(box)
@@ -144,12 +123,12 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 			for _, after := range []bool{false, true} {
 				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
 				box := prepare()
-				Expect(reconcileOnce(ctx, &mortal{diesAt: n, after: after}, box)).To(MatchError(errDied))
-				next := &mortal{}
+				Expect(reconcileOnce(ctx, &crashingClient{diesAt: n, after: after}, box)).To(MatchError(errDied))
+				next := &crashingClient{}
 				Expect(reconcileOnce(ctx, next, box)).To(Succeed())
 				Expect(look(box)).To(Equal(want))
 				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
-				settled := &mortal{}
+				settled := &crashingClient{}
 				Expect(reconcileOnce(ctx, settled, box)).To(Succeed())
 				Expect(settled.writes).To(BeZero())
 			}
@@ -164,7 +143,7 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 			func(ctx context.Context, box *modelv1.ModelBox) {
 				change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = nil })
 			}, 4),
-		Entry("a child changed by somebody else: the ownership of fields, the Deployment",
+		Entry("a child changed by another client: the ownership of fields, the Deployment",
 			func(ctx context.Context, box *modelv1.ModelBox) {
 				d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
 				change(ctx, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" })

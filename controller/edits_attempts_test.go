@@ -9,30 +9,30 @@ import (
 	"hash/fnv"
 )
 
-// An attempt is one edit of one child, written in one way.
+// An attempt is one edit of one child, written by one form of request.
 type attempt struct {
-	owner owner
-	kind  string
-	way   string
+	owner       owner
+	kind        string
+	requestForm string
 	*fieldEdit
 }
 
 func (a attempt) String() string {
-	return fmt.Sprintf("%s %s %s by %s", a.owner.name, a.kind, a.fieldEdit, a.way)
+	return fmt.Sprintf("%s %s %s by %s", a.owner.name, a.kind, a.fieldEdit, a.requestForm)
 }
 
-// applied says that the operator has applied the child before the edit. Else it has only
-// created it, and owns its fields by another entry of managedFields.
+// applied reports whether the operator has applied the child before the edit. Otherwise it has
+// only created the child, and owns its fields by another entry of managedFields.
 func (a attempt) applied() bool {
 	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(a.String())) // A hash never errs.
+	_, _ = sum.Write([]byte(a.String())) // A hash returns no error.
 	return sum.Sum32()%2 == 1
 }
 
-// attempts are all edits of all children. An edit of the same place of a type, of a
-// value that the operator owns or does not own, is listed once, however many objects
-// have it.
-func attempts(ctx context.Context, all schemas, s *stage) ([]attempt, error) {
+// attempts returns all edits of all children. An edit of the same field of a type, with
+// a value that the operator owns or does not own, is listed once, however many objects have
+// it.
+func attempts(ctx context.Context, all schemas, s *worker) ([]attempt, error) {
 	owners, err := readOwners()
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func attempts(ctx context.Context, all schemas, s *stage) ([]attempt, error) {
 					continue
 				}
 				seen[place] = true
-				for _, way := range sortedKeys(ways) {
-					found = append(found, attempt{owner: of, kind: kind, way: way, fieldEdit: e})
+				for _, requestForm := range sortedKeys(requestForms) {
+					found = append(found, attempt{owner: of, kind: kind, requestForm: requestForm, fieldEdit: e})
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func attempts(ctx context.Context, all schemas, s *stage) ([]attempt, error) {
 	return found, s.leave(ctx)
 }
 
-// editsOf are the edits of a child.
+// editsOf returns the edits of a child.
 func editsOf(all schemas, values samples, live tree) []*fieldEdit {
 	e := &editor{schemas: all, samples: values}
 	object := stable(live)
@@ -84,7 +84,7 @@ func editsOf(all schemas, values samples, live tree) []*fieldEdit {
 	return e.found
 }
 
-// ownedAt says whether the operator desires a value at a path.
+// ownedAt reports whether the operator desires a value at a path.
 func ownedAt(all schemas, t *typeSchema, desired, live any, at path) bool {
 	for _, step := range at {
 		switch step := step.(type) {

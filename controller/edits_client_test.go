@@ -9,25 +9,12 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/app"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
-	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// A counter is a client that counts the writes that a reconciler makes and keeps what it
-// creates, which is what it desires.
+// A counter is a client that counts the writes of a reconciler, and records the objects that it
+// creates, which are the desired ones.
 type counter struct {
 	mu      sync.Mutex
 	writes  []string
@@ -78,19 +65,4 @@ func (r *counter) client() client.Client {
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
 	})
-}
-
-// reconciler is the reconciler of a kind in a process that has just started.
-func reconciler(c client.Client, kind string) reconcile.Reconciler {
-	seen := events.NewFakeRecorder(100)
-	writer := apply.Writer{Client: c, Live: c, Recorder: seen}
-	shared := deployment.Reconciler{Writer: writer, Clock: clock.RealClock{}}
-	switch kind {
-	case "ModelBox":
-		return status.Recorded[*modelv1.ModelBox](c, seen, &modelbox.Reconciler{Reconciler: shared})
-	case "App":
-		return status.Recorded[*appv1.App](c, seen, &app.Reconciler{Reconciler: shared})
-	}
-	return status.Recorded[*mydomainv1beta1.Genericdaemon](c, seen,
-		&genericdaemon.Reconciler{Writer: writer, Clock: clock.RealClock{}})
 }

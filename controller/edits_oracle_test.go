@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// oracle says what a child is to be after another field manager edited it and the
-// operator reconciled.
+// oracle returns the expected child after another field manager edited it and the operator
+// reconciled.
 type oracle struct{ schemas }
 
-// want is the value that one field is to have. All of desired is the operator's: what
-// it writes, without what the API server adds. Before is the child before the edit,
-// edited is the child after it. What the operator owns is as it was before; what it does
-// not own is as the other manager left it.
+// want returns the expected value of one field. desired is what the operator writes, before is
+// the child before the edit, and edited the child after it. A field that the operator owns has
+// its value from before the edit; any other has the value of the edit.
 func (o oracle) want(t *typeSchema, desired, before, edited any) any {
 	switch {
 	case desired == nil || before == nil:
@@ -42,7 +41,7 @@ func (o oracle) wantObject(t *typeSchema, desired, before, edited tree) any {
 	for key := range both {
 		value := o.want(o.child(t, key), desired[key], before[key], edited[key])
 		if desired[key] == nil && owned && slices.Contains(members, key) {
-			value = before[key] // Only one of them may be set, and that is ours.
+			value = before[key] // Only one of them may be set: the desired one.
 		}
 		if desired[key] == nil && slices.Contains(chosen, key) {
 			value = anything
@@ -54,8 +53,8 @@ func (o oracle) wantObject(t *typeSchema, desired, before, edited tree) any {
 	return result
 }
 
-// wantList keeps our items, once each, and of the others those that the API server
-// stores beside ours.
+// wantList keeps the desired items, once each, and of the others those that the API server
+// stores beside them.
 func (o oracle) wantList(t *typeSchema, desired, before, edited []any) any {
 	item := o.of(t.Items)
 	var result []any
@@ -88,8 +87,8 @@ func itemOf(keys []string, list []any, key string) any {
 	return nil
 }
 
-// chosenAnew are the fields that the API server chooses anew when the operator restores
-// what they depend on: the type of a Service, or a port that was gone.
+// chosenAnew returns the fields that the API server assigns again when the operator reverts a
+// field on which they depend: the type of a Service, or a port that was removed.
 func (o oracle) chosenAnew(t *typeSchema, desired, before, edited tree) []string {
 	if t.name == "ServiceSpec" && before["type"] != edited["type"] && desired["type"] != nil {
 		return []string{"allocateLoadBalancerNodePorts", "clusterIP", "clusterIPs", "externalName", "externalTrafficPolicy",
@@ -98,8 +97,8 @@ func (o oracle) chosenAnew(t *typeSchema, desired, before, edited tree) []string
 	return nil
 }
 
-// collides says whether an item cannot be stored beside ours: names of ports and of
-// devices are unique, and so are node ports.
+// collides reports whether an item cannot be stored beside the desired ones: names of ports and
+// of devices are unique, and so are node ports.
 func collides(item *typeSchema, theirs any, before, desired []any, keys []string) bool {
 	if !slices.Contains([]string{"ServicePort", "ContainerPort", "VolumeDevice"}, item.name) {
 		return false

@@ -16,14 +16,14 @@ import (
 
 const workers = 4
 
-// tally keeps the outcomes of cases, and what is wrong with them.
-type tally struct {
+// outcomeCounter records the outcomes of cases, and the errors.
+type outcomeCounter struct {
 	mu       sync.Mutex
 	outcomes map[string]string
 	wrong    []string
 }
 
-func (t *tally) add(what fmt.Stringer, r result, err error) {
+func (t *outcomeCounter) add(what fmt.Stringer, r result, err error) {
 	if err != nil {
 		r = result{"wrong", []string{err.Error()}}
 	}
@@ -39,8 +39,8 @@ func (t *tally) add(what fmt.Stringer, r result, err error) {
 	}
 }
 
-// counts are the outcomes in words.
-func (t *tally) counts() string {
+// counts returns the number of cases by outcome.
+func (t *outcomeCounter) counts() string {
 	counts := map[string]int{}
 	for _, outcome := range t.outcomes {
 		counts[outcome]++
@@ -48,19 +48,18 @@ func (t *tally) counts() string {
 	return fmt.Sprintf("%d cases: %v", len(t.outcomes), counts)
 }
 
-// A report is a status with which a difference may end, where the operator can do no
-// better.
+// A report is a status with which an edit may end that the operator cannot revert.
 type report struct {
-	// field is a part of the case's description, words are a part of the status.
+	// field is a part of the description of the case, words are a part of the status.
 	field, words string
 }
 
 var reports = []report{
-	// A child that is not the owner's is never written, whichever manager changed its owner.
+	// A child without the owner reference is never written, whichever manager removed that.
 	{"metadata.ownerReferences", "NameConflict: "},
 	// With another uid, the child is that of a deleted owner of the same name.
 	{"metadata.ownerReferences", "WaitingForDeletion: "},
-	// A create stores what has the same key twice, but no apply does. Admission refuses it.
+	// A create stores a list with the same key twice, but an apply does not. Admission refuses it.
 	{" spec.podTemplate.", "duplicate entries for key"},
 }
 
@@ -68,15 +67,15 @@ func (r report) explains(what, detail string) bool {
 	return strings.Contains(what, r.field) && strings.Contains(detail, r.words)
 }
 
-// inParallel tries each case, several at a time, fails with those that are wrong, and
-// returns the outcome of each.
-func inParallel[T fmt.Stringer](cases []T, try func(*stage, T) (result, error)) map[string]string {
+// inParallel tries the cases, several at a time, fails if one is wrong, and returns the outcome
+// of each.
+func inParallel[T fmt.Stringer](cases []T, try func(*worker, T) (result, error)) map[string]string {
 	GinkgoHelper()
-	count := &tally{outcomes: map[string]string{}}
+	count := &outcomeCounter{outcomes: map[string]string{}}
 	queue := make(chan T)
 	var group sync.WaitGroup
 	for n := range workers {
-		s := &stage{namespace: newNamespace(), number: n}
+		s := &worker{namespace: newNamespace(), number: n}
 		group.Go(func() {
 			defer GinkgoRecover()
 			for c := range queue {

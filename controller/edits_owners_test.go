@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An owner is an object of this project, as a manifest has it.
+// An owner is the manifest of an object of this project.
 type owner struct {
 	// name is the kind and the manifest's name: "modelbox/everything".
 	name     string
 	manifest tree
 }
 
-// readOwners reads the manifests from which the golden children are made, and the
-// richer ones that the tests of edits add.
+// readOwners reads the manifests of the golden tests, and those of the tests of edits, which
+// have more fields.
 func readOwners() ([]owner, error) {
 	var owners []owner
 	for _, folder := range []string{"modelbox/testdata", "app/testdata", "genericdaemon/testdata", "testdata/edits"} {

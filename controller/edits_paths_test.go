@@ -13,11 +13,11 @@ import (
 
 // A fieldEdit is one change of one field of an object.
 type fieldEdit struct {
-	// field is where, with the keys of lists' items: "spec.ports[port=80,protocol=TCP].name".
+	// field is the path, with the keys of list items: "spec.ports[port=80,protocol=TCP].name".
 	field string
-	// what is how: "change", "remove", "add", "swap for exec", "repeat".
+	// what is the change: "change", "remove", "add", "swap for exec", "repeat".
 	what string
-	// place says the same of all objects: the field with the type that holds it.
+	// place is the same for all objects: the field and the type that has it.
 	place string
 	at    path
 	// variants are tried one after the other until the API server accepts one.
@@ -25,13 +25,13 @@ type fieldEdit struct {
 	// others are other values of a field that is removed: a server-side apply removes
 	// only what it has set before.
 	others []func(old any) (any, bool)
-	// new is where the edit puts a value that was not there.
+	// new is the path at which the edit adds a value.
 	new *where
 }
 
 func (e *fieldEdit) String() string { return e.field + " " + e.what }
 
-// to is the object after the edit.
+// to returns the object after the edit.
 func (e *fieldEdit) to(object tree, variant int) tree {
 	return altered(object, e.at, e.variants[variant]).(tree)
 }
@@ -43,7 +43,7 @@ type editor struct {
 	found   []*fieldEdit
 }
 
-// where is a place in an object, on the way through it.
+// where is a field in an object that is walked.
 type where struct {
 	at    path
 	field string
@@ -63,7 +63,7 @@ func (w where) item(s schemas, i int, item any) where {
 	name := fmt.Sprint(i)
 	switch {
 	case len(w.of.ListKeys) == 1 && w.of.ListKeys[0] == "uid":
-		name = "uid" // It is another one in each run.
+		name = "uid" // It differs in each run.
 	case len(w.of.ListKeys) > 0:
 		name = keyOf(w.of.ListKeys, item)
 	}
@@ -76,7 +76,7 @@ func (e *editor) add(w where, what string, variants ...func(any) (any, bool)) {
 	}
 }
 
-// addNew adds an edit of a place that puts a value at another one, which it has in it.
+// addNew adds an edit of a field that adds a value in it.
 func (e *editor) addNew(inner, w where, what string, variants []func(any) (any, bool)) {
 	at := w
 	if what == "add" {
@@ -94,7 +94,7 @@ func always(value any) func(any) (any, bool) {
 
 func removed(any) (any, bool) { return nil, false }
 
-// walk lists the edits of a value and of all that it holds.
+// walk lists the edits of a value and of all values in it.
 func (e *editor) walk(w where, value any) {
 	switch value := value.(type) {
 	case tree:
@@ -110,7 +110,7 @@ func (e *editor) scalar(w where, value any) {
 	e.add(w, "change", e.changes(w, value)...)
 }
 
-// changes gives a field other values, if it has one that is not made of others.
+// changes returns edits that give a scalar field other values.
 func (e *editor) changes(w where, value any) []func(any) (any, bool) {
 	switch value.(type) {
 	case tree, []any:
@@ -139,7 +139,7 @@ func (e *editor) object(w where, object tree) {
 	e.swaps(w, object, members)
 }
 
-// extraKey is a key that is valid in a map.
+// extraKey returns a key that is valid in a map.
 func (e *editor) extraKey(w where) string {
 	if e.of(w.of.Values).name == "Quantity" {
 		return "ephemeral-storage"
@@ -155,7 +155,7 @@ func (e *editor) constants(values []any) []func(any) (any, bool) {
 	return variants
 }
 
-// swaps replaces what is set of fields of which only one may be.
+// swaps replaces the member of a union that is set.
 func (e *editor) swaps(w where, object tree, members []string) {
 	for _, whole := range e.samples.whole[w.of.name] {
 		e.add(w, "swap for "+brief(whole), always(whole))
@@ -200,7 +200,7 @@ func (e *editor) list(w where, list []any) {
 	}
 }
 
-// again is an item with the keys of another one and, where it can, another value.
+// again returns an item with the keys of another one and, where it can, another value.
 func (e *editor) again(w where, item any) any {
 	inner := w.item(e.schemas, 0, item)
 	for _, key := range sortedKeys(item.(tree)) {

@@ -20,14 +20,14 @@ import (
 
 const otherManager = client.FieldOwner("another-manager")
 
-// errNoSuchRequest says that an edit cannot be written in some way.
-var errNoSuchRequest = errors.New("no request of this form says that")
+// errNoSuchRequest reports that an edit cannot be written by a form of request.
+var errNoSuchRequest = errors.New("no request of this form can write the edit")
 
 // A write stores the result of an edit of an object.
 type write func(ctx context.Context, s schemas, c client.Client, before, after tree) error
 
-// ways are the requests by which another field manager may write an edit.
-var ways = map[string]write{"update": update, "merge patch": mergePatch, "strategic patch": strategicPatch, "apply": applyEdit}
+// requestForms are the requests by which another field manager may write an edit.
+var requestForms = map[string]write{"update": update, "merge patch": mergePatch, "strategic patch": strategicPatch, "apply": applyEdit}
 
 func update(ctx context.Context, _ schemas, c client.Client, _, after tree) error {
 	return c.Update(ctx, &unstructured.Unstructured{Object: copied(after).(tree)}, otherManager)
@@ -75,8 +75,8 @@ func encoded(before, after tree) (was, is []byte, err error) {
 	return was, is, err
 }
 
-// applyEdit is a server-side apply of what the edit changed and added. A removal cannot
-// be applied in one request: see applyRemoval.
+// applyEdit sends a server-side apply of the fields that the edit changed and added. A removal
+// cannot be applied in one request: see applyRemoval.
 func applyEdit(ctx context.Context, s schemas, c client.Client, before, after tree) error {
 	applied := s.toApply(s.typeOf(before), before, after)
 	if applied == nil {
@@ -95,8 +95,8 @@ func sendApply(ctx context.Context, c client.Client, before, applied tree) error
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), otherManager, client.ForceOwnership)
 }
 
-// applyRemoval takes a field over by applying another value, and then applies without it.
-// That is how a field manager removes what it did not set.
+// applyRemoval takes the ownership of a field by applying another value, and then applies
+// without it: this is how a field manager removes a field that it did not set.
 func applyRemoval(ctx context.Context, s schemas, c client.Client, before, changed tree) error {
 	if err := applyEdit(ctx, s, c, before, changed); err != nil {
 		return err
@@ -104,8 +104,8 @@ func applyRemoval(ctx context.Context, s schemas, c client.Client, before, chang
 	return sendApply(ctx, c, before, tree{})
 }
 
-// toApply is the part of an object that differs from what was: nil if nothing does. It
-// has the keys of the lists' items that lead there, and what is atomic as a whole.
+// toApply returns the fields of an object that differ from before, nil if there are none, with
+// the keys of the list items on their paths, and complete atomic values.
 func (s schemas) toApply(t *typeSchema, before, after any) any {
 	if after == nil || reflect.DeepEqual(before, after) {
 		return nil
@@ -169,7 +169,7 @@ func (s schemas) listToApply(t *typeSchema, before, after []any) any {
 	return part
 }
 
-// typeOf is the type of a whole object.
+// typeOf returns the type of a whole object.
 func (s schemas) typeOf(object tree) *typeSchema {
 	kind := (&unstructured.Unstructured{Object: object}).GroupVersionKind()
 	groups := strings.Split(kind.Group, ".")

@@ -17,16 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// result is what became of an attempt.
+// result is the result of an attempt.
 type result struct {
 	// outcome is "refused", "no effect", "right", "reported" or "wrong".
 	outcome string
 	detail  []string
 }
 
-// trial is an attempt on its way.
-type trial struct {
-	*stage
+// attemptRun is the run of an attempt.
+type attemptRun struct {
+	*worker
 	schemas
 	attempt
 	object  *unstructured.Unstructured
@@ -34,8 +34,8 @@ type trial struct {
 	before  tree
 }
 
-func (s *stage) try(ctx context.Context, all schemas, a attempt) (result, error) {
-	t := &trial{stage: s, schemas: all, attempt: a}
+func (s *worker) try(ctx context.Context, all schemas, a attempt) (result, error) {
+	t := &attemptRun{worker: s, schemas: all, attempt: a}
 	if err := t.prepare(ctx); err != nil {
 		return result{}, fmt.Errorf("preparing: %w", err)
 	}
@@ -47,10 +47,10 @@ func (s *stage) try(ctx context.Context, all schemas, a attempt) (result, error)
 	if err != nil || reflect.DeepEqual(stable(edited), stable(t.before)) {
 		return result{outcome: "no effect"}, err
 	}
-	return t.judge(ctx, edited)
+	return t.check(ctx, edited)
 }
 
-func (t *trial) prepare(ctx context.Context) error {
+func (t *attemptRun) prepare(ctx context.Context) error {
 	object, desired, err := t.bring(ctx, t.owner.manifest)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *trial) prepare(ctx context.Context) error {
 }
 
 // changeOwner changes an image, and a port of a Service.
-func (t *trial) changeOwner(ctx context.Context, word string) error {
+func (t *attemptRun) changeOwner(ctx context.Context, word string) error {
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(t.object), t.object); err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (t *trial) changeOwner(ctx context.Context, word string) error {
 }
 
 // write writes the edit, in the first variant that the API server accepts.
-func (t *trial) write(ctx context.Context) (string, error) {
-	send, variants := ways[t.way], t.variants
-	if t.what == "remove" && t.way == "apply" {
+func (t *attemptRun) write(ctx context.Context) (string, error) {
+	send, variants := requestForms[t.requestForm], t.variants
+	if t.what == "remove" && t.requestForm == "apply" {
 		send, variants = applyRemoval, t.others
 	}
 	if len(variants) == 0 {
@@ -104,14 +104,14 @@ func (t *trial) write(ctx context.Context) (string, error) {
 	return "refused", nil
 }
 
-// refuses says whether an error says that the API server does not store what it got.
+// refuses reports whether the API server refused to store an object.
 func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsInternalError(err) || apierrors.ReasonForError(err) == ""
 }
 
-// judge reconciles and compares.
-func (t *trial) judge(ctx context.Context, edited tree) (result, error) {
+// check reconciles and compares.
+func (t *attemptRun) check(ctx context.Context, edited tree) (result, error) {
 	want := oracle{t.schemas}.want(t.typeOf(t.before), t.desired, t.before, edited).(tree)
 	failed := t.reconcile(ctx, newCounter(), t.object)
 	detail, err := t.compare(ctx, want)
@@ -140,7 +140,7 @@ func (t *trial) judge(ctx context.Context, edited tree) (result, error) {
 	return t.wrong(ctx, append([]string{"after a change of the owner"}, detail...), failed)
 }
 
-func (t *trial) compare(ctx context.Context, want tree) ([]string, error) {
+func (t *attemptRun) compare(ctx context.Context, want tree) ([]string, error) {
 	have, err := t.read(ctx, t.kind, t.object)
 	if err != nil {
 		return nil, err
@@ -148,19 +148,19 @@ func (t *trial) compare(ctx context.Context, want tree) ([]string, error) {
 	return t.differences(t.typeOf(have), "", withoutStamps(stable(want)), withoutStamps(stable(have))), nil
 }
 
-// withoutStamps is a child without the annotations that record what was written last.
+// withoutStamps returns a child without the annotations of the last write.
 func withoutStamps(object tree) tree {
 	annotations, _, _ := unstructured.NestedMap(object, "metadata", "annotations")
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, "model.github.com/") })
 	unstructured.RemoveNestedField(object, "metadata", "annotations")
 	if len(annotations) > 0 {
-		_ = unstructured.SetNestedMap(object, annotations, "metadata", "annotations") // It was one.
+		_ = unstructured.SetNestedMap(object, annotations, "metadata", "annotations") // It was a map.
 	}
 	return object
 }
 
-// withChange is what is wanted of a child after its owner's change.
-func (t *trial) withChange(want tree) tree {
+// withChange returns the expected child after the change of its owner.
+func (t *attemptRun) withChange(want tree) tree {
 	if t.kind == "Service" {
 		number, _, _ := unstructured.NestedSlice(t.object.Object, "spec", "ports")
 		i := slices.IndexFunc(want["spec"].(tree)["ports"].([]any), func(port any) bool { return port.(tree)["port"] == number[0].(tree)["port"] })
@@ -175,8 +175,8 @@ func (t *trial) withChange(want tree) tree {
 	return altered(want, append(containers, i, "image"), always("registry.example.com/changed:second")).(tree)
 }
 
-// wrong is a difference, unless the owner's status reports it.
-func (t *trial) wrong(ctx context.Context, detail []string, failed error) (result, error) {
+// wrong returns the result for a difference: reported if the owner's status reports it.
+func (t *attemptRun) wrong(ctx context.Context, detail []string, failed error) (result, error) {
 	reported, said, err := readyCondition(ctx, t.object)
 	if err != nil {
 		return result{}, err

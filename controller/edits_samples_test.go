@@ -20,7 +20,7 @@ type samples struct {
 	fields map[string][]any
 	// types are values by "Type".
 	types map[string][]any
-	// whole are all values of a type with a discriminator that is worth a swap.
+	// whole are all values of a type with a discriminator that can be swapped.
 	whole map[string][]any
 }
 
@@ -52,7 +52,7 @@ func integers(of map[string][]any) map[string][]any {
 	return of
 }
 
-// integer makes of numbers what the API's own decoder makes of them.
+// integer converts numbers as the API's own decoder does.
 func integer(value any) any {
 	switch value := value.(type) {
 	case json.Number:
@@ -74,7 +74,7 @@ func integer(value any) any {
 	return value
 }
 
-// of are values for a place that has none.
+// of returns values for an unset field.
 func (s samples) of(all schemas, w where) []any {
 	if values, ok := s.fields[w.place]; ok {
 		return values
@@ -105,7 +105,7 @@ func (s samples) ofType(all schemas, t *typeSchema, depth int) []any {
 	return plain(t)
 }
 
-// object is an object with what it requires.
+// object returns an object with its required fields.
 func (s samples) object(all schemas, t *typeSchema, required []string, depth int) []any {
 	object := tree{}
 	for _, key := range required {
@@ -135,7 +135,7 @@ func plain(t *typeSchema) []any {
 	return nil
 }
 
-// others are values that a field may have in place of the one that it has.
+// others returns values that a field may have instead of its value.
 func (s samples) others(w where, value any) []any {
 	var others []any
 	if values, ok := s.fields[w.place]; ok {
@@ -155,7 +155,7 @@ func (s samples) others(w where, value any) []any {
 	return slices.DeleteFunc(others, func(other any) bool { return reflect.DeepEqual(other, value) || other == "" })
 }
 
-// extra are items to be added to a list.
+// extra returns items to be added to a list.
 func (s samples) extra(all schemas, w where, last any) []any {
 	object, ok := last.(tree)
 	if !ok {

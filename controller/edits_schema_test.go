@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// typeSchema is what the API server's OpenAPI v3 document tells of a type, or of the
-// place where it stands: how Kubernetes merges it. The tests of edits take merge
-// semantics from here and not from the code that they test.
+// typeSchema is the schema of a type, or of a field, in the API server's OpenAPI v3 document:
+// how Kubernetes merges it. The tests of edits take the merge semantics from it, and not from
+// the code that they test.
 type typeSchema struct {
 	Ref        string                 `json:"$ref"`
 	AllOf      []*typeSchema          `json:"allOf"`
@@ -32,7 +32,7 @@ type typeSchema struct {
 	Unions     []union                `json:"x-kubernetes-unions"`
 
 	// name is the name of the type without its group, such as "PodSpec"; it is empty
-	// for a type that is written where it is used.
+	// for an inlined type.
 	name string
 }
 
@@ -41,7 +41,7 @@ type union struct {
 	Fields        map[string]string `json:"fields-to-discriminateBy"`
 }
 
-// schemas are the types of the API server, by the name that a reference has.
+// schemas are the types of the API server, by their name in a reference.
 type schemas map[string]*typeSchema
 
 // readSchemas reads the types of some groups and versions, such as "apis/apps/v1".
@@ -72,8 +72,8 @@ func readSchemas(config *rest.Config, groupVersions ...string) (schemas, error) 
 	return all, nil
 }
 
-// of follows a reference. What stands beside the reference, such as the keys of a
-// list, belongs to the place and is kept.
+// of resolves a reference. Members beside the reference, such as the keys of a list, belong to
+// the field and are kept.
 func (s schemas) of(at *typeSchema) *typeSchema {
 	if at == nil {
 		return &typeSchema{}
@@ -92,7 +92,7 @@ func (s schemas) of(at *typeSchema) *typeSchema {
 	return &found
 }
 
-// child is the type of a field, or of a value, of an object.
+// child returns the type of a field, or of a value, of an object.
 func (s schemas) child(of *typeSchema, field string) *typeSchema {
 	if property, ok := of.Properties[field]; ok {
 		return s.of(property)
@@ -100,13 +100,13 @@ func (s schemas) child(of *typeSchema, field string) *typeSchema {
 	return s.of(of.Values)
 }
 
-// scalar says whether the type is written as one value.
+// scalar reports whether the type is a scalar in JSON.
 func (t *typeSchema) scalar() bool {
 	return len(t.Properties) == 0 && t.Values == nil && t.Items == nil && t.Type != "object" && t.Type != "array"
 }
 
-// atomic says whether Kubernetes replaces a value of the type as a whole. That is so of
-// a list without a marker.
+// atomic reports whether Kubernetes replaces a value of the type, which is so for a list
+// without a marker.
 func (t *typeSchema) atomic() bool {
 	if t.Items != nil {
 		return t.ListType == "" || t.ListType == "atomic"
@@ -114,8 +114,8 @@ func (t *typeSchema) atomic() bool {
 	return t.MapType == "atomic"
 }
 
-// explicitUnions are the types of which only one field may be set, as the API's
-// documentation says: most of them carry no marker in its schema.
+// explicitUnions are the types of which only one field may be set, by the API's documentation:
+// most of them have no marker in the schema.
 var explicitUnions = map[string][]string{
 	"Probe":                   {"exec", "httpGet", "tcpSocket", "grpc"},
 	"LifecycleHandler":        {"exec", "httpGet", "tcpSocket", "sleep"},
@@ -126,8 +126,8 @@ var explicitUnions = map[string][]string{
 	"PodResourceClaim":        {"resourceClaimName", "resourceClaimTemplateName"},
 }
 
-// members are the fields of the type of which only one may be set, or which depend on
-// one that tells which of them is.
+// members returns the fields of the type of which only one may be set, or which depend on a
+// discriminator.
 func (t *typeSchema) members() []string {
 	switch t.name {
 	case "Volume", "EnvVarSource", "VolumeProjection":

@@ -15,10 +15,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// chosen are the cases to try: those that once failed, which the corpus names, and a
-// sample of the others. MODELBOX_EDITS=all takes all of them, MODELBOX_EDITS=7 draws the
-// sample by another seed, and MODELBOX_EDITS_ONLY takes those whose description has
-// some words.
+// chosen returns the cases to try: those that once failed, which the corpus names, and a
+// sample of the others. MODELBOX_EDITS=all selects all of them, MODELBOX_EDITS=7 the sample of
+// another seed, and MODELBOX_EDITS_ONLY those whose description contains a text.
 func chosen[T fmt.Stringer](cases []T, corpus string, sample int) []T {
 	GinkgoHelper()
 	if only := os.Getenv("MODELBOX_EDITS_ONLY"); only != "" {
@@ -53,7 +52,7 @@ func chosen[T fmt.Stringer](cases []T, corpus string, sample int) []T {
 	return found
 }
 
-// inCorpus are the lines of a corpus.
+// inCorpus returns the lines of a corpus.
 func inCorpus(file string) map[string]bool {
 	GinkgoHelper()
 	data, err := os.ReadFile(file)

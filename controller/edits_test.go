@@ -12,14 +12,14 @@ import (
 
 var _ = Describe("an edit of a child by another field manager", Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the reconciles of this spec are to act.
+		stop() // Only this spec may reconcile.
 		DeferCleanup(start)
 	})
 	It("is reverted where the operator owns the field, and left alone elsewhere", func(ctx context.Context) {
 		all, err := readSchemas(env.Config, "apis/apps/v1", "api/v1")
 		Expect(err).NotTo(HaveOccurred())
-		found, err := attempts(ctx, all, &stage{namespace: newNamespace(), number: workers})
+		found, err := attempts(ctx, all, &worker{namespace: newNamespace(), number: workers})
 		Expect(err).NotTo(HaveOccurred())
-		inParallel(chosen(found, "testdata/edits-corpus.txt", 120), func(s *stage, a attempt) (result, error) { return s.try(ctx, all, a) })
+		inParallel(chosen(found, "testdata/edits-corpus.txt", 120), func(s *worker, a attempt) (result, error) { return s.try(ctx, all, a) })
 	})
 })

@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tree is an object as JSON has it: maps, lists, strings, int64, float64 and bools.
+// tree is an object in JSON: maps, lists, strings, int64, float64 and bools.
 type tree = map[string]any
 
-// A path leads through a tree: a string is the key of a map, an int the place of an
-// item in a list.
+// A path is that of a value in a tree: a string is the key of a map, an int the index of a list
+// item.
 type path []any
 
 func (p path) then(step any) path { return append(slices.Clone(p), step) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// copied is a deep copy.
+// copied returns a deep copy.
 func copied(value any) any { return runtime.DeepCopyJSONValue(value) }
 
-// altered is a copy of a tree in which the value at a path is another one, or is
-// missing where change says so. The value is nil where there is none.
+// altered returns a copy of a tree with another value at a path, or without the value if change
+// returns false. change is called with nil if there is no value.
 func altered(node any, at path, change func(old any) (value any, keep bool)) any {
 	if len(at) == 0 {
 		value, _ := change(node)
@@ -64,7 +64,7 @@ func alteredStep(value any, rest path, change func(any) (any, bool)) (any, bool)
 	return altered(value, rest, change), true
 }
 
-// valueAt is the value at a path, nil if there is none.
+// valueAt returns the value at a path, nil if there is none.
 func valueAt(node any, at path) any {
 	for _, step := range at {
 		switch step := step.(type) {
@@ -78,7 +78,7 @@ func valueAt(node any, at path) any {
 	return node
 }
 
-// keyOf is how an item of a list that is merged by keys is known: "name=A".
+// keyOf returns the keys of an item in a keyed list: "name=A".
 func keyOf(keys []string, item any) string {
 	object, ok := item.(tree)
 	if !ok {
@@ -95,11 +95,11 @@ func keyOf(keys []string, item any) string {
 	return strings.Join(parts, ",")
 }
 
-// anything stands in an expected tree for a value that the API server chooses.
+// anything is the expected value for one that the API server chooses.
 const anything = "whatever the API server chooses"
 
-// differences are the fields in which two trees differ, in words. Items of a list that
-// is merged by keys may be in another order.
+// differences returns the fields in which two trees differ, with their values. The items of a
+// keyed list may have another order.
 func (s schemas) differences(t *typeSchema, at string, want, have any) []string {
 	if want == anything || reflect.DeepEqual(want, have) {
 		return nil
@@ -146,7 +146,7 @@ func (s schemas) listDifferences(t *typeSchema, at string, want, have []any) []s
 	return found
 }
 
-// brief is a value in not too many letters.
+// brief returns a value, shortened.
 func brief(value any) string {
 	if value == nil {
 		return "not there"

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -22,20 +21,18 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// errRefused says that an owner is refused by the API server, or has a status that says
-// that something is wrong with it.
+// errRefused reports that the API server refuses an owner, or that its status reports an error.
 var errRefused = errors.New("refused")
 
-// A stage is a namespace in which one owner after the other is tried.
-type stage struct {
+// A worker tries owners in one namespace, one after the other.
+type worker struct {
 	namespace string
 	number    int
 }
 
-// bring creates an owner, which replaces one of its name, and reconciles it once. It
-// returns the owner and what the operator desires. It fails if the owner's status says
-// that anything is wrong.
-func (s *stage) bring(ctx context.Context, manifest tree) (*unstructured.Unstructured, map[string]tree, error) {
+// bring creates an owner, which replaces one of its name, and reconciles it once. It returns
+// the owner and the desired children. It fails if the owner's status reports an error.
+func (s *worker) bring(ctx context.Context, manifest tree) (*unstructured.Unstructured, map[string]tree, error) {
 	object := &unstructured.Unstructured{Object: s.own(manifest)}
 	if err := s.clear(ctx, object); err != nil {
 		return nil, nil, err
@@ -52,9 +49,9 @@ func (s *stage) bring(ctx context.Context, manifest tree) (*unstructured.Unstruc
 	return object, r.created, errors.Join(err, failed)
 }
 
-// own is a manifest in the stage's namespace, with node ports of its own: they are of the
-// lower part of the range, from which the API server takes none by itself.
-func (s *stage) own(manifest tree) tree {
+// own returns a manifest for the worker's namespace, with unique node ports of the lower part of
+// the range, from which the API server assigns none.
+func (s *worker) own(manifest tree) tree {
 	manifest = copied(manifest).(tree)
 	object := unstructured.Unstructured{Object: manifest}
 	object.SetNamespace(s.namespace)
@@ -65,7 +62,7 @@ func (s *stage) own(manifest tree) tree {
 		}
 	}
 	if ports != nil {
-		_ = unstructured.SetNestedSlice(manifest, ports, "spec", "ports") // It was one.
+		_ = unstructured.SetNestedSlice(manifest, ports, "spec", "ports") // It was a list.
 	}
 	return manifest
 }
@@ -84,7 +81,7 @@ func child(kind string, of *unstructured.Unstructured) *unstructured.Unstructure
 	return object
 }
 
-func (s *stage) clear(ctx context.Context, object *unstructured.Unstructured) error {
+func (s *worker) clear(ctx context.Context, object *unstructured.Unstructured) error {
 	gone := []*unstructured.Unstructured{object.DeepCopy()}
 	for _, kind := range childKinds[object.GetKind()] {
 		gone = append(gone, child(kind, object))
@@ -98,7 +95,7 @@ func (s *stage) clear(ctx context.Context, object *unstructured.Unstructured) er
 }
 
 // remove deletes an object, and the finalizers that an edit gave it.
-func (s *stage) remove(ctx context.Context, object *unstructured.Unstructured) error {
+func (s *worker) remove(ctx context.Context, object *unstructured.Unstructured) error {
 	err := env.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err == nil && len(object.GetFinalizers()) > 0 {
 		return env.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
@@ -106,14 +103,12 @@ func (s *stage) remove(ctx context.Context, object *unstructured.Unstructured) e
 	return client.IgnoreNotFound(err)
 }
 
-func (s *stage) reconcile(ctx context.Context, r *counter, object *unstructured.Unstructured) error {
-	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
-	_, err := reconciler(r.client(), object.GetKind()).Reconcile(ctx, request)
-	return err
+func (s *worker) reconcile(ctx context.Context, r *counter, object *unstructured.Unstructured) error {
+	return reconcileWith(ctx, r.client(), object, object.GetKind())
 }
 
-// read is a child as it is, without what each write changes and without status.
-func (s *stage) read(ctx context.Context, kind string, of *unstructured.Unstructured) (tree, error) {
+// read returns a child from the API server, as stable returns it.
+func (s *worker) read(ctx context.Context, kind string, of *unstructured.Unstructured) (tree, error) {
 	object := child(kind, of)
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return nil, err
@@ -121,7 +116,7 @@ func (s *stage) read(ctx context.Context, kind string, of *unstructured.Unstruct
 	return object.Object, nil
 }
 
-// stable is an object without what each write changes, and without its status.
+// stable returns an object without the fields that every write changes, and without status.
 func stable(object tree) tree {
 	object = copied(object).(tree)
 	delete(object, "status")
@@ -132,33 +127,38 @@ func stable(object tree) tree {
 	return object
 }
 
-// readyCondition is the owner's Ready condition in words, and the same as wrong if it
-// says that the operator cannot do what it should.
+// readyCondition returns the reason and message of the owner's Ready condition, and the same as
+// wrong if the condition reports an error.
 func readyCondition(ctx context.Context, object *unstructured.Unstructured) (wrong, said string, err error) {
 	is := object.DeepCopy()
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
 		return "", "", err
 	}
-	found, _, err := unstructured.NestedSlice(is.Object, "status", "conditions")
-	if err != nil {
-		return "", "", err
+	condition := readyIn(is)
+	if condition == nil {
+		return "", "", nil
 	}
-	for _, condition := range found {
-		condition := condition.(tree)
-		if condition["type"] != status.ConditionReady {
-			continue
-		}
-		said = fmt.Sprintf("%v %v: %v", condition["status"], condition["reason"], condition["message"])
-		if condition["status"] == "False" && condition["reason"] != status.ReasonProgressing {
-			wrong = said
-		}
+	said = fmt.Sprintf("%v %v: %v", condition["status"], condition["reason"], condition["message"])
+	if condition["status"] == "False" && condition["reason"] != status.ReasonProgressing {
+		wrong = said
 	}
 	return wrong, said, nil
 }
 
-// leave frees the node ports that the last owners had. The owners go first, or the
-// controllers of the next spec would make their Services again.
-func (s *stage) leave(ctx context.Context) error {
+// readyIn returns the Ready condition in an object, nil if there is none.
+func readyIn(object *unstructured.Unstructured) tree {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, in := range conditions {
+		if condition, ok := in.(tree); ok && condition["type"] == status.ConditionReady {
+			return condition
+		}
+	}
+	return nil
+}
+
+// leave frees the node ports of the last owners. The owners are deleted first, because the
+// controllers of the next spec would create their Services again.
+func (s *worker) leave(ctx context.Context) error {
 	for _, kind := range []client.Object{&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &corev1.Service{}} {
 		if err := env.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace)); err != nil {
 			return err

@@ -17,15 +17,15 @@ import (
 
 // The faults of watches, and of the processes around them.
 const (
-	// silent holds the events of watches back while the workload is edited.
+	// silent delays the events of watches while the workload is edited.
 	silent = "silent"
 	// cut ends the watches while the workload is edited.
 	cut = "cut"
-	// rewound makes the watches begin again with a list as it was before the edit.
+	// rewound restarts the watches with a list from before the edit.
 	rewound = "rewound"
-	// restarted starts another process whose first lists are as before the edit.
+	// restarted starts another process whose first lists are from before the edit.
 	restarted = "restarted"
-	// twoLeaders has two processes act at once, of which one has silent watches.
+	// twoLeaders runs two leaders at the same time, one of them with silent watches.
 	twoLeaders = "two-leaders"
 )
 
@@ -36,13 +36,13 @@ var (
 	childResources = []string{"deployments", "services", "daemonsets"}
 )
 
-// faultPlan says which fault happens to which workload, and when. Its text is as in
+// faultPlan is a workload and the faults that happen to it. Its string is a line of
 // testdata/faults.txt: "modelbox-changed 409@1 500@3 silent:deployments,services".
 type faultPlan struct {
 	workload string
 	// requests are faults of writes, by their number from the edit on.
 	requests map[int]faults.RequestFault
-	// stream is the fault of watches, "" for none, and resources are whose.
+	// stream is the fault of watches, "" for none, and resources are their resources.
 	stream    string
 	resources string
 }
@@ -79,13 +79,13 @@ func parsePlan(line string) (faultPlan, error) {
 	return p, nil
 }
 
-// kills tells whether the process dies in the plan.
+// kills reports whether the process dies in the plan.
 func (p faultPlan) kills() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(p.requests)), faults.RequestFault.Kills)
 }
 
-// batch is what plans must have in common to be run at the same time, by one process:
-// what happens to the process and to its watches happens to all.
+// batch is what plans that run at the same time, with one process, have in common: the faults
+// of the process and of its watches.
 type batch struct {
 	stream, resources string
 	kills             bool
@@ -100,7 +100,7 @@ func batches(plans []faultPlan) map[batch][]faultPlan {
 	return byBatch
 }
 
-// everyRequest are the plans with one fault at one write, for workloads of which the
+// everyRequest returns the plans with one fault at one write, for workloads of which the
 // numbers of writes are known.
 func everyRequest(writes map[string]int) []faultPlan {
 	var plans []faultPlan
@@ -114,7 +114,7 @@ func everyRequest(writes map[string]int) []faultPlan {
 	return plans
 }
 
-// everyStream are the plans with one fault of watches, for all workloads.
+// everyStream returns the plans with one fault of watches, for all workloads.
 func everyStream(resources ...string) []faultPlan {
 	var plans []faultPlan
 	for _, stream := range streamFaults {
@@ -127,8 +127,8 @@ func everyStream(resources ...string) []faultPlan {
 	return plans
 }
 
-// drawn are plans of several faults at once. The faults of watches are few for many
-// plans, so that these are run in few batches.
+// drawn returns random plans with several faults. They have few different faults of watches,
+// so that they run in few batches.
 func drawn(seed uint64, count int, writes map[string]int) []faultPlan {
 	random := rand.New(rand.NewPCG(seed, 0))
 	resources := slices.Concat(ownerResources, childResources)
@@ -157,7 +157,7 @@ func shuffled(random *rand.Rand, from []string) []string {
 	return all
 }
 
-// sampled is a share of plans, the same for the same seed.
+// sampled returns some of the plans, the same for the same seed.
 func sampled(seed uint64, plans []faultPlan, count int) []faultPlan {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := slices.Clone(plans)

@@ -41,16 +41,16 @@ var faultCorpus string
 
 // Environment variables of "make faults". Without MODELBOX_FAULTS, a sample is run.
 const (
-	faultSeedEnv  = "MODELBOX_FAULTS_SEED"  // The first seed of plans that are drawn; by default a new one.
-	faultCountEnv = "MODELBOX_FAULTS_PLANS" // How many plans are drawn: 500.
+	faultSeedEnv  = "MODELBOX_FAULTS_SEED"  // The first seed of random plans; by default a new one.
+	faultCountEnv = "MODELBOX_FAULTS_PLANS" // The number of random plans: 500.
 	faultOnlyEnv  = "MODELBOX_FAULTS_ONLY"  // One plan, as it was printed, and no other.
 )
 
 // faultRunner runs plans.
 type faultRunner struct {
 	observer *faults.Observer
-	// want is how each workload ends without a fault, and writes how many writes it
-	// takes.
+	// want is the final state of each workload without a fault, and writes the number of its
+	// writes.
 	want   map[string]string
 	writes map[string]int
 	// silence is how long watches are silent.
@@ -60,7 +60,7 @@ type faultRunner struct {
 var _ = Describe("whatever goes wrong between the controller and the API server", Serial, Ordered, ContinueOnFailure, func() {
 	var runner *faultRunner
 	BeforeAll(func() {
-		stop() // Only the processes of these specs are to act.
+		stop() // Only the processes of these specs may reconcile.
 		DeferCleanup(start)
 		ctx, cancel := context.WithCancel(context.Background())
 		DeferCleanup(cancel)
@@ -134,7 +134,7 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 	})
 })
 
-// number is an environment variable, or what it is without.
+// number returns the value of an environment variable, or its default.
 func number[T uint64 | int](name string, without T) T {
 	GinkgoHelper()
 	value := os.Getenv(name)
@@ -178,16 +178,15 @@ func (p *faultProcess) stop() {
 	Eventually(p.done).Should(Receive())
 }
 
-// act is one plan that is being run.
-type act struct {
+// planRun is the run of one plan.
+type planRun struct {
 	faultPlan
-	scene
+	workloadRun
 	faultWorkload
 	bystanding map[client.Object]string
 }
 
-// reference runs all workloads without a fault, and holds what comes of it to what
-// the workloads say.
+// reference runs all workloads without a fault, and stores their final states.
 func (r *faultRunner) reference(ctx context.Context) {
 	GinkgoHelper()
 	var plans []faultPlan
@@ -197,7 +196,7 @@ func (r *faultRunner) reference(ctx context.Context) {
 	Expect(r.run(ctx, batch{}, plans)).To(BeEmpty(), "without a fault")
 }
 
-// run runs plans at the same time, and is what failed.
+// run runs plans at the same time, and returns the failures.
 func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []string {
 	GinkgoHelper()
 	began := time.Now()
@@ -205,12 +204,12 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	clock := clocktesting.NewFakePassiveClock(began)
 	transport := faults.NewTransport()
 	process := newFaultProcess(transport, clock)
-	acts := make([]*act, len(plans))
+	runs := make([]*planRun, len(plans))
 	for i, p := range plans {
-		acts[i] = &act{faultPlan: p, scene: scene{ctx: ctx, namespace: newNamespace(), slot: schedule}, faultWorkload: workloadOf(p.workload)}
+		runs[i] = &planRun{faultPlan: p, workloadRun: workloadRun{ctx: ctx, namespace: newNamespace(), slot: schedule}, faultWorkload: workloadOf(p.workload)}
 	}
-	each(acts, (*act).begin)
-	each(acts, func(a *act) { transport.Plan(a.namespace, a.requests) })
+	each(runs, (*planRun).begin)
+	each(runs, func(a *planRun) { transport.Plan(a.namespace, a.requests) })
 	old, resources := versionNow(ctx), strings.Split(b.resources, ",")
 
 	var other *faultProcess
@@ -221,9 +220,9 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		transport.Silence(resources...)
 		other = newFaultProcess(faults.NewTransport(), clock)
 	}
-	each(acts, func(a *act) { a.do(a.edit) })
+	each(runs, func(a *planRun) { a.do(a.edit) })
 	clock.SetTime(slot.Add(time.Second))
-	each(acts, func(a *act) { a.do(a.poke) })
+	each(runs, func(a *planRun) { a.do(a.poke) })
 	switch b.stream {
 	case cut:
 		transport.Cut(resources...)
@@ -232,12 +231,12 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		transport.Speak(resources...)
 	}
 	if b.kills {
-		each(acts, func(a *act) { a.awaitDeath(transport) })
+		each(runs, func(a *planRun) { a.awaitDeath(transport) })
 		process.stop()
 		process = newFaultProcess(faults.NewTransport(), clock)
 	}
 	if b.stream == rewound || b.stream == restarted {
-		each(acts, func(a *act) { r.converged(a, time.Minute) })
+		each(runs, func(a *planRun) { r.converged(a, time.Minute) })
 	}
 	switch b.stream {
 	case rewound:
@@ -253,15 +252,15 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		pause(ctx, r.silence/2)
 		late.Speak(resources...)
 	}
-	each(acts, func(a *act) { r.converged(a, time.Minute) })
+	each(runs, func(a *planRun) { r.converged(a, time.Minute) })
 	r.quiet()
-	Expect(r.observer.Err()).NotTo(HaveOccurred(), "the test did not see everything")
+	Expect(r.observer.Err()).NotTo(HaveOccurred(), "the test missed events")
 	var failures []string
-	for _, a := range acts {
+	for _, a := range runs {
 		if difference := r.difference(a); difference != "" {
 			failures = append(failures, fmt.Sprintf("%s: %s", a.faultPlan, difference))
 		}
-		if _, known := r.want[a.workload]; !known { // It is the run without a fault.
+		if _, known := r.want[a.workload]; !known { // This is the run without a fault.
 			r.want[a.workload] = a.state()
 			r.writes[a.workload], _ = transport.Writes(a.namespace)
 		}
@@ -270,15 +269,15 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	if other != nil {
 		other.stop()
 	}
-	each(acts, (*act).end)
+	each(runs, (*planRun).end)
 	return failures
 }
 
-// each does the same for all acts at the same time.
-func each(acts []*act, do func(*act)) {
+// each does the same for all runs at the same time.
+func each(runs []*planRun, do func(*planRun)) {
 	GinkgoHelper()
 	var group sync.WaitGroup
-	for _, a := range acts {
+	for _, a := range runs {
 		group.Go(func() {
 			defer GinkgoRecover()
 			do(a)
@@ -287,14 +286,14 @@ func each(acts []*act, do func(*act)) {
 	group.Wait()
 }
 
-func (a *act) do(step func(*scene)) {
+func (a *planRun) do(step func(*workloadRun)) {
 	if step != nil {
-		step(&a.scene)
+		step(&a.workloadRun)
 	}
 }
 
-// begin makes what is there before.
-func (a *act) begin() {
+// begin creates the objects that exist before the fault.
+func (a *planRun) begin() {
 	GinkgoHelper()
 	a.bystanding = map[client.Object]string{}
 	for _, obj := range a.bystanders() {
@@ -304,8 +303,8 @@ func (a *act) begin() {
 	a.do(a.prepare)
 }
 
-// end removes what later processes would list.
-func (a *act) end() {
+// end deletes the objects that later processes would list.
+func (a *planRun) end() {
 	GinkgoHelper()
 	for _, kind := range []client.Object{
 		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
@@ -315,9 +314,9 @@ func (a *act) end() {
 	}
 }
 
-// awaitDeath waits until the process has met the fault that it dies of. Where another
-// fault keeps it from that, it dies all the same, at another time.
-func (a *act) awaitDeath(transport *faults.Transport) {
+// awaitDeath waits for the fault that ends the process. If another fault prevents it, the
+// process is ended nevertheless, at another time.
+func (a *planRun) awaitDeath(transport *faults.Transport) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		if transport.Dead(a.namespace) {
 			return
@@ -326,8 +325,8 @@ func (a *act) awaitDeath(transport *faults.Transport) {
 	}
 }
 
-// converged waits until a plan ends as it should. What it is instead, the end says.
-func (r *faultRunner) converged(a *act, within time.Duration) {
+// converged waits until the final state is the expected one, or for a limited time.
+func (r *faultRunner) converged(a *planRun, within time.Duration) {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		if r.difference(a) == "" {
 			return
@@ -336,8 +335,8 @@ func (r *faultRunner) converged(a *act, within time.Duration) {
 	}
 }
 
-// difference says in what a plan ends otherwise than without a fault, "" if in nothing.
-func (r *faultRunner) difference(a *act) string {
+// difference returns the differences to the final state without a fault, "" if there is none.
+func (r *faultRunner) difference(a *planRun) string {
 	var wrong []string
 	if orphans := r.observer.Orphans(a.namespace); len(orphans) > 0 {
 		wrong = append(wrong, fmt.Sprintf("created for an owner that had been deleted: %v", orphans))
@@ -347,12 +346,12 @@ func (r *faultRunner) difference(a *act) string {
 			wrong = append(wrong, fmt.Sprintf("%T that is not ours was written: %v", obj, err))
 		}
 	}
-	if diff := lineDiff(tallyLines(a.tally), tallyLines(r.tally(a))); diff != "" {
+	if diff := lineDiff(countLines(a.changes), countLines(r.changes(a))); diff != "" {
 		wrong = append(wrong, "writes:"+diff)
 	}
 	state := a.state()
 	want, known := r.want[a.workload]
-	if a.forgets() { // No process knows when the restart was.
+	if a.forgets() { // No process has the time of the restart.
 		state, want = strings.ReplaceAll(state, "started false", "started true"), strings.ReplaceAll(want, "started false", "started true")
 	}
 	if strings.Contains(state, "not seen") {
@@ -364,16 +363,16 @@ func (r *faultRunner) difference(a *act) string {
 	return strings.Join(wrong, "\n")
 }
 
-func tallyLines(tally map[string]int) []string {
+func countLines(changes map[string]int) []string {
 	var lines []string
-	for what, n := range tally {
+	for what, n := range changes {
 		lines = append(lines, fmt.Sprintf("%d x %s", n, what))
 	}
 	return lines
 }
 
-// lineDiff are the lines that only one of two has: with - what is without a fault,
-// with + what is now.
+// lineDiff returns the lines that only one of two lists has: those without a fault with -,
+// the others with +.
 func lineDiff(want, got []string) string {
 	var diff []string
 	add := func(sign string, lines, others []string) {
@@ -389,26 +388,26 @@ func lineDiff(want, got []string) string {
 	return strings.Join(diff, "")
 }
 
-// forgets tells whether the process that restarts a Deployment may end, or not learn
-// that the restart took effect: then history is written without the time.
+// forgets reports whether the process that restarts a Deployment may end, or may not get the
+// response for the restart: history then has no time.
 func (p faultPlan) forgets() bool {
 	return p.stream == restarted || p.stream == twoLeaders || slices.ContainsFunc(slices.Collect(maps.Values(p.requests)), func(f faults.RequestFault) bool {
 		return f.Kills() || f.TakesEffect()
 	})
 }
 
-// tally is what happened to children and targets in an act.
-func (r *faultRunner) tally(a *act) map[string]int {
-	tally := r.observer.Tally(a.namespace)
-	maps.DeleteFunc(tally, func(what string, _ int) bool {
+// changes returns the number of events of children and targets in a run, by event.
+func (r *faultRunner) changes(a *planRun) map[string]int {
+	changes := r.observer.Tally(a.namespace)
+	maps.DeleteFunc(changes, func(what string, _ int) bool {
 		kind, name := strings.Fields(what)[1], strings.Fields(what)[2]
 		owner := slices.Contains([]string{"ModelBox", "App", "Genericdaemon", "UnitedDeployment"}, kind) || kind == "Eru" && name == "eru"
 		return owner || name == "bystander"
 	})
-	return tally
+	return changes
 }
 
-// quiet waits until the controller writes nothing more.
+// quiet waits until the controller sends no more requests.
 func (r *faultRunner) quiet() {
 	GinkgoHelper()
 	last, since := -1, time.Now()
@@ -419,10 +418,10 @@ func (r *faultRunner) quiet() {
 			last, since = len(requests), time.Now()
 		}
 		return time.Since(since) > 400*time.Millisecond
-	}, time.Minute, 50*time.Millisecond).Should(BeTrue(), "the controller does not come to rest")
+	}, time.Minute, 50*time.Millisecond).Should(BeTrue(), "the controller does not stop writing")
 }
 
-// versionNow is the resourceVersion of this moment.
+// versionNow returns the current resourceVersion.
 func versionNow(ctx context.Context) string {
 	GinkgoHelper()
 	list := &corev1.NamespaceList{}
@@ -430,7 +429,7 @@ func versionNow(ctx context.Context) string {
 	return list.ResourceVersion
 }
 
-// pause lets a fault last.
+// pause waits while a fault lasts.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -25,84 +25,85 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// faultWorkload is what users do while a fault happens.
+// faultWorkload is what a user does while a fault happens.
 type faultWorkload struct {
 	name string
-	// prepare makes what is there before the fault, and waits until it is reconciled.
-	prepare func(*scene)
-	// edit is what a user does.
-	edit func(*scene)
-	// poke is an event on another kind, after the clock has passed the slot of Erus.
-	poke func(*scene)
-	// tally is how often what happens to children and targets, over all.
-	tally map[string]int
+	// prepare creates the objects that exist before the fault, and waits until they are
+	// reconciled.
+	prepare func(*workloadRun)
+	// edit is the change by the user.
+	edit func(*workloadRun)
+	// poke causes an event on another kind, after the scheduled time of Erus.
+	poke func(*workloadRun)
+	// changes are the expected numbers of events of children and targets.
+	changes map[string]int
 }
 
-// scene is one run of a workload, in a namespace of its own.
-type scene struct {
+// workloadRun is one run of a workload, in a namespace of its own.
+type workloadRun struct {
 	ctx       context.Context // It is the spec's.
 	namespace string
-	// slot is the schedule of one slot a year, which the clock passes before poke.
+	// slot is a schedule with one scheduled time a year, which the clock passes before poke.
 	slot string
 }
 
-func (s *scene) named(name string) metav1.ObjectMeta {
+func (s *workloadRun) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.namespace, Name: name}
 }
 
-func (s *scene) create(objects ...client.Object) {
+func (s *workloadRun) create(objects ...client.Object) {
 	GinkgoHelper()
 	for _, obj := range objects {
 		Expect(env.Client.Create(s.ctx, obj)).To(Succeed())
 	}
 }
 
-// delete deletes an object; the observer deletes what it owned.
-func (s *scene) delete(obj client.Object) {
+// delete deletes an object; the observer deletes its children.
+func (s *workloadRun) delete(obj client.Object) {
 	GinkgoHelper()
 	Expect(env.Client.Delete(s.ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 }
 
-// reconciled waits until an object's status is about its present spec.
-func (s *scene) reconciled(obj status.Object, ready string) {
+// reconciled waits until the status of an object is for its current generation.
+func (s *workloadRun) reconciled(obj status.Object, ready string) {
 	GinkgoHelper()
-	Eventually(verdict(s.ctx, obj)).Should(Equal(ready))
+	Eventually(readiness(s.ctx, obj)).Should(Equal(ready))
 }
 
-func (s *scene) box() *modelv1.ModelBox {
+func (s *workloadRun) box() *modelv1.ModelBox {
 	return &modelv1.ModelBox{ObjectMeta: s.named("box"), Spec: modelv1.ModelBoxSpec{
 		Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Envs: []corev1.EnvVar{{Name: "A", Value: "1"}},
 	}}
 }
 
-func (s *scene) makeBox() {
+func (s *workloadRun) makeBox() {
 	box := s.box()
 	s.create(box)
 	s.reconciled(box, "False Progressing")
 }
 
-func (s *scene) app() *appv1.App {
+func (s *workloadRun) app() *appv1.App {
 	return &appv1.App{ObjectMeta: s.named("app"), Spec: appv1.AppSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
 }
 
-func (s *scene) makeApp() {
+func (s *workloadRun) makeApp() {
 	app := s.app()
 	s.create(app)
 	s.reconciled(app, "False Progressing")
 }
 
-func (s *scene) daemon() *mydomainv1beta1.Genericdaemon {
+func (s *workloadRun) daemon() *mydomainv1beta1.Genericdaemon {
 	return &mydomainv1beta1.Genericdaemon{ObjectMeta: s.named("daemon"), Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"}}
 }
 
-func (s *scene) makeDaemon() {
+func (s *workloadRun) makeDaemon() {
 	daemon := s.daemon()
 	s.create(daemon)
-	Eventually(verdict(s.ctx, daemon)).ShouldNot(Equal("not seen"))
+	Eventually(readiness(s.ctx, daemon)).ShouldNot(Equal("not seen"))
 }
 
-// target is a Deployment that is there without us, and rolled out.
-func (s *scene) target(annotations map[string]string) {
+// target creates a Deployment that the controller does not own, and rolls it out.
+func (s *workloadRun) target(annotations map[string]string) {
 	GinkgoHelper()
 	d := foreignDeployment(s.named("web"))
 	d.SetAnnotations(annotations)
@@ -110,11 +111,11 @@ func (s *scene) target(annotations map[string]string) {
 	rollOut(s.ctx, s.named("web"))
 }
 
-func (s *scene) united(replicas int32) *extensionv1.UnitedDeployment {
+func (s *workloadRun) united(replicas int32) *extensionv1.UnitedDeployment {
 	return &extensionv1.UnitedDeployment{ObjectMeta: s.named("united"), Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: "web", Replicas: &replicas}}
 }
 
-func (s *scene) makeUnited() {
+func (s *workloadRun) makeUnited() {
 	s.target(nil)
 	united, web := s.united(3), &appsv1.Deployment{ObjectMeta: s.named("web")}
 	s.create(united)
@@ -123,11 +124,11 @@ func (s *scene) makeUnited() {
 	s.reconciled(united, "True Ready")
 }
 
-func (s *scene) eru() *mtsrev1.Eru {
+func (s *workloadRun) eru() *mtsrev1.Eru {
 	return &mtsrev1.Eru{ObjectMeta: s.named("eru"), Spec: mtsrev1.EruSpec{DeploymentName: "web", Enabled: true, Schedule: s.slot}}
 }
 
-func (s *scene) makeEru() {
+func (s *workloadRun) makeEru() {
 	s.target(nil)
 	eru := s.eru()
 	s.create(eru)
@@ -136,143 +137,143 @@ func (s *scene) makeEru() {
 
 var asksForEru = map[string]string{mtsrev1.AnnotationEru: "true"}
 
-func (s *scene) makeBound() {
+func (s *workloadRun) makeBound() {
 	s.target(asksForEru)
 	s.reconciled(&mtsrev1.Eru{ObjectMeta: s.named("web")}, "True Disabled")
 }
 
-// touch is an event on the target that changes nothing that matters.
-func (s *scene) touch() {
+// touch causes an event on the target without a relevant change.
+func (s *workloadRun) touch() {
 	GinkgoHelper()
 	change(s.ctx, &appsv1.Deployment{ObjectMeta: s.named("web")}, func(d *appsv1.Deployment) { d.Labels = map[string]string{"touched": "yes"} })
 }
 
 var faultWorkloads = []faultWorkload{
 	{
-		name:  "modelbox-created",
-		edit:  func(s *scene) { s.create(s.box()) },
-		tally: map[string]int{"create Deployment box": 1, "create Service box": 1},
+		name:    "modelbox-created",
+		edit:    func(s *workloadRun) { s.create(s.box()) },
+		changes: map[string]int{"create Deployment box": 1, "create Service box": 1},
 	}, {
-		name: "modelbox-changed", prepare: (*scene).makeBox,
-		edit: func(s *scene) {
+		name: "modelbox-changed", prepare: (*workloadRun).makeBox,
+		edit: func(s *workloadRun) {
 			change(s.ctx, s.box(), func(b *modelv1.ModelBox) { b.Spec.Image, b.Spec.Envs, b.Spec.Replicas = "nginx:2", nil, new(int32(4)) })
 		},
-		tally: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 1, "scale Deployment box": 1},
+		changes: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 1, "scale Deployment box": 1},
 	}, {
-		name: "modelbox-ports-gone", prepare: (*scene).makeBox,
-		edit:  func(s *scene) { change(s.ctx, s.box(), func(b *modelv1.ModelBox) { b.Spec.Ports = nil }) },
-		tally: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 1, "delete Service box": 1},
+		name: "modelbox-ports-gone", prepare: (*workloadRun).makeBox,
+		edit:    func(s *workloadRun) { change(s.ctx, s.box(), func(b *modelv1.ModelBox) { b.Spec.Ports = nil }) },
+		changes: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 1, "delete Service box": 1},
 	}, {
-		name: "modelbox-child-changed", prepare: (*scene).makeBox,
-		edit: func(s *scene) {
+		name: "modelbox-child-changed", prepare: (*workloadRun).makeBox,
+		edit: func(s *workloadRun) {
 			change(s.ctx, &appsv1.Deployment{ObjectMeta: s.named("box")}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "other:1" })
 		},
-		tally: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 2},
+		changes: map[string]int{"create Deployment box": 1, "create Service box": 1, "rollout Deployment box": 2},
 	}, {
-		name: "modelbox-child-deleted", prepare: (*scene).makeBox,
-		edit:  func(s *scene) { s.delete(&appsv1.Deployment{ObjectMeta: s.named("box")}) },
-		tally: map[string]int{"create Deployment box": 2, "create Service box": 1, "delete Deployment box": 1},
+		name: "modelbox-child-deleted", prepare: (*workloadRun).makeBox,
+		edit:    func(s *workloadRun) { s.delete(&appsv1.Deployment{ObjectMeta: s.named("box")}) },
+		changes: map[string]int{"create Deployment box": 2, "create Service box": 1, "delete Deployment box": 1},
 	}, {
-		name: "modelbox-deleted", prepare: (*scene).makeBox,
-		edit:  func(s *scene) { s.delete(s.box()) },
-		tally: map[string]int{"create Deployment box": 1, "create Service box": 1, "delete Deployment box": 1, "delete Service box": 1},
+		name: "modelbox-deleted", prepare: (*workloadRun).makeBox,
+		edit:    func(s *workloadRun) { s.delete(s.box()) },
+		changes: map[string]int{"create Deployment box": 1, "create Service box": 1, "delete Deployment box": 1, "delete Service box": 1},
 	}, {
-		name: "modelbox-recreated", prepare: (*scene).makeBox,
-		edit: func(s *scene) {
+		name: "modelbox-recreated", prepare: (*workloadRun).makeBox,
+		edit: func(s *workloadRun) {
 			s.delete(s.box())
 			again := s.box()
 			again.Spec.Image, again.Spec.Ports = "nginx:3", nil
 			s.create(again)
 		},
-		tally: map[string]int{"create Deployment box": 2, "create Service box": 1, "delete Deployment box": 1, "delete Service box": 1},
+		changes: map[string]int{"create Deployment box": 2, "create Service box": 1, "delete Deployment box": 1, "delete Service box": 1},
 	}, {
-		name:  "app-created",
-		edit:  func(s *scene) { s.create(s.app()) },
-		tally: map[string]int{"create Deployment app": 1, "create Service app": 1},
+		name:    "app-created",
+		edit:    func(s *workloadRun) { s.create(s.app()) },
+		changes: map[string]int{"create Deployment app": 1, "create Service app": 1},
 	}, {
-		name: "app-changed", prepare: (*scene).makeApp,
-		edit: func(s *scene) {
+		name: "app-changed", prepare: (*workloadRun).makeApp,
+		edit: func(s *workloadRun) {
 			change(s.ctx, s.app(), func(a *appv1.App) { a.Spec.Image, a.Spec.Ports = "nginx:2", nil })
 		},
-		tally: map[string]int{"create Deployment app": 1, "create Service app": 1, "rollout Deployment app": 1, "delete Service app": 1},
+		changes: map[string]int{"create Deployment app": 1, "create Service app": 1, "rollout Deployment app": 1, "delete Service app": 1},
 	}, {
-		name: "app-child-deleted", prepare: (*scene).makeApp,
-		edit:  func(s *scene) { s.delete(&corev1.Service{ObjectMeta: s.named("app")}) },
-		tally: map[string]int{"create Deployment app": 1, "create Service app": 2, "delete Service app": 1},
+		name: "app-child-deleted", prepare: (*workloadRun).makeApp,
+		edit:    func(s *workloadRun) { s.delete(&corev1.Service{ObjectMeta: s.named("app")}) },
+		changes: map[string]int{"create Deployment app": 1, "create Service app": 2, "delete Service app": 1},
 	}, {
-		name: "app-deleted", prepare: (*scene).makeApp,
-		edit:  func(s *scene) { s.delete(s.app()) },
-		tally: map[string]int{"create Deployment app": 1, "create Service app": 1, "delete Deployment app": 1, "delete Service app": 1},
+		name: "app-deleted", prepare: (*workloadRun).makeApp,
+		edit:    func(s *workloadRun) { s.delete(s.app()) },
+		changes: map[string]int{"create Deployment app": 1, "create Service app": 1, "delete Deployment app": 1, "delete Service app": 1},
 	}, {
-		name:  "daemon-created",
-		edit:  func(s *scene) { s.create(s.daemon()) },
-		tally: map[string]int{"create DaemonSet daemon": 1},
+		name:    "daemon-created",
+		edit:    func(s *workloadRun) { s.create(s.daemon()) },
+		changes: map[string]int{"create DaemonSet daemon": 1},
 	}, {
-		name: "daemon-changed", prepare: (*scene).makeDaemon,
-		edit: func(s *scene) {
+		name: "daemon-changed", prepare: (*workloadRun).makeDaemon,
+		edit: func(s *workloadRun) {
 			change(s.ctx, s.daemon(), func(d *mydomainv1beta1.Genericdaemon) { d.Spec.Image = "syslog:2" })
 		},
-		tally: map[string]int{"create DaemonSet daemon": 1, "rollout DaemonSet daemon": 1},
+		changes: map[string]int{"create DaemonSet daemon": 1, "rollout DaemonSet daemon": 1},
 	}, {
-		name: "daemon-child-changed", prepare: (*scene).makeDaemon,
-		edit: func(s *scene) {
+		name: "daemon-child-changed", prepare: (*workloadRun).makeDaemon,
+		edit: func(s *workloadRun) {
 			change(s.ctx, &appsv1.DaemonSet{ObjectMeta: s.named("daemon")}, func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0].Image = "other:1" })
 		},
-		tally: map[string]int{"create DaemonSet daemon": 1, "rollout DaemonSet daemon": 2},
+		changes: map[string]int{"create DaemonSet daemon": 1, "rollout DaemonSet daemon": 2},
 	}, {
-		name: "daemon-deleted", prepare: (*scene).makeDaemon,
-		edit:  func(s *scene) { s.delete(s.daemon()) },
-		tally: map[string]int{"create DaemonSet daemon": 1, "delete DaemonSet daemon": 1},
+		name: "daemon-deleted", prepare: (*workloadRun).makeDaemon,
+		edit:    func(s *workloadRun) { s.delete(s.daemon()) },
+		changes: map[string]int{"create DaemonSet daemon": 1, "delete DaemonSet daemon": 1},
 	}, {
-		name: "daemon-recreated", prepare: (*scene).makeDaemon,
-		edit: func(s *scene) {
+		name: "daemon-recreated", prepare: (*workloadRun).makeDaemon,
+		edit: func(s *workloadRun) {
 			s.delete(s.daemon())
 			s.create(s.daemon())
 		},
-		tally: map[string]int{"create DaemonSet daemon": 2, "delete DaemonSet daemon": 1},
+		changes: map[string]int{"create DaemonSet daemon": 2, "delete DaemonSet daemon": 1},
 	}, {
-		name: "united-scaled", prepare: (*scene).makeUnited,
-		edit: func(s *scene) {
+		name: "united-scaled", prepare: (*workloadRun).makeUnited,
+		edit: func(s *workloadRun) {
 			change(s.ctx, s.united(3), func(u *extensionv1.UnitedDeployment) { u.Spec.Replicas = new(int32(5)) })
 		},
-		tally: map[string]int{"create Deployment web": 1, "scale Deployment web": 2},
+		changes: map[string]int{"create Deployment web": 1, "scale Deployment web": 2},
 	}, {
-		name: "united-target-scaled", prepare: (*scene).makeUnited,
-		edit: func(s *scene) {
+		name: "united-target-scaled", prepare: (*workloadRun).makeUnited,
+		edit: func(s *workloadRun) {
 			change(s.ctx, &appsv1.Deployment{ObjectMeta: s.named("web")}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) })
 		},
-		tally: map[string]int{"create Deployment web": 1, "scale Deployment web": 3},
+		changes: map[string]int{"create Deployment web": 1, "scale Deployment web": 3},
 	}, {
-		name: "united-deleted", prepare: (*scene).makeUnited,
-		edit:  func(s *scene) { s.delete(s.united(3)) },
-		poke:  (*scene).touch,
-		tally: map[string]int{"create Deployment web": 1, "scale Deployment web": 1},
+		name: "united-deleted", prepare: (*workloadRun).makeUnited,
+		edit:    func(s *workloadRun) { s.delete(s.united(3)) },
+		poke:    (*workloadRun).touch,
+		changes: map[string]int{"create Deployment web": 1, "scale Deployment web": 1},
 	}, {
-		name: "eru-restarts", prepare: (*scene).makeEru,
-		poke:  (*scene).touch,
-		tally: map[string]int{"create Deployment web": 1, "rollout Deployment web": 1},
+		name: "eru-restarts", prepare: (*workloadRun).makeEru,
+		poke:    (*workloadRun).touch,
+		changes: map[string]int{"create Deployment web": 1, "rollout Deployment web": 1},
 	}, {
-		name: "eru-disabled", prepare: (*scene).makeEru,
-		edit: func(s *scene) {
+		name: "eru-disabled", prepare: (*workloadRun).makeEru,
+		edit: func(s *workloadRun) {
 			change(s.ctx, s.eru(), func(e *mtsrev1.Eru) { e.Spec.Enabled = false })
 		},
-		poke:  (*scene).touch,
-		tally: map[string]int{"create Deployment web": 1},
+		poke:    (*workloadRun).touch,
+		changes: map[string]int{"create Deployment web": 1},
 	}, {
-		name:  "deployment-bound",
-		edit:  func(s *scene) { s.target(asksForEru) },
-		tally: map[string]int{"create Deployment web": 1, "create Eru web": 1},
+		name:    "deployment-bound",
+		edit:    func(s *workloadRun) { s.target(asksForEru) },
+		changes: map[string]int{"create Deployment web": 1, "create Eru web": 1},
 	}, {
-		name: "deployment-bound-deleted", prepare: (*scene).makeBound,
-		edit:  func(s *scene) { s.delete(foreignDeployment(s.named("web"))) },
-		tally: map[string]int{"create Deployment web": 1, "create Eru web": 1, "delete Deployment web": 1, "delete Eru web": 1},
+		name: "deployment-bound-deleted", prepare: (*workloadRun).makeBound,
+		edit:    func(s *workloadRun) { s.delete(foreignDeployment(s.named("web"))) },
+		changes: map[string]int{"create Deployment web": 1, "create Eru web": 1, "delete Deployment web": 1, "delete Eru web": 1},
 	}, {
-		name: "deployment-bound-recreated", prepare: (*scene).makeBound,
-		edit: func(s *scene) {
+		name: "deployment-bound-recreated", prepare: (*workloadRun).makeBound,
+		edit: func(s *workloadRun) {
 			s.delete(foreignDeployment(s.named("web")))
 			s.target(asksForEru)
 		},
-		tally: map[string]int{"create Deployment web": 2, "create Eru web": 2, "delete Deployment web": 1, "delete Eru web": 1},
+		changes: map[string]int{"create Deployment web": 2, "create Eru web": 2, "delete Deployment web": 1, "delete Eru web": 1},
 	},
 }
 
@@ -283,13 +284,13 @@ func workloadOf(name string) faultWorkload {
 	return faultWorkloads[i]
 }
 
-// bystanders are objects that are not ours, which no workload concerns.
-func (s *scene) bystanders() []client.Object {
+// bystanders returns objects that the controller does not own and no workload uses.
+func (s *workloadRun) bystanders() []client.Object {
 	return []client.Object{foreignDeployment(s.named("bystander")), foreignService(s.named("bystander")), foreignDaemonSet(s.named("bystander"))}
 }
 
-// state is all that there is in the end, without what differs from run to run.
-func (s *scene) state() string {
+// state returns the final state, without values that differ between runs.
+func (s *workloadRun) state() string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	deployments, sets, services := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.ServiceList{}
@@ -328,7 +329,7 @@ func (s *scene) state() string {
 		add("Eru %s: %s", erus.Items[i].Name, eruState(&erus.Items[i]))
 	}
 	for _, owner := range owners {
-		add("%T %s: %s", owner, owner.GetName(), verdict(s.ctx, owner)())
+		add("%T %s: %s", owner, owner.GetName(), readiness(s.ctx, owner)())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -343,15 +344,15 @@ func eruState(eru *mtsrev1.Eru) string {
 	var entries []string
 	for _, entry := range eru.Status.History {
 		if entry.Reason == "Disabled" {
-			continue // It depends on whether the Eru was disabled before its slot was noticed.
+			continue // It depends on whether the Eru was disabled before its scheduled time was observed.
 		}
 		entries = append(entries, fmt.Sprintf("%s %s, started %t", entry.Result, entry.Reason, entry.StartedAt != nil))
 	}
 	return fmt.Sprintf("%s %v", eru.Status.Phase, entries)
 }
 
-// slotAfter is a schedule of one slot a year, and the slot, which is between half a
-// minute and one and a half after now.
+// slotAfter returns a schedule with one scheduled time a year, and this time, which is half a
+// minute to one and a half minutes after now.
 func slotAfter(now time.Time) (string, time.Time) {
 	slot := now.UTC().Add(90 * time.Second).Truncate(time.Minute)
 	return fmt.Sprintf("%d %d %d %d *", slot.Minute(), slot.Hour(), slot.Day(), slot.Month()), slot

@@ -19,28 +19,28 @@ import (
 )
 
 var _ = Describe("a Genericdaemon", func() {
-	It("follows its label with one DaemonSet, and says when no node carries it", func() {
+	It("follows its label with one DaemonSet, and reports that no node has the label", func() {
 		ctx, named := context.Background(), metav1.ObjectMeta{Namespace: newNamespace(), Name: "syslog"}
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Label: "logs", Image: "syslog:1"}}
 		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
 		rollOutDaemon(ctx, named)
-		Eventually(verdict(ctx, daemon)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, daemon)).Should(Equal("True Ready"))
 		Expect(daemon.Status.Installed).To(BeEquivalentTo(2))
 		set := get(ctx, &appsv1.DaemonSet{ObjectMeta: named})
 		uid := set.UID
 		Expect(*set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable).To(Equal(intstr.FromString("10%")))
-		asked := func() corev1.NodeSelectorRequirement {
+		selector := func() corev1.NodeSelectorRequirement {
 			affinity := get(ctx, set).Spec.Template.Spec.Affinity
 			return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
 		}
-		Expect(asked()).To(Equal(corev1.NodeSelectorRequirement{Key: "logs", Operator: corev1.NodeSelectorOpExists}))
+		Expect(selector()).To(Equal(corev1.NodeSelectorRequirement{Key: "logs", Operator: corev1.NodeSelectorOpExists}))
 
 		change(ctx, daemon, func(d *mydomainv1beta1.Genericdaemon) { d.Spec.Label = "tier=edge" })
-		Eventually(asked).Should(Equal(corev1.NodeSelectorRequirement{Key: "tier", Operator: corev1.NodeSelectorOpIn, Values: []string{"edge"}}))
+		Eventually(selector).Should(Equal(corev1.NodeSelectorRequirement{Key: "tier", Operator: corev1.NodeSelectorOpIn, Values: []string{"edge"}}))
 		Expect(set.UID).To(Equal(uid))
 		set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation}
 		Expect(env.Client.Status().Update(ctx, set)).To(Succeed())
-		Eventually(verdict(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
+		Eventually(readiness(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
 		Eventually(func() string { return eventNote(ctx, daemon, "NoMatchingNodes") }).Should(ContainSubstring(`"tier=edge"`))
 		Expect(meta.FindStatusCondition(daemon.Status.Conditions, status.ConditionStalled)).To(BeNil(), "a node may come")
 

@@ -27,17 +27,17 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// guarantee is what the guarantees that all kinds share need to know of one.
+// guarantee has what the specs that are the same for all kinds need of one kind.
 type guarantee struct {
-	// object is an object of the kind that works.
+	// object returns a valid object of the kind.
 	object func(metav1.ObjectMeta) status.Object
-	// before makes what the object is about, if that must be there already.
+	// before creates the target of the object, if it must exist.
 	before func(ctx context.Context, named metav1.ObjectMeta)
-	// after does what the cluster would do once the object is there.
+	// after does what the cluster would do after the object was created.
 	after func(ctx context.Context, named metav1.ObjectMeta)
 	// edit changes the object's spec.
 	edit func(status.Object)
-	// children are the kinds of object that the object has under its name.
+	// children return foreign objects of the kinds of the children.
 	children []func(metav1.ObjectMeta) client.Object
 }
 
@@ -89,8 +89,8 @@ var guarantees = map[string]guarantee{
 	},
 }
 
-// atRest is how many objects of a kind, and for how long, are watched at rest. Set
-// REST_OBJECTS and REST_FOR to watch more of them for longer ("make rest").
+// atRest returns how many objects of a kind are observed at rest, and for how long. Set
+// REST_OBJECTS and REST_FOR to observe more of them for longer ("make rest").
 func atRest() (int, time.Duration) {
 	GinkgoHelper()
 	count, duration := 20, time.Second
@@ -127,7 +127,7 @@ var _ = Describe("every kind", func() {
 				}
 			}
 			for _, obj := range objects {
-				Eventually(verdict(ctx, obj)).Should(HavePrefix("True "))
+				Eventually(readiness(ctx, obj)).Should(HavePrefix("True "))
 			}
 			silent := func(since int, why string) {
 				GinkgoHelper()
@@ -148,7 +148,7 @@ var _ = Describe("every kind", func() {
 				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 				other := foreign(named)
 				Expect(env.Client.Create(ctx, other)).To(Succeed())
-				known(ctx, other)
+				waitUntilCached(ctx, other)
 				version := other.GetResourceVersion()
 				obj := g.object(named)
 				edit := func() {
@@ -157,7 +157,7 @@ var _ = Describe("every kind", func() {
 				}
 				untouched := func() {
 					GinkgoHelper()
-					Eventually(verdict(ctx, obj)).Should(Equal("False NameConflict"))
+					Eventually(readiness(ctx, obj)).Should(Equal("False NameConflict"))
 					Expect(get(ctx, other).GetResourceVersion()).To(Equal(version))
 					count, _ := writes(named.Namespace, 0)
 					Expect(describe(count)).NotTo(Or(ContainSubstring("create "), ContainSubstring("patch d"), ContainSubstring("patch services")),
@@ -175,26 +175,26 @@ var _ = Describe("every kind", func() {
 				edit()
 				untouched()
 
-				By("the foreign object goes, and nobody touches the object")
+				By("the foreign object is deleted, and the object is not changed")
 				generation := obj.GetGeneration()
 				Expect(env.Client.Delete(ctx, other)).To(Succeed())
-				Eventually(verdict(ctx, obj)).Should(Equal("False Progressing"))
+				Eventually(readiness(ctx, obj)).Should(Equal("False Progressing"))
 				g.after(ctx, named)
-				Eventually(verdict(ctx, obj)).Should(Equal("True Ready"))
+				Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
 				Expect(obj.GetGeneration()).To(Equal(generation))
 			})
 		}
 	}
 })
 
-// existing is a Deployment of somebody's.
+// existing creates a Deployment that the controller does not own.
 func existing(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
 	Expect(env.Client.Create(ctx, foreignDeployment(named))).To(Succeed())
 }
 
 func pods() (*metav1.LabelSelector, corev1.PodTemplateSpec) {
-	labels := map[string]string{"somebody": "else"}
+	labels := map[string]string{"foreign": "true"}
 	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "other:1"}}},
@@ -215,8 +215,8 @@ func foreignService(named metav1.ObjectMeta) client.Object {
 	return &corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 }
 
-// labelled is a foreign object that carries our label: it is the owner reference
-// that makes a child.
+// labelled returns a foreign object with the label of children. Only the owner reference makes
+// an object a child.
 func labelled(foreign func(metav1.ObjectMeta) client.Object) func(metav1.ObjectMeta) client.Object {
 	return func(named metav1.ObjectMeta) client.Object {
 		named.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelbox-operator"}
@@ -224,8 +224,8 @@ func labelled(foreign func(metav1.ObjectMeta) client.Object) func(metav1.ObjectM
 	}
 }
 
-// rollOutDaemon does what the DaemonSet controller would on a cluster with two
-// matching nodes.
+// rollOutDaemon writes the status that the DaemonSet controller would write on a cluster with
+// two matching nodes.
 func rollOutDaemon(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
 	set := &appsv1.DaemonSet{ObjectMeta: named}
@@ -241,7 +241,7 @@ func rollOutDaemon(ctx context.Context, named metav1.ObjectMeta) {
 	}).Should(Succeed())
 }
 
-// eventNote is the note of the newest event about an object with this reason.
+// eventNote returns the note of an event about an object with this reason.
 func eventNote(ctx context.Context, obj client.Object, reason string) string {
 	list := &eventsv1.EventList{}
 	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {

@@ -53,22 +53,22 @@ const (
 	defaultRetryPeriod   = 400 * time.Millisecond
 )
 
-// requestTimeout is how long one request for the lease may take: nearly all of the
+// requestTimeout returns how long one request for the lease may take: nearly all of the
 // renew deadline. controller-runtime allows half of it, and then a leader whose API
 // server answers in a little more than that loses its lease without need.
 func requestTimeout(renewDeadline time.Duration) time.Duration {
 	return renewDeadline - renewDeadline/12
 }
 
-// errLeaseLost is why a leader that could not renew in time does not ask for its
-// lease any more.
+// errLeaseLost is the error of a leader that did not renew its lease in time and therefore
+// sends no more requests for it.
 var errLeaseLost = errors.New("the lease was not renewed in time: another replica may hold it")
 
 // lease is the lock of leader election: a Lease, with a client of its own.
 type lease struct {
 	*resourcelock.LeaseLock
 	clock clock.PassiveClock
-	// valid is how long after its last renewal a leader may still ask for the lease:
+	// valid is how long after its last renewal a leader may still send requests for the lease:
 	// the retry period and the renew deadline.
 	valid time.Duration
 
@@ -78,7 +78,7 @@ type lease struct {
 	renewed time.Time
 }
 
-// lease is the lock of leader election for a process with these options.
+// lease returns the lock of leader election for a process with these options.
 func (o *options) lease(cfg *rest.Config) (*lease, error) {
 	if o.leaseDuration%time.Second != 0 {
 		return nil, fmt.Errorf("--leader-election-lease-duration is %s: a Lease holds whole seconds", o.leaseDuration)
@@ -89,19 +89,19 @@ func (o *options) lease(cfg *rest.Config) (*lease, error) {
 	}
 	hostname, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("naming this process in the lease: %w", err)
+		return nil, fmt.Errorf("reading the host name, the identity in the lease: %w", err)
 	}
 	cfg = rest.AddUserAgent(cfg, "leader-election") // A copy.
 	cfg.Timeout = requestTimeout(o.renewDeadline)
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the lease: %w", err)
+		return nil, fmt.Errorf("creating the client for the lease: %w", err)
 	}
 	return &lease{
 		LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: electionID},
 			Client:    leases,
-			// A container that is started again has the same host name as before.
+			// The UUID is new in each process: a restarted container has the same host name.
 			LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
 		},
 		clock: clock.RealClock{},
@@ -109,25 +109,25 @@ func (o *options) lease(cfg *rest.Config) (*lease, error) {
 	}, nil
 }
 
-// podNamespace is where kubelet writes the namespace of a pod.
+// podNamespace is the file in which kubelet provides the namespace of a pod.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// leaseNamespace is the namespace of the lease: the flag's, or else the pod's own.
+// leaseNamespace returns the namespace of the lease: the flag's, or else the pod's own.
 func (o *options) leaseNamespace() (string, error) {
 	if o.leaderNamespace != "" {
 		return o.leaderNamespace, nil
 	}
 	data, err := os.ReadFile(podNamespace)
 	if err != nil {
-		return "", fmt.Errorf("finding the namespace of the lease: outside a cluster, set --leader-election-namespace: %w", err)
+		return "", fmt.Errorf("reading the namespace of the pod: outside a cluster, set --leader-election-namespace: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }
 
-// Get reads the lease. A leader that could not renew in time gets an error instead.
-// client-go's elector would read the lease once more to release it, for as long as a
-// request may take, and this process would act meanwhile; and it would release the
-// lease even if that had another holder by then.
+// Get reads the lease. It returns an error in a leader that did not renew in time. Otherwise
+// client-go's elector would read the lease once more to release it, for as long as a request
+// may take, while this process would still reconcile; and it would release the lease even if
+// it has another holder by then.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if l.lost() {
 		return nil, nil, errLeaseLost
@@ -145,7 +145,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.confirm(record, l.LeaseLock.Update(ctx, record))
 }
 
-// confirm notes that this process is the leader, if the write that says so succeeded.
+// confirm records that this process is the leader, if the write of the lease succeeded.
 func (l *lease) confirm(record resourcelock.LeaderElectionRecord, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,30 +155,30 @@ func (l *lease) confirm(record resourcelock.LeaderElectionRecord, err error) err
 	return err
 }
 
-// lost tells whether this process was the leader and did not renew in time.
+// lost reports whether this process was the leader and did not renew the lease in time.
 func (l *lease) lost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.renewed.IsZero() && l.clock.Since(l.renewed) >= l.valid
 }
 
-// recordElections makes a lock record events by a manager's recorder. The manager is
-// made with the lock, so that the lock cannot have a recorder from the beginning.
+// recordElections sets the event recorder of a lock to one of a manager. The manager is
+// created with the lock, so the lock cannot have the recorder before.
 //
 // The recorder has the name of the lease and not, as in controller-runtime, that of the
 // holder: the API server refuses an event whose reporting controller is longer than 63
-// characters, which the name of a pod and a UUID are. client-go begins the message with
-// the holder.
+// characters, which the name of a pod and a UUID are. client-go begins the message with the
+// holder.
 func recordElections(lock resourcelock.Interface, provider recorder.Provider) {
 	if l, ok := lock.(*lease); ok {
 		l.LockConfig.EventRecorder = electionEvents{provider.GetEventRecorder(electionID)}
 	}
 }
 
-// electionEvents gives a lock the recorder of the API group events.k8s.io.
+// electionEvents adapts a recorder of the API group events.k8s.io to a lock.
 type electionEvents struct{ recorder events.EventRecorder }
 
-// Eventf records that this process became the leader, or that it is no more.
+// Eventf emits an event when this process becomes the leader, and when it no longer is.
 func (e electionEvents) Eventf(lease runtime.Object, eventType, reason, message string, args ...any) {
 	e.recorder.Eventf(lease, nil, eventType, reason, "LeaderElection", message, args...)
 }

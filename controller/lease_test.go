@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-func TestTheDefaultsOfLeaderElectionFitTogether(t *testing.T) {
+func TestLeaderElectionDefaults(t *testing.T) {
 	t.Parallel()
 	var o options
 	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
@@ -40,7 +40,7 @@ func TestTheDefaultsOfLeaderElectionFitTogether(t *testing.T) {
 	}
 }
 
-func TestTheRequestTimeoutFollowsTheRenewDeadline(t *testing.T) {
+func TestRequestTimeout(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 6 * time.Second, 25 * time.Second, 5 * time.Minute} {
 		if got := requestTimeout(deadline); got >= deadline || got < deadline*9/10 {
@@ -49,7 +49,7 @@ func TestTheRequestTimeoutFollowsTheRenewDeadline(t *testing.T) {
 	}
 }
 
-func TestALeaseHoldsWholeSeconds(t *testing.T) {
+func TestLeaseDurationMustBeWholeSeconds(t *testing.T) {
 	t.Parallel()
 	o := options{leaseDuration: 3500 * time.Millisecond, renewDeadline: 3200 * time.Millisecond, leaderNamespace: "default"}
 	if _, err := o.lease(&rest.Config{}); err == nil {
@@ -57,7 +57,7 @@ func TestALeaseHoldsWholeSeconds(t *testing.T) {
 	}
 }
 
-func TestALeaderThatLostItsLeaseReleasesNone(t *testing.T) {
+func TestLeaderThatLostItsLeaseDoesNotReleaseIt(t *testing.T) {
 	t.Parallel()
 	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	client := fake.NewClientset().CoordinationV1()
@@ -95,7 +95,7 @@ func TestALeaderThatLostItsLeaseReleasesNone(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceOfTheLeaseIsSaidOutsideACluster(t *testing.T) {
+func TestLeaseNamespaceIsRequiredOutsideACluster(t *testing.T) {
 	t.Parallel()
 	o := options{leaseDuration: 7 * time.Second}
 	if _, err := o.lease(&rest.Config{}); err == nil {
@@ -103,7 +103,7 @@ func TestTheNamespaceOfTheLeaseIsSaidOutsideACluster(t *testing.T) {
 	}
 }
 
-// reporter is a recorder.Provider that notes the names it is asked for.
+// reporter is a recorder.Provider that records the names of the recorders.
 type reporter struct {
 	recorder.Provider
 	names []string
@@ -114,7 +114,7 @@ func (r *reporter) GetEventRecorder(name string) recorder.EventRecorder {
 	return events.NewFakeRecorder(1)
 }
 
-func TestElectionsAreReportedByANameThatTheAPIServerAccepts(t *testing.T) {
+func TestLeaderElectionEventsHaveAValidReporter(t *testing.T) {
 	t.Parallel()
 	provider := &reporter{}
 	recordElections(&lease{LeaseLock: &resourcelock.LeaseLock{

@@ -15,13 +15,13 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// deepest is how many levels a pod template can have so that the API server can still
-// read the object: its managedFields then have the 10,000 levels that JSON decoders
-// take. The API server stores deeper ones too, and answers every list of the kind with an
-// error from then on, which no client can mend (docs/troubleshooting.md).
+// deepest is the nesting depth of a pod template with which the API server can still read the
+// object: its managedFields have the 10,000 levels then that JSON decoders accept. The API
+// server also stores deeper ones, and returns an error for every list of the kind from then
+// on, which no client can repair (docs/troubleshooting.md).
 const deepest = 9993
 
-// No JSON decoder takes an event or a list that has such an object in it.
+// JSON decoders accept no event and no list with such an object.
 var _ = Describe("an object that is nested as deeply as the API server can read", Label(needsOwnCache), func() {
 	It("stops no other object, in a watch and in a list", func(ctx context.Context) {
 		namespace := newNamespace()
@@ -39,7 +39,7 @@ var _ = Describe("an object that is nested as deeply as the API server can read"
 			box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{Image: "a:1"}}
 			box.Namespace, box.Name = namespace, name
 			Expect(env.Client.Create(ctx, box)).To(Succeed())
-			Eventually(verdict(ctx, box)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")))
+			Eventually(readiness(ctx, box)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")))
 		}
 		store("deep-1")
 		good("after-an-event")

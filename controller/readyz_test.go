@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 )
 
-func TestReadyWhenTheCachesAreFilled(t *testing.T) {
+func TestReadyzSucceedsWhenTheCachesHaveSynced(t *testing.T) {
 	for _, filled := range []bool{true, false} {
 		check := cacheSynced(&informertest.FakeInformers{Synced: &filled})
 		if err := check(httptest.NewRequest(http.MethodGet, "/readyz", nil)); (err == nil) != filled {

@@ -18,12 +18,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
-func TestAReconcileIsBoundedByDefault(t *testing.T) {
+func TestDefaultReconcileTimeout(t *testing.T) {
 	t.Parallel()
 	var o options
 	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
-	// Seven requests that take nearly as long as the lease allows, and one that the API
-	// server ends after a minute.
+	// Seven requests that are as slow as the lease allows, and one that the API server ends
+	// after a minute.
 	if o.reconcileTimeout < 7*requestTimeout(o.renewDeadline) || o.reconcileTimeout <= time.Minute {
 		t.Errorf("an attempt may take %s, which is too short for a slow API server", o.reconcileTimeout)
 	}
@@ -31,7 +31,7 @@ func TestAReconcileIsBoundedByDefault(t *testing.T) {
 
 var _ = Describe("a request without an answer", Serial, Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the process of this spec is to act.
+		stop() // Only the process of this spec may reconcile.
 		DeferCleanup(start)
 	})
 	for _, kind := range []string{"ModelBox", "App", "Genericdaemon"} {
@@ -63,8 +63,8 @@ var _ = Describe("a request without an answer", Serial, Ordered, func() {
 				return hit
 			}).Should(Equal(1))
 			Expect(env.Client.Create(ctx, well)).To(Succeed())
-			Eventually(verdict(ctx, well)).Should(HavePrefix("False "))
-			Eventually(verdict(ctx, stuck)).Should(HavePrefix("False "), "it is not tried again")
+			Eventually(readiness(ctx, well)).Should(HavePrefix("False "))
+			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "it is not retried")
 			_, hit := transport.Writes(stuck.GetNamespace())
 			Expect(hit).To(Equal(2))
 		})

@@ -28,8 +28,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 )
 
-// refusal is an answer of the API server, of a webhook or of a proxy before it that a
-// retry does not change.
+// refusal is an error response of the API server, of a webhook or of a proxy that is the same
+// after a retry.
 type refusal struct {
 	code   int
 	reason metav1.StatusReason
@@ -50,13 +50,13 @@ var refusals = []refusal{
 	{http.StatusInsufficientStorage, ""},
 }
 
-// error is the answer, with more words than a condition has room for.
+// error returns the response, with a message that is longer than that of a condition.
 func (r refusal) error() error {
 	message := fmt.Sprintf("answer %d: %s", r.code, strings.Repeat("箱 ", 40_000))
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Reason: r.reason, Message: message}}
 }
 
-// refusing is a client that gets an answer for the writes that match.
+// refusing returns a client that gets the response for the writes that match.
 func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
 	either := func(verb string, obj any, do func() error) error {
 		if matches(verb, obj) {
@@ -86,9 +86,9 @@ func refusing(answer error, matches func(verb string, obj any) bool) client.Clie
 	})
 }
 
-var _ = Describe("an answer that refuses a write", Ordered, func() {
+var _ = Describe("a response that refuses a write", Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the reconciles of this spec are to act.
+		stop() // Only this spec may reconcile.
 		DeferCleanup(start)
 	})
 	ctx := context.Background()
@@ -104,7 +104,7 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 	reconciled := func() *modelv1.ModelBox {
 		GinkgoHelper()
 		box := newBox()
-		Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
+		Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
 		return box
 	}
 	says := func(obj status.Object, r refusal) {
@@ -117,13 +117,13 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 		Expect(ready.Message).To(ContainSubstring("answer %d", r.code))
 	}
 
-	DescribeTable("is in the condition Ready, of this generation, in its own words",
+	DescribeTable("is quoted by the Ready condition of the current generation",
 		func(prepare func() *modelv1.ModelBox, matches func(verb string, obj any) bool) {
 			for _, r := range refusals {
 				box := prepare()
-				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
+				Expect(reconcileWith(ctx, refusing(r.error(), matches), box, "ModelBox")).NotTo(Succeed(), "it is tried again")
 				says(box, r)
-				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
+				Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
 				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)).To(BeNil())
 			}
 		},
@@ -152,7 +152,7 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 		}, func(verb string, _ any) bool { return verb == "delete" }),
 	)
 
-	It("is there for a UnitedDeployment as well", func() {
+	It("is quoted by a UnitedDeployment as well", func() {
 		for _, r := range refusals {
 			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 			existing(ctx, named)
@@ -165,15 +165,14 @@ var _ = Describe("an answer that refuses a write", Ordered, func() {
 	})
 })
 
-// reconcileUnited is one reconcile of a UnitedDeployment by a process that has just
-// started.
+// reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
 func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
 	r := &uniteddeployment.Reconciler{Client: unindexed{c}, Clock: clock.RealClock{}}
 	_, err := status.RecordedWithWriteAhead(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
 	return err
 }
 
-// unindexed lists without the cache's index, which the API server does not have.
+// unindexed lists without the field index of the cache, which the API server does not have.
 type unindexed struct{ client.Client }
 
 func (u unindexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

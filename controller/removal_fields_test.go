@@ -19,8 +19,8 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 )
 
-// fieldsOfSpecs are the fields of all types that a spec or a pod template is made of, as
-// Go has them: "Container.image".
+// fieldsOfSpecs returns the fields of all Go types in a spec or a pod template, such as
+// "Container.image".
 func fieldsOfSpecs() []string {
 	fields := fieldSet{}
 	for _, spec := range []any{modelv1.ModelBoxSpec{}, appv1.AppSpec{}, mydomainv1beta1.GenericdaemonSpec{}, corev1.PodTemplateSpec{}} {
@@ -38,7 +38,7 @@ func (s fieldSet) add(t reflect.Type) {
 	}
 	switch t {
 	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[runtime.RawExtension]():
-		return // JSON has each of them as one value.
+		return // Each of them is a scalar in JSON.
 	}
 	if t.Kind() == reflect.Struct {
 		s.addStruct(t.Name(), t)
@@ -50,7 +50,7 @@ func (s fieldSet) addStruct(name string, t reflect.Type) {
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case tag == "-":
-		case tag == "": // Its fields stand beside those around it.
+		case tag == "": // Its fields are inlined.
 			s.addStruct(name, field.Type)
 		case !s[name+"."+tag]:
 			s[name+"."+tag] = true
@@ -59,16 +59,16 @@ func (s fieldSet) addStruct(name string, t reflect.Type) {
 	}
 }
 
-// changed is the field that a turn adds, removes or changes.
-func (t turn) changed() string {
+// changed returns the field that a removal adds, removes or changes.
+func (t removal) changed() string {
 	if t.new != nil {
 		return t.new.place
 	}
 	return strings.TrimSuffix(t.place, " "+t.what)
 }
 
-// without are the fields for which there is no turn of that kind.
-func without(fields []string, found []turn, has func(turn) bool) []string {
+// without returns the fields for which there is no removal of that kind.
+func without(fields []string, found []removal, has func(removal) bool) []string {
 	tried := map[string]bool{}
 	for _, t := range found {
 		if has(t) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// turns are the edits of all owners' specs, and of what these edits add. An edit of the
-// same place of a type is listed once, however many owners have it.
-func turns(all schemas) ([]turn, error) {
+// removals returns the edits of all owners' specs, and of the values that these edits add. An
+// edit of the same field of a type is listed once, however many owners have it.
+func removals(all schemas) ([]removal, error) {
 	owners, err := readOwners()
 	if err != nil {
 		return nil, err
@@ -19,11 +19,11 @@ func turns(all schemas) ([]turn, error) {
 		return nil, err
 	}
 	all.useCoreTypes()
-	l := &turnLister{all: all, samples: values, seen: map[string]bool{}}
+	l := &removalLister{all: all, samples: values, seen: map[string]bool{}}
 	for _, of := range owners {
 		l.list(of, where{of: all.typeOf(of.manifest)}.key(all, "spec"))
 	}
-	// What was added is as deep as the types are.
+	// An added value is as deep as its type.
 	for len(l.grown) > 0 {
 		next := l.grown[0]
 		l.grown = l.grown[1:]
@@ -32,21 +32,21 @@ func turns(all schemas) ([]turn, error) {
 	return l.found, nil
 }
 
-type turnLister struct {
+type removalLister struct {
 	all     schemas
 	samples samples
 	seen    map[string]bool
-	found   []turn
+	found   []removal
 	grown   []grown
 }
 
-// grown is an owner with a value that none of the manifests has.
+// grown is an owner with a value that no manifest has.
 type grown struct {
 	owner
 	where
 }
 
-func (l *turnLister) list(of owner, at where) {
+func (l *removalLister) list(of owner, at where) {
 	e := &editor{schemas: l.all, samples: l.samples}
 	e.walk(at, valueAt(of.manifest, at.at))
 	for _, edit := range e.found {
@@ -54,7 +54,7 @@ func (l *turnLister) list(of owner, at where) {
 			continue
 		}
 		l.seen[edit.place] = true
-		l.found = append(l.found, turn{of, edit})
+		l.found = append(l.found, removal{of, edit})
 		if edit.new != nil {
 			with := owner{name: strings.Fields(of.name)[0] + " with " + edit.new.field, manifest: edit.to(of.manifest, 0)}
 			l.grown = append(l.grown, grown{with, *edit.new})
@@ -62,8 +62,8 @@ func (l *turnLister) list(of owner, at where) {
 	}
 }
 
-// coreTypes are the fields of a spec that are of Kubernetes' own types. A custom
-// resource's schema has these types without their names.
+// coreTypes are the fields of a spec that have types of Kubernetes. The schema of a custom
+// resource has these types without their names.
 var coreTypes = map[string]string{
 	"podTemplate": "PodTemplateSpec", "resources": "ResourceRequirements",
 	"readinessProbe": "Probe", "livenessProbe": "Probe", "startupProbe": "Probe",

@@ -17,16 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A turn is a change of an owner's spec, there and back. Its edit is of the manifest.
-type turn struct {
+// A removal adds a field to an owner's spec and removes it again. Its edit is of the manifest.
+type removal struct {
 	owner owner
 	*fieldEdit
 }
 
-func (t turn) String() string { return t.owner.name + " " + t.fieldEdit.String() }
+func (t removal) String() string { return t.owner.name + " " + t.fieldEdit.String() }
 
-// sides are the owner without and with a field: a removal goes the other way.
-func (t turn) sides(variant int) (without, with tree) {
+// sides returns the owner without and with the field.
+func (t removal) sides(variant int) (without, with tree) {
 	edited := t.to(t.owner.manifest, variant)
 	if t.what == "remove" {
 		return edited, t.owner.manifest
@@ -34,10 +34,10 @@ func (t turn) sides(variant int) (without, with tree) {
 	return t.owner.manifest, edited
 }
 
-// turnBack tries a turn in the first variant that is accepted.
-func (s *stage) turnBack(ctx context.Context, all schemas, t turn) (result, error) {
+// tryRemoval tries a removal in the first variant that is accepted.
+func (s *worker) tryRemoval(ctx context.Context, all schemas, t removal) (result, error) {
 	for i := range t.variants {
-		r, err := s.thereAndBack(ctx, all, t, i)
+		r, err := s.addAndRemove(ctx, all, t, i)
 		if !errors.Is(err, errRefused) {
 			return r, err
 		}
@@ -45,9 +45,9 @@ func (s *stage) turnBack(ctx context.Context, all schemas, t turn) (result, erro
 	return result{outcome: "refused"}, nil
 }
 
-// thereAndBack compares the children of an owner whose spec got a field, and lost it
-// again, with those of owners that were created so.
-func (s *stage) thereAndBack(ctx context.Context, all schemas, t turn, variant int) (result, error) {
+// addAndRemove compares the children of an owner, after a field was added to its spec and
+// after it was removed, with those of owners that were created with and without the field.
+func (s *worker) addAndRemove(ctx context.Context, all schemas, t removal, variant int) (result, error) {
 	without, with := t.sides(variant)
 	_, fresh, err := s.fresh(ctx, with)
 	if err != nil {
@@ -57,19 +57,19 @@ func (s *stage) thereAndBack(ctx context.Context, all schemas, t turn, variant i
 	if err != nil || reflect.DeepEqual(fresh, first) {
 		return result{outcome: "no effect"}, err
 	}
-	detail, err := s.turnTo(ctx, all, object, with, fresh)
+	detail, err := s.changeTo(ctx, all, object, with, fresh)
 	if err != nil || len(detail) > 0 {
 		return s.different(ctx, object, append([]string{"with it"}, detail...), err)
 	}
-	detail, err = s.turnTo(ctx, all, object, without, first)
+	detail, err = s.changeTo(ctx, all, object, without, first)
 	if err != nil || len(detail) > 0 {
 		return s.different(ctx, object, append([]string{"without it again"}, detail...), err)
 	}
 	return result{outcome: "right"}, nil
 }
 
-// different says whether the owner's status reports a difference.
-func (s *stage) different(ctx context.Context, object *unstructured.Unstructured, detail []string, err error) (result, error) {
+// different reports whether the owner's status reports a difference.
+func (s *worker) different(ctx context.Context, object *unstructured.Unstructured, detail []string, err error) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
@@ -81,7 +81,7 @@ func (s *stage) different(ctx context.Context, object *unstructured.Unstructured
 }
 
 // fresh creates an owner and returns its children.
-func (s *stage) fresh(ctx context.Context, manifest tree) (*unstructured.Unstructured, tree, error) {
+func (s *worker) fresh(ctx context.Context, manifest tree) (*unstructured.Unstructured, tree, error) {
 	object, _, err := s.bring(ctx, manifest)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return nil, nil, errRefused
@@ -93,8 +93,8 @@ func (s *stage) fresh(ctx context.Context, manifest tree) (*unstructured.Unstruc
 	return object, children, err
 }
 
-// turnTo changes the owner's spec, reconciles twice, and compares its children.
-func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Unstructured, manifest, want tree) ([]string, error) {
+// changeTo changes the owner's spec, reconciles twice, and compares its children.
+func (s *worker) changeTo(ctx context.Context, all schemas, object *unstructured.Unstructured, manifest, want tree) ([]string, error) {
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func (s *stage) turnTo(ctx context.Context, all schemas, object *unstructured.Un
 	return nil, nil
 }
 
-// children are the children of an owner by kind, without what differs from one owner to
-// the next of its name and without what the API server chose.
-func (s *stage) children(ctx context.Context, object *unstructured.Unstructured, manifest tree) (tree, error) {
+// children returns the children of an owner by kind, without the values that differ between
+// owners of one name, and without those that the API server chose.
+func (s *worker) children(ctx context.Context, object *unstructured.Unstructured, manifest tree) (tree, error) {
 	found := tree{}
 	for _, kind := range childKinds[object.GetKind()] {
 		live, err := s.read(ctx, kind, object)
@@ -142,9 +142,9 @@ func (s *stage) children(ctx context.Context, object *unstructured.Unstructured,
 	return found, nil
 }
 
-// withoutEmpty is a value without objects that have nothing in them. A server-side apply
-// that removes the last field of an object removes the object, while one that is created
-// empty stays; both say the same.
+// withoutEmpty returns a value without empty objects. A server-side apply that removes the last
+// field of an object removes the object, while an object that was created empty stays; both
+// have the same effect.
 func withoutEmpty(value any) any {
 	switch value := value.(type) {
 	case tree:
@@ -162,7 +162,7 @@ func withoutEmpty(value any) any {
 	return value
 }
 
-// withoutChoice is a Service without what the API server chose for it.
+// withoutChoice returns a Service without the values that the API server chose.
 func withoutChoice(service, manifest tree) tree {
 	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
 		unstructured.RemoveNestedField(service, "spec", field)
@@ -178,29 +178,29 @@ func withoutChoice(service, manifest tree) tree {
 
 var _ = Describe("a field of a spec", Ordered, func() {
 	var all schemas
-	var found []turn
+	var found []removal
 	BeforeAll(func() {
-		stop() // Only the reconciles of this spec are to act.
+		stop() // Only this spec may reconcile.
 		DeferCleanup(start)
 		var err error
 		all, err = readSchemas(env.Config, "apis/apps/v1", "api/v1", "apis/model.github.com/v1", "apis/app.huolala.cn/v1", "apis/mydomain.com/v1beta1")
 		Expect(err).NotTo(HaveOccurred())
-		found, err = turns(all)
+		found, err = removals(all)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("is tried, whatever it is", func() {
-		Expect(without(fieldsOfSpecs(), found, func(turn) bool { return true })).To(BeEmpty())
+	It("is tested, whichever it is", func() {
+		Expect(without(fieldsOfSpecs(), found, func(removal) bool { return true })).To(BeEmpty())
 	})
 
 	It("is removed from the children completely when it is removed", func(ctx context.Context) {
-		outcomes := inParallel(chosen(found, "testdata/removal-corpus.txt", 60), func(s *stage, t turn) (result, error) { return s.turnBack(ctx, all, t) })
+		outcomes := inParallel(chosen(found, "testdata/removal-corpus.txt", 60), func(s *worker, t removal) (result, error) { return s.tryRemoval(ctx, all, t) })
 		if os.Getenv("MODELBOX_EDITS") != "all" {
 			return
 		}
-		By("fields that the API server or the operator refuses, or of which a child knows nothing")
+		By("fields that the API server or the operator refuses, or that no child has")
 		known := inCorpus("testdata/removal-refused.txt")
-		untried := without(fieldsOfSpecs(), found, func(t turn) bool { return outcomes[t.String()] == "right" || outcomes[t.String()] == "reported" })
+		untried := without(fieldsOfSpecs(), found, func(t removal) bool { return outcomes[t.String()] == "right" || outcomes[t.String()] == "reported" })
 		Expect(untried).To(ConsistOf(sortedKeys(known)))
 	})
 })

@@ -30,14 +30,11 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
-	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// driven is a controller whose reconciles are called one by one. It reads what the API
-// server has, and counts its requests.
+// driven is a controller whose reconciles are called one by one. It reads from the API server,
+// and counts its requests.
 type driven struct {
 	client   client.Client
 	live     client.Reader
@@ -45,12 +42,12 @@ type driven struct {
 	memory   *apply.Memory
 	clock    clock.PassiveClock
 	requests map[string]int
-	// cached are objects as a cache that is behind has them, nil for one that it does not
-	// have yet, or still not.
+	// cached are the objects in a cache that is behind, nil for one that the cache does not
+	// have.
 	cached map[client.ObjectKey]map[string]client.Object
 }
 
-// drive is a controller that has just started.
+// drive returns a controller that has just started.
 func drive() *driven {
 	d := &driven{
 		recorder: events.NewFakeRecorder(1000), clock: clock.RealClock{}, requests: map[string]int{},
@@ -98,8 +95,8 @@ func drive() *driven {
 func (d *driven) Now() time.Time                  { return d.clock.Now() }
 func (d *driven) Since(t time.Time) time.Duration { return d.clock.Since(t) }
 
-// behind makes the cache show an object as it is now, whatever becomes of it, or if it is
-// not there, as absent.
+// behind keeps the current version of an object in the cache, or its absence, whatever changes
+// afterwards.
 func (d *driven) behind(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	key, kind := client.ObjectKeyFromObject(obj), fmt.Sprintf("%T", obj)
@@ -114,27 +111,18 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 }
 
-// reconcile reconciles an object once, and returns the requests beside the reads of the
-// cache and the status.
+// reconcile reconciles an object once, and returns the number of requests, those for status
+// excepted, by verb.
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
 	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder, Memory: d.memory}
-	var r reconcile.Reconciler
-	switch obj.(type) {
-	case *modelv1.ModelBox:
-		kind := &modelbox.Reconciler{Reconciler: deployment.Reconciler{Writer: writer, Clock: d}}
-		r = status.Recorded[*modelv1.ModelBox](d.client, d.recorder, kind)
-	case *mydomainv1beta1.Genericdaemon:
-		kind := &genericdaemon.Reconciler{Writer: writer, Clock: d}
-		r = status.Recorded[*mydomainv1beta1.Genericdaemon](d.client, d.recorder, kind)
-	}
-	result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	result, err := reconcilerOf(kindOf(obj), writer, d).Reconcile(ctx, requestFor(obj))
 	return d.requests, result, err
 }
 
-// settled reconciles an object, which must go well, and then once more, which must ask
-// the API server for nothing; and once by a controller that has just started.
+// settled reconciles an object, which must succeed, and then once more, which must send no
+// request, and once with a controller that has just started.
 func (d *driven) settled(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	_, _, err := d.reconcile(ctx, obj)
@@ -146,7 +134,7 @@ func (d *driven) settled(ctx context.Context, obj client.Object) {
 	}
 }
 
-// events are the notes of the events since the last call.
+// events returns the notes of the events since the last call.
 func (d *driven) events() []string {
 	var notes []string
 	for {
@@ -159,7 +147,7 @@ func (d *driven) events() []string {
 	}
 }
 
-// richBox has a field of each sort that an edit can put in the way of an apply.
+// richBox returns a ModelBox with a field of each sort with which an edit can prevent an apply.
 func richBox(namespace string) *modelv1.ModelBox {
 	probe := func(port int32) *corev1.Probe {
 		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
@@ -231,7 +219,7 @@ func variable(spec *corev1.PodSpec, name string) *corev1.EnvVar {
 
 var _ = Describe("a child that another field manager changed", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func() {
-		stop() // Only the reconciles of these specs are to act.
+		stop() // Only these specs may reconcile.
 		DeferCleanup(start)
 	})
 	ctx := context.Background()
@@ -239,10 +227,10 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		GinkgoHelper()
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 		edit()
-		Expect(env.Client.Update(ctx, obj, client.FieldOwner("intruder"))).To(Succeed())
+		Expect(env.Client.Update(ctx, obj, client.FieldOwner("other-manager"))).To(Succeed())
 	}
 
-	It("does not differ right after its creation, whatever the API server filled in", func() {
+	It("does not differ after its creation, whatever the API server defaulted", func() {
 		box := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		d := drive()
@@ -283,9 +271,9 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			d.settled(ctx, box)
 			Expect(get(ctx, deployment).Spec.Template.Spec).To(Equal(*podSpec))
 			Expect(get(ctx, service).Spec).To(Equal(*serviceSpec))
-			Expect(d.events()).To(ConsistOf(And(ContainSubstring("Repaired"), ContainSubstring(field), ContainSubstring(`"intruder"`))))
+			Expect(d.events()).To(ConsistOf(And(ContainSubstring("Repaired"), ContainSubstring(field), ContainSubstring(`"other-manager"`))))
 		}
-		By("a change of the image goes the same way")
+		By("a change of the image")
 		if e.template != nil {
 			update(deployment, func() { e.template(&deployment.Spec.Template.Spec) })
 		}
@@ -340,9 +328,9 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		}}, "volumes[name=scratch].hostPath"),
 		Entry("an empty directory in memory", edit{template: func(s *corev1.PodSpec) { s.Volumes[0].EmptyDir.Medium = corev1.StorageMediumMemory }},
 			"volumes[name=scratch].emptyDir"),
-		Entry("a key more in a Service's selector", edit{service: func(s *corev1.ServiceSpec) { s.Selector["x"] = "y" }}, "spec.selector.x"),
-		Entry("a key more in the node selector", edit{template: func(s *corev1.PodSpec) { s.NodeSelector["x"] = "y" }}, "nodeSelector.x"),
-		Entry("a key more in a label selector", edit{template: func(s *corev1.PodSpec) {
+		Entry("an additional key in a Service's selector", edit{service: func(s *corev1.ServiceSpec) { s.Selector["x"] = "y" }}, "spec.selector.x"),
+		Entry("an additional key in the node selector", edit{template: func(s *corev1.PodSpec) { s.NodeSelector["x"] = "y" }}, "nodeSelector.x"),
+		Entry("an additional key in a label selector", edit{template: func(s *corev1.PodSpec) {
 			s.TopologySpreadConstraints[0].LabelSelector.MatchLabels["x"] = "y"
 		}}, "labelSelector.matchLabels.x"),
 		Entry("a toleration's seconds", edit{template: func(s *corev1.PodSpec) {
@@ -365,7 +353,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		}, "spec.template.spec"),
 	)
 
-	It("keeps what the other manager added, beside what is repaired", func() {
+	It("keeps the fields that the other manager added", func() {
 		box := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		d := drive()
@@ -401,7 +389,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(service.Spec.Ports).To(HaveLen(3))
 	})
 
-	It("repairs the terms that keep a daemon to its nodes", func() {
+	It("reverts the node affinity of a daemon", func() {
 		daemon := &mydomainv1beta1.Genericdaemon{
 			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "logs"},
 			Spec:       mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"},
@@ -419,7 +407,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(get(ctx, set).Spec.Template.Spec).To(Equal(*want))
 	})
 
-	It("loses a service account that podTemplate names no more", func() {
+	It("loses a service account that was removed from podTemplate", func() {
 		box := richBox(newNamespace())
 		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"serviceAccountName":"robot"}}`)}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
@@ -431,7 +419,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect([]string{spec.ServiceAccountName, spec.DeprecatedServiceAccount}).To(Equal([]string{"", ""}))
 	})
 
-	It("keeps a restart by kubectl, whatever podTemplate says of one", func() {
+	It("keeps a restart by kubectl, whatever podTemplate has", func() {
 		box := richBox(newNamespace())
 		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(
 			`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)}
@@ -448,7 +436,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		}))
 	})
 
-	It("is contested once it is changed again and again, and repaired three times a minute from then on", func() {
+	It("is contested when it is modified repeatedly, and reverted three times a minute from then on", func() {
 		box := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		d := drive()
@@ -473,7 +461,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			if image() == "evil:1" {
 				condition := ready(ctx, box)
 				Expect(condition.Reason).To(Equal(status.ReasonContested))
-				Expect(condition.Message).To(And(ContainSubstring(`"intruder"`), ContainSubstring("[name=box].image")))
+				Expect(condition.Message).To(And(ContainSubstring(`"other-manager"`), ContainSubstring("[name=box].image")))
 				Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", 20*time.Second)))
 			}
 			for _, note := range d.events() {
@@ -521,7 +509,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 })
 
-// ready is an object's Ready condition.
+// ready returns an object's Ready condition.
 func ready(ctx context.Context, obj status.Object) *metav1.Condition {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())

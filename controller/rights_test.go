@@ -37,56 +37,56 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// controllerNamespace is where the controller runs and has its lease.
+// controllerNamespace is the namespace of the controller and of its lease.
 const controllerNamespace = "modelbox-system"
 
 var leaseName = metav1.ObjectMeta{Namespace: controllerNamespace, Name: "modelbox-controller"}
 
-// checkedByAdmission are the rights that the audit log shows in no request: when a
-// child is created, OwnerReferencesPermissionEnforcement asks whether its creator
-// may update the finalizers of the owner that the child blocks the deletion of.
+// checkedByAdmission are the rights that no request in the audit log shows: when a child is
+// created, the admission plugin OwnerReferencesPermissionEnforcement checks that the client
+// may update the finalizers of the owner whose deletion the child blocks.
 var checkedByAdmission = []testenv.Right{
 	{Group: modelv1.GroupName, Resource: "modelboxes/finalizers", Verb: "update"},
 	{Group: appv1.GroupName, Resource: "apps/finalizers", Verb: "update"},
 	{Group: mydomainv1beta1.GroupName, Resource: "genericdaemons/finalizers", Verb: "update"},
 }
 
-// The story makes the controller do all that it can do, under the rights that are
-// shipped. It must go well with all of them, use each, and fail without any one.
+// The scenario makes the controller use all of its functions, with the rights that are
+// shipped. It must succeed with all of them, use each of them, and fail without any of them.
 var _ = Describe("the controller's rights", Serial, Ordered, ContinueOnFailure, func() {
 	shipped, err := testenv.Rights("config/controller/generated/role.yaml", testenv.Every)
 	if err != nil {
-		panic(err) // Without rights there is no row to report it in.
+		panic(err) // Without rights there is no spec that could report it.
 	}
 	BeforeAll(func() {
-		stop() // Nobody else is to do what a story waits for.
+		stop() // Only the controllers of these specs may reconcile.
 		DeferCleanup(start)
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
 		Expect(client.IgnoreAlreadyExists(env.Client.Create(context.Background(), namespace))).To(Succeed())
 	})
 
 	It("are all that it needs, where the API server streams lists", func(ctx SpecContext) {
-		_, err := tell(ctx, shipped)
+		_, err := runScenario(ctx, shipped)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
 	Context("where the API server does not stream lists", func() {
 		BeforeAll(func() {
-			// Those before 1.34 do not, nor do those that have the feature turned off.
+			// API servers before 1.34, and those with the feature disabled, do not.
 			clientfeaturestesting.SetFeatureDuringTest(GinkgoTB(), clientfeatures.WatchListClient, false)
 		})
 
 		It("are all that it needs, and it uses all of them", func(ctx SpecContext) {
-			requests, err := tell(ctx, shipped)
+			requests, err := runScenario(ctx, shipped)
 			Expect(err).NotTo(HaveOccurred())
 			unused, beyond := testenv.Compare(shipped, requests)
 			Expect(unused).To(ConsistOf(checkedByAdmission), "the rights that no request needed")
-			Expect(beyond).To(BeEmpty(), "requests that go by a right of somebody else")
+			Expect(beyond).To(BeEmpty(), "requests that no right of the controller allows")
 		})
 
 		for i, right := range shipped {
 			It("include no right that is not needed: "+right.String(), func(ctx SpecContext) {
-				_, err := tell(ctx, slices.Delete(slices.Clone(shipped), i, i+1), right)
+				_, err := runScenario(ctx, slices.Delete(slices.Clone(shipped), i, i+1), right)
 				Expect(err).To(HaveOccurred(), "all goes well without the right to %s: it is not needed, remove its marker", right)
 				var refused *testenv.RefusedError
 				Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
@@ -98,13 +98,13 @@ var _ = Describe("the controller's rights", Serial, Ordered, ContinueOnFailure, 
 	})
 })
 
-// tell runs the controller as a user of these rights alone and lives through the
-// story, until a request is refused: then the error is a *RefusedError. It returns
-// what the controller asked for cluster-wide, for the story and for its lease.
-func tell(ctx context.Context, rights []testenv.Right, without ...testenv.Right) ([]testenv.Request, error) {
+// runScenario runs the controller as a user with these rights only, and the scenario, until a
+// request is refused: then the error is a *RefusedError. It returns the controller's requests
+// that are cluster-wide, in the scenario's namespace, or for its lease.
+func runScenario(ctx context.Context, rights []testenv.Right, without ...testenv.Right) ([]testenv.Request, error) {
 	GinkgoHelper()
-	// The namespace's name is new, so it does for a user as well.
-	s := &story{namespace: newNamespace()}
+	// The name of the namespace is unique, so it is also the name of the user.
+	s := &scenario{namespace: newNamespace()}
 	user := s.namespace
 	DeferCleanup(s.clear)
 	grant(ctx, user, rights)
@@ -123,7 +123,7 @@ func tell(ctx context.Context, rights []testenv.Right, without ...testenv.Right)
 	}
 	requests, readErr := env.Requests(user)
 	Expect(readErr).NotTo(HaveOccurred())
-	// The objects of other specs are seen by this controller too.
+	// This controller also has the objects of other specs in its cache.
 	ours := []string{"", s.namespace, controllerNamespace}
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r testenv.Request) bool { return !slices.Contains(ours, r.Namespace) })
 	return requests, err
@@ -137,15 +137,15 @@ func grant(ctx context.Context, user string, rights []testenv.Right) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// ahead is a clock that goes two minutes fast. An Eru of every minute has a slot
-// that has come as soon as it is created.
+// ahead is a clock that is two minutes fast. An Eru that restarts every minute has passed a
+// scheduled time when it is created.
 type ahead struct{}
 
 func (ahead) Now() time.Time                  { return time.Now().Add(2 * time.Minute) }
 func (ahead) Since(t time.Time) time.Duration { return ahead{}.Now().Sub(t) }
 
-// runAs starts the controller as it is shipped, elected by a lease, as a user.
-// What it returns ends it and tells what it died of.
+// runAs starts the controller with the default flags and leader election, as a user. The
+// function that it returns stops the controller and returns its error.
 func runAs(user string) (end func() error) {
 	GinkgoHelper()
 	cfg, err := env.User(user)
@@ -171,17 +171,17 @@ func runAs(user string) (end func() error) {
 	})
 }
 
-// story is what users do, and what must come of it, in one namespace.
-type story struct{ namespace string }
+// scenario has steps of users, and their expected results, in one namespace.
+type scenario struct{ namespace string }
 
-func (s *story) named(name string) metav1.ObjectMeta {
+func (s *scenario) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.namespace, Name: name}
 }
 
-// live lives through all acts, which know nothing of each other, at the same time.
-func (s *story) live(ctx context.Context) error {
+// live runs all steps at the same time; they do not depend on each other.
+func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
-		"a ModelBox comes and changes": s.box, "its Service is meddled with": s.meddling, "an App comes": s.app,
+		"a ModelBox comes and changes": s.box, "its Service is meddled with": s.childEdits, "an App comes": s.app,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
 		"an Eru restarts": s.eru, "a Deployment asks for an Eru": s.binding, "the lease is held": s.lease,
 	}
@@ -202,7 +202,7 @@ func (s *story) live(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (s *story) box(ctx context.Context) error {
+func (s *scenario) box(ctx context.Context) error {
 	box := &modelv1.ModelBox{ObjectMeta: s.named("box"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
 	deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
 	return inOrder(
@@ -229,8 +229,8 @@ func (s *story) box(ctx context.Context) error {
 	)
 }
 
-// meddling changes a Service until its repairs are one event that is repeated.
-func (s *story) meddling(ctx context.Context) error {
+// childEdits modifies a Service until its repairs are one event in a series.
+func (s *scenario) childEdits(ctx context.Context) error {
 	box := &modelv1.ModelBox{ObjectMeta: s.named("meddled"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
 	service, list := &corev1.Service{ObjectMeta: box.ObjectMeta}, &eventsv1.EventList{}
 	repeated := func(event eventsv1.Event) bool {
@@ -252,7 +252,7 @@ func (s *story) meddling(ctx context.Context) error {
 	)
 }
 
-func (s *story) app(ctx context.Context) error {
+func (s *scenario) app(ctx context.Context) error {
 	app := &appv1.App{ObjectMeta: s.named("app"), Spec: appv1.AppSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
 	return inOrder(
 		func() error { return env.Client.Create(ctx, app) },
@@ -261,7 +261,7 @@ func (s *story) app(ctx context.Context) error {
 	)
 }
 
-func (s *story) daemon(ctx context.Context) error {
+func (s *scenario) daemon(ctx context.Context) error {
 	daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: s.named("syslog"), Spec: mydomainv1beta1.GenericdaemonSpec{Label: "logs", Image: "syslog:1"}}
 	set := &appsv1.DaemonSet{ObjectMeta: daemon.ObjectMeta}
 	return inOrder(
@@ -275,7 +275,7 @@ func (s *story) daemon(ctx context.Context) error {
 	)
 }
 
-func (s *story) united(ctx context.Context) error {
+func (s *scenario) united(ctx context.Context) error {
 	target := foreignDeployment(s.named("web")).(*appsv1.Deployment)
 	ud := united(target.ObjectMeta, "holder", 2)
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: target.ObjectMeta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -290,7 +290,7 @@ func (s *story) united(ctx context.Context) error {
 	)
 }
 
-func (s *story) eru(ctx context.Context) error {
+func (s *scenario) eru(ctx context.Context) error {
 	target := foreignDeployment(s.named("old")).(*appsv1.Deployment)
 	eru := &mtsrev1.Eru{ObjectMeta: target.ObjectMeta, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "* * * * *"}}
 	return inOrder(
@@ -307,7 +307,7 @@ func (s *story) eru(ctx context.Context) error {
 	)
 }
 
-func (s *story) binding(ctx context.Context) error {
+func (s *scenario) binding(ctx context.Context) error {
 	target := foreignDeployment(s.named("annotated"))
 	target.SetAnnotations(map[string]string{mtsrev1.AnnotationEru: "true"})
 	eru := &mtsrev1.Eru{ObjectMeta: s.named("annotated")}
@@ -317,8 +317,8 @@ func (s *story) binding(ctx context.Context) error {
 	)
 }
 
-// lease waits until the lease was renewed and its new holder told of.
-func (s *story) lease(ctx context.Context) error {
+// lease waits until the lease was renewed and the event of its new holder exists.
+func (s *scenario) lease(ctx context.Context) error {
 	lease, list := &coordinationv1.Lease{ObjectMeta: leaseName}, &corev1.EventList{}
 	return inOrder(
 		func() error {
@@ -335,9 +335,9 @@ func (s *story) lease(ctx context.Context) error {
 	)
 }
 
-// clear removes what would keep later controllers busy, and the lease, so that the
-// next story creates it.
-func (s *story) clear() {
+// clear deletes the objects, which later controllers would reconcile, and the lease, so that
+// the next scenario creates it.
+func (s *scenario) clear() {
 	GinkgoHelper()
 	ctx := context.Background()
 	for _, kind := range []client.Object{
@@ -349,7 +349,7 @@ func (s *story) clear() {
 	Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: leaseName}))).To(Succeed())
 }
 
-// inOrder takes steps until one fails.
+// inOrder runs steps until one fails.
 func inOrder(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -359,12 +359,12 @@ func inOrder(steps ...func() error) error {
 	return nil
 }
 
-// until waits for something. It ends with its context, which a refusal ends.
+// until waits for a condition, until its context ends, which a refused request ends.
 func until(ctx context.Context, done func() (bool, error)) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return done() })
 }
 
-// seen waits until an object is there and looks so.
+// seen waits until an object exists and meets a condition.
 func seen(ctx context.Context, obj client.Object, so func() bool) error {
 	return until(ctx, func() (bool, error) {
 		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -384,12 +384,12 @@ func comesAgain(ctx context.Context, child client.Object) error {
 	return seen(ctx, child, func() bool { return child.GetUID() != was })
 }
 
-// becomes waits for an object's verdict.
+// becomes waits until an object has a readiness.
 func becomes(ctx context.Context, obj status.Object, want string) error {
-	return until(ctx, func() (bool, error) { return verdict(ctx, obj)() == want, nil })
+	return until(ctx, func() (bool, error) { return readiness(ctx, obj)() == want, nil })
 }
 
-// edit is change for a story.
+// edit is like change, and returns an error.
 func edit(ctx context.Context, obj client.Object, how func()) error {
 	return until(ctx, func() (bool, error) {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
-// thoroughly says that "make faults" runs the tests, which has time.
+// thoroughly is true if "make faults" runs the tests, which may take hours.
 var thoroughly = os.Getenv("MODELBOX_FAULTS") != ""
 
 // replica is one process of the controller, elected by a lease, with one kind.
@@ -52,11 +52,11 @@ func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, cl
 
 var _ = Describe("an API server that answers late", Serial, Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the replicas of these specs are to act.
+		stop() // Only the replicas of these specs may reconcile.
 		DeferCleanup(start)
 	})
-	// late is one way to be late. The cases run at the same time and have one kind each,
-	// so that neither does the other's work.
+	// late is one sort of delay. The cases run at the same time and have one kind each, so that
+	// no case reconciles the objects of another.
 	type late struct {
 		delay  func() time.Duration
 		add    func(manager.Manager, clock.PassiveClock) error
@@ -129,7 +129,7 @@ var _ = Describe("an API server that answers late", Serial, Ordered, func() {
 				}
 			}
 		}
-		By("the API server answers at once again, and the leader ends")
+		By("the API server responds without delay again, and the leader ends")
 		for name, r := range all {
 			r.proxy.Delay(faults.Constant(0))
 			r.leader.cancel()

@@ -21,7 +21,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// lagging is a client whose cache has one object as it was.
+// lagging is a client whose cache has an old version of one object.
 type lagging[T interface {
 	client.Object
 	DeepCopyInto(T)
@@ -38,11 +38,11 @@ func (l lagging[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 	return l.Client.Get(ctx, key, obj, opts...)
 }
 
-// A server's list from an old cache, or a watch that is behind, shows an object as it
-// was. What was decided on it must not reach another object.
+// A list from an API server that is behind, or a watch that is, has an old version of an object.
+// A decision that is based on it must not change another object.
 var _ = Describe("an object of the cache that is older than the stored one", Ordered, func() {
 	BeforeAll(func() {
-		stop() // Only the reconciles of this spec are to act.
+		stop() // Only this spec may reconcile.
 		DeferCleanup(start)
 	})
 	ctx := context.Background()
@@ -102,7 +102,7 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		cached := box.DeepCopy()
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
 		Expect(env.Client.Create(ctx, again)).To(Succeed())
-		err := reconcileWith(ctx, lagging[*modelv1.ModelBox]{env.Client, cached}, cached)
+		err := reconcileWith(ctx, lagging[*modelv1.ModelBox]{env.Client, cached}, cached, "ModelBox")
 		Expect(err).To(MatchError(ContainSubstring("another object of this name")))
 		Expect(get(ctx, again).Status).To(BeZero())
 	})

@@ -53,7 +53,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Satisfy(apierrors.IsNotFound))
 	}
 
-	It("creates nothing for an owner that is gone", func() {
+	It("creates nothing for a deleted owner", func() {
 		d.behind(ctx, box)
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
 		deleteChildren()
@@ -68,7 +68,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		}
 	})
 
-	It("creates nothing for an owner that is gone before its first status was seen", func() {
+	It("creates nothing for an owner that was deleted before its first status is in the cache", func() {
 		fresh := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, fresh)).To(Succeed())
 		d.behind(ctx, fresh)
@@ -102,7 +102,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		absent(deployment)
 	})
 
-	It("creates a child again for an owner that is there", func() {
+	It("creates a child again for an owner that exists", func() {
 		deleteChildren()
 		requests, _, err := d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred())
@@ -110,7 +110,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		Expect(get(ctx, deployment).Annotations).To(HaveKeyWithValue(apply.AnnotationGeneration, "1"))
 	})
 
-	It("does not take children back to an older generation of their owner", func() {
+	It("does not revert children to an older generation of their owner", func() {
 		ahead := drive()
 		d.behind(ctx, box)
 		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image, box.Spec.Ports = "nginx:2", box.Spec.Ports[:1] })
@@ -132,7 +132,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 			change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image += ".1" })
 			ahead.settled(ctx, box)
 			want = versions()
-			By("and the owner has changed once more than it shows")
+			By("and the owner has changed once more")
 			for _, obj := range d.cached[client.ObjectKeyFromObject(box)] {
 				if old, ok := obj.(*modelv1.ModelBox); ok {
 					old.Spec.Image += ".old"
@@ -143,7 +143,7 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 			Expect(versions()).To(Equal(want))
 		}
 
-		By("the cache has caught up")
+		By("the cache is up to date")
 		d.cached = nil
 		d.settled(ctx, box)
 		Expect(versions()).To(Equal(want))

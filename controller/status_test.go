@@ -50,7 +50,7 @@ var _ = Describe("the status of an object whose children are not written", func(
 			return seen.Status.Replicas
 		}).Should(BeEquivalentTo(7))
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
 		Expect(counts()).To(HaveEach(BeZero()))
 		Expect(box.Status.Address).To(BeEmpty())
 	})
@@ -61,9 +61,9 @@ var _ = Describe("the status of an object whose children are not written", func(
 		without.Spec.Ports = nil
 		Expect(env.Client.Create(ctx, without)).To(Succeed())
 		rollOut(ctx, named)
-		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = []modelv1.Port{{Port: 80}} })
-		Eventually(verdict(ctx, box)).Should(Equal("False NameConflict"))
+		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
 		Expect(counts()).To(HaveEach(BeEquivalentTo(2)))
 		Expect(box.Status.Address).To(BeEmpty())
 	})
@@ -71,9 +71,9 @@ var _ = Describe("the status of an object whose children are not written", func(
 	It("counts what runs while the spec cannot be built", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		rollOut(ctx, named)
-		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.PodTemplate = raw(`{"spec":{"nosuchfield":1}}`) })
-		Eventually(verdict(ctx, box)).Should(Equal("False InvalidSpec"))
+		Eventually(readiness(ctx, box)).Should(Equal("False InvalidSpec"))
 		Expect(counts()).To(HaveEach(BeEquivalentTo(2)))
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: named})
 		deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation}
@@ -86,7 +86,7 @@ var _ = Describe("the status of an object whose children are not written", func(
 		rollOutDaemon(ctx, named)
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1"}}
 		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
-		Eventually(verdict(ctx, daemon)).Should(Equal("False NameConflict"))
+		Eventually(readiness(ctx, daemon)).Should(Equal("False NameConflict"))
 		Expect(daemon.Status.Installed + daemon.Status.Desired + daemon.Status.Available).To(BeZero())
 	})
 })
@@ -114,7 +114,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 			s.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("undeclared")}}}
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
-		Eventually(verdict(ctx, box)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
 		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; admission would refuse this spec today: spec.readinessProbe.tcpSocket.port"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(3)) })
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
@@ -124,7 +124,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 	DescribeTable("has a Ready condition however much is wrong, with the API server's words",
 		func(how func(*modelv1.ModelBoxSpec), want string) {
 			box := newBox(how)
-			Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
+			Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
 			Expect(message(box)).To(ContainSubstring(want))
 		},
 		Entry("400 names of variables", func(s *modelv1.ModelBoxSpec) {
@@ -146,12 +146,12 @@ var _ = Describe("a spec that admission would refuse today", func() {
 			s.PodTemplate = raw(`{"spec":{"hostAliases":[{"ip":"10.0.0.1","hostnames":["a"]},{"ip":"10.0.0.1","hostnames":["b"]}]}}`)
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
-		Eventually(verdict(ctx, box)).Should(Or(Equal("True Ready"), Equal("False ChildRefused")))
+		Eventually(readiness(ctx, box)).Should(Or(Equal("True Ready"), Equal("False ChildRefused")))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
-		Eventually(verdict(ctx, box)).Should(Equal("False ChildRefused"))
+		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
 		Expect(message(box)).To(ContainSubstring("spec.podTemplate.spec.hostAliases[1].ip: Duplicate value"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.PodTemplate = nil })
-		Eventually(verdict(ctx, box)).Should(Equal("False Progressing"))
+		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}})
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:2"))
 		Expect(deployment.Spec.Template.Spec.HostAliases).To(BeEmpty())

@@ -32,7 +32,7 @@ import (
 
 var (
 	env *testenv.Env
-	// asController is the controller's own user, so that the audit log tells its
+	// asController is the user of the controller, so that the audit log distinguishes its
 	// requests from those of the tests.
 	asController *rest.Config
 	running      *process
@@ -86,14 +86,14 @@ func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manage
 	return mgr
 }
 
-// process is the controller process: what main runs, without its flags.
+// process is the controller process, as main runs it, without its flags.
 type process struct {
 	cancel context.CancelFunc
 	done   chan error
 	cache  cache.Cache
 }
 
-// start starts the controller process and waits until it has synchronised.
+// start starts the controller process and waits until its caches have synced.
 func start() {
 	GinkgoHelper()
 	mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4})
@@ -111,15 +111,15 @@ func stop() {
 	Eventually(running.done).Should(Receive(BeNil()))
 }
 
-// known waits until the controller has seen an object. Two watches are two
-// streams: an object that was made later may be seen earlier.
-func known(ctx context.Context, obj client.Object) {
+// waitUntilCached waits until the controller's cache has an object. The watches of two kinds are
+// independent: the event of an object that was created later may come earlier.
+func waitUntilCached(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	seen := obj.DeepCopyObject().(client.Object)
 	Eventually(func() error { return running.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen) }).Should(Succeed())
 }
 
-// newNamespace makes a namespace for one spec.
+// newNamespace creates a namespace for one spec.
 func newNamespace() string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
@@ -127,7 +127,7 @@ func newNamespace() string {
 	return ns.Name
 }
 
-// get reads an object afresh.
+// get reads an object from the API server.
 func get[T client.Object](ctx context.Context, obj T) T {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
@@ -146,8 +146,9 @@ func change[T client.Object](ctx context.Context, obj T, how func(T)) {
 	}).Should(Succeed())
 }
 
-// verdict is an object's Ready condition in a word: "False NameConflict".
-func verdict(ctx context.Context, obj status.Object) func() string {
+// readiness returns a function that returns the status and reason of an object's Ready
+// condition, such as "False NameConflict", and "not seen" if it is not for its generation.
+func readiness(ctx context.Context, obj status.Object) func() string {
 	return func() string {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err.Error()
@@ -160,8 +161,7 @@ func verdict(ctx context.Context, obj status.Object) func() string {
 	}
 }
 
-// rollOut does what the Deployment controller would: it says that all pods are
-// there.
+// rollOut writes the status that the Deployment controller writes when all pods are available.
 func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
@@ -177,8 +177,8 @@ func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 	}).Should(Succeed())
 }
 
-// writes counts, by kind of request, what the controller asked of the API server
-// in a namespace since the mark.
+// writes counts the requests of the controller in a namespace since the mark, by verb and
+// resource, and returns the next mark.
 func writes(namespace string, mark int) (map[string]int, int) {
 	GinkgoHelper()
 	requests, err := env.Requests(controllerUser)

@@ -42,7 +42,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// hostile is how many hostile objects of each kind are stored. Set MODELBOX_OBJECTS
+// hostile returns how many hostile objects of each kind are stored. Set MODELBOX_OBJECTS
 // for more, and MODELBOX_SEED for others.
 func hostile() (count int, seed uint64) {
 	GinkgoHelper()
@@ -80,7 +80,7 @@ var _ = Describe("stored objects that cannot be decoded", Label(needsOwnCache), 
 			}
 			for _, objects := range good {
 				for _, obj := range objects {
-					Eventually(verdict(ctx, obj)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")), "%s: %s", when, obj.GetName())
+					Eventually(readiness(ctx, obj)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")), "%s: %s", when, obj.GetName())
 				}
 			}
 		}
@@ -203,7 +203,7 @@ func storeBoth(ctx context.Context, all []*hostiles, count int) {
 	}
 }
 
-// goodOnes are ten objects of a kind, each with a valid spec.
+// goodOnes returns ten objects of a kind with valid specs.
 func goodOnes(ctx context.Context, g guarantee, namespace, kind string) []status.Object {
 	GinkgoHelper()
 	good := make([]status.Object, 10)
@@ -247,9 +247,8 @@ func kindOf(obj client.Object) string {
 	return gvk.Kind
 }
 
-// atRestBeside waits until the controller writes nothing in a namespace for a second,
-// and costs little meanwhile. A status that the API server refuses is tried again, ever
-// less often.
+// atRestBeside waits until the controller writes nothing in a namespace for a second, and uses
+// little CPU meanwhile. A status that the API server refuses is retried with back-off.
 func atRestBeside(namespace string) {
 	GinkgoHelper()
 	_, mark := writes(namespace, 0)
@@ -270,7 +269,7 @@ func atRestBeside(namespace string) {
 	}, 2*time.Minute).Should(BeEmpty())
 }
 
-// cpu is the time of a processor that this process has used.
+// cpu returns the time of a processor that this process has used.
 func cpu() time.Duration {
 	GinkgoHelper()
 	var usage syscall.Rusage
@@ -287,7 +286,7 @@ type hostiles struct {
 	stored, refused atomic.Int64
 }
 
-// store stores objects that the schema admits, spoilt by other values if there are any.
+// store stores objects that the schema admits, with some other values if there are any.
 func (h *hostiles) store(ctx context.Context, count int, by []any) {
 	GinkgoHelper()
 	objects := make(chan *unstructured.Unstructured)
@@ -342,8 +341,8 @@ func (h *hostiles) storeOne(ctx context.Context, obj *unstructured.Unstructured)
 	}
 }
 
-// account reports how many objects there were, and checks what their status says: of
-// each that has a Ready condition of its generation, whatever it is.
+// account reports the numbers of objects, and checks that each has a Ready condition of its
+// generation, or none.
 func (h *hostiles) account(ctx context.Context) {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
@@ -361,19 +360,15 @@ func (h *hostiles) account(ctx context.Context) {
 	Expect(reported["none"]).To(BeNumerically("<", h.stored.Load()/3), "the API server accepts nearly every status")
 }
 
-// readyOf is the reason of an object's Ready condition, if it is of its generation.
+// readyOf returns the reason of an object's Ready condition, if it is of its generation.
 func readyOf(obj *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, in := range conditions {
-		condition, _ := in.(map[string]any)
-		if condition["type"] == "Ready" && condition["observedGeneration"] == obj.GetGeneration() {
-			return fmt.Sprint(condition["reason"])
-		}
+	if condition := readyIn(obj); condition != nil && condition["observedGeneration"] == obj.GetGeneration() {
+		return fmt.Sprint(condition["reason"])
 	}
 	return "none"
 }
 
-// testCRD is the CRD of a kind as it is installed.
+// testCRD is the installed CRD of a kind.
 type testCRD struct {
 	client client.Client
 	strict *apiextensionsv1.CustomResourceDefinition

@@ -10,7 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 )
@@ -27,17 +29,17 @@ var _ = Describe("a UnitedDeployment", func() {
 	})
 	replicas := func() int32 { return *get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Replicas }
 
-	It("waits for its Deployment, holds its count by one write, and leaves it at that when it goes", func() {
+	It("waits for its Deployment, sets its replica count by one write, and keeps it on deletion", func() {
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
-		Eventually(verdict(ctx, ud)).Should(Equal("False TargetNotFound"))
+		Eventually(readiness(ctx, ud)).Should(Equal("False TargetNotFound"))
 		existing(ctx, named)
 		Eventually(replicas).Should(BeEquivalentTo(2))
 		rollOut(ctx, named)
-		Eventually(verdict(ctx, ud)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, ud)).Should(Equal("True Ready"))
 		Expect(ud.Status.AvailableReplicas).To(BeEquivalentTo(2))
-		Expect(ud.Status.Selector).To(Equal("somebody=else"))
+		Expect(ud.Status.Selector).To(Equal("foreign=true"))
 
-		By("somebody else scales it")
+		By("another client scales it")
 		_, mark := writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 		Eventually(replicas).Should(BeEquivalentTo(2))
@@ -45,9 +47,19 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(count).To(HaveKeyWithValue("patch deployments/scale 200", 1))
 		Expect(count).NotTo(HaveKey(ContainSubstring("deployments 200")))
 
+		By("a deletion, and a scale after it")
 		Expect(env.Client.Delete(ctx, ud)).To(Succeed())
+		Eventually(func() error { return running.cache.Get(ctx, client.ObjectKeyFromObject(ud), ud) }).Should(Satisfy(apierrors.IsNotFound))
+		_, mark = writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
-		Consistently(replicas, "300ms").Should(BeEquivalentTo(5))
+		rollOut(ctx, named)
+		// The next one's status proves that the controller has seen the scale.
+		next := united(named, "next", 5)
+		Expect(env.Client.Create(ctx, next)).To(Succeed())
+		Eventually(func() int32 { return get(ctx, next).Status.AvailableReplicas }).Should(BeEquivalentTo(5))
+		Eventually(readiness(ctx, next)).Should(Equal("True Ready"))
+		count, _ = writes(named.Namespace, mark)
+		Expect(describe(count)).NotTo(ContainSubstring("deployments/scale"))
 	})
 
 	It("yields to an older one, and takes over when that goes", func() {
@@ -55,7 +67,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
 		Eventually(replicas).Should(BeEquivalentTo(2))
 		rollOut(ctx, named)
-		Eventually(verdict(ctx, ud)).Should(Equal("True Ready"))
+		Eventually(readiness(ctx, ud)).Should(Equal("True Ready"))
 		// Of two of the same second the smaller uid is the older, and uids are random:
 		// the second must have passed.
 		younger := united(named, "younger", 9)
@@ -63,13 +75,18 @@ var _ = Describe("a UnitedDeployment", func() {
 			return now.Unix() > ud.CreationTimestamp.Unix()
 		}))
 		Expect(env.Client.Create(ctx, younger)).To(Succeed())
-		Eventually(verdict(ctx, younger)).Should(Equal("False Conflict"))
+		Eventually(readiness(ctx, younger)).Should(Equal("False Conflict"))
 		Expect(younger.Status.Conditions[0].Message).To(ContainSubstring(`"holder" is older`))
+		// Each of them is reconciled, which its status proves, and neither scales.
 		_, mark := writes(named.Namespace, 0)
-		Consistently(func() string {
-			count, _ := writes(named.Namespace, mark)
-			return describe(count)
-		}, "500ms").Should(BeEmpty(), "nobody flaps")
+		target := get(ctx, &appsv1.Deployment{ObjectMeta: named})
+		target.Status.AvailableReplicas = 1
+		Expect(env.Client.Status().Update(ctx, target)).To(Succeed())
+		for _, obj := range []*extensionv1.UnitedDeployment{ud, younger} {
+			Eventually(func() int32 { return get(ctx, obj).Status.AvailableReplicas }).Should(BeEquivalentTo(1))
+		}
+		count, _ := writes(named.Namespace, mark)
+		Expect(describe(count)).NotTo(ContainSubstring("deployments/scale"))
 		Expect(replicas()).To(BeEquivalentTo(2))
 		Expect(env.Client.Delete(ctx, ud)).To(Succeed())
 		Eventually(replicas).Should(BeEquivalentTo(9))
@@ -81,9 +98,9 @@ var _ = Describe("a UnitedDeployment", func() {
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 3,
 		}}
 		Expect(env.Client.Create(ctx, scaler)).To(Succeed())
-		known(ctx, scaler)
+		waitUntilCached(ctx, scaler)
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
-		Eventually(verdict(ctx, ud)).Should(Equal("False Conflict"))
+		Eventually(readiness(ctx, ud)).Should(Equal("False Conflict"))
 		Expect(replicas()).To(BeEquivalentTo(1))
 		Expect(env.Client.Delete(ctx, scaler)).To(Succeed())
 		Eventually(replicas).Should(BeEquivalentTo(2))
@@ -92,7 +109,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		other := united(metav1.ObjectMeta{Namespace: named.Namespace, Name: "box"}, "other", 8)
 		Expect(env.Client.Create(ctx, other)).To(Succeed())
-		Eventually(verdict(ctx, other)).Should(Equal("False Conflict"))
+		Eventually(readiness(ctx, other)).Should(Equal("False Conflict"))
 		Expect(other.Status.Conditions[0].Message).To(ContainSubstring(`ModelBox "box" controls`))
 		boxed := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "box"}}
 		Expect(*get(ctx, boxed).Spec.Replicas).To(BeEquivalentTo(1))

@@ -24,9 +24,9 @@ import (
 
 var dry = []string{metav1.DryRunAll}
 
-// asking is a request of each verb, about an object or one of its subresources.
-// It changes nothing.
-var asking = map[string]func(context.Context, dynamic.ResourceInterface, *unstructured.Unstructured, ...string) error{
+// requestOf has a request for each verb, for an object or one of its subresources. The requests
+// change nothing.
+var requestOf = map[string]func(context.Context, dynamic.ResourceInterface, *unstructured.Unstructured, ...string) error{
 	"get": func(ctx context.Context, c dynamic.ResourceInterface, obj *unstructured.Unstructured, sub ...string) error {
 		_, err := c.Get(ctx, obj.GetName(), metav1.GetOptions{}, sub...)
 		return err
@@ -67,12 +67,12 @@ var asking = map[string]func(context.Context, dynamic.ResourceInterface, *unstru
 
 func reads(verb, _ string) bool { return verb == "get" || verb == "list" || verb == "watch" }
 
-func readsAndAsks(verb, subresource string) bool {
+func readsAndWrites(verb, subresource string) bool {
 	return reads(verb, subresource) || subresource != "status"
 }
 
-// The rows are what the API server says that can be asked of the project's kinds.
-var _ = DescribeTable("whoever has Kubernetes' own role in a namespace", func(ctx SpecContext, role string, may func(verb, subresource string) bool) {
+// The verbs are those that the API server serves for the project's kinds.
+var _ = DescribeTable("a user with a role of Kubernetes in a namespace", func(ctx SpecContext, role string, may func(verb, subresource string) bool) {
 	rights, err := testenv.Rights("config/aggregated-roles/generated/roles.yaml", func(part *rbacv1.ClusterRole) bool {
 		return part.Labels["rbac.authorization.k8s.io/aggregate-to-"+role] == "true"
 	})
@@ -105,23 +105,23 @@ var _ = DescribeTable("whoever has Kubernetes' own role in a namespace", func(ct
 			live, err := asAdmin.Resource(gvr).Namespace(namespace).Get(ctx, "web", metav1.GetOptions{}, sub...)
 			Expect(err).NotTo(HaveOccurred())
 			for _, verb := range row.Verbs {
-				err := asking[verb](ctx, asUser.Resource(gvr).Namespace(namespace), live, sub...)
+				err := requestOf[verb](ctx, asUser.Resource(gvr).Namespace(namespace), live, sub...)
 				// The controller may have changed the object meanwhile.
 				Expect(err).To(Or(BeNil(), Satisfy(apierrors.IsConflict), Satisfy(apierrors.IsForbidden)), "%s %s", verb, row.Name)
 				got[verb+" "+row.Name], want[verb+" "+row.Name] = !apierrors.IsForbidden(err), may(verb, subresource)
 			}
 		}
-		Expect(want).To(HaveKey(ContainSubstring("deletecollection "+strings.ToLower(kind))), "the rows are there")
+		Expect(want).To(HaveKey(ContainSubstring("deletecollection "+strings.ToLower(kind))), "the verbs are tested")
 	}
 	Expect(cmp.Diff(want, got)).To(BeEmpty(), "-want +got")
 },
 	Entry("view reads all and writes nothing", "view", reads),
-	Entry("edit writes all but status", "edit", readsAndAsks),
-	Entry("admin does too", "admin", readsAndAsks),
+	Entry("edit writes all but status", "edit", readsAndWrites),
+	Entry("admin does too", "admin", readsAndWrites),
 )
 
-// servedOf is what the API server serves of a kind: its objects and their
-// subresources, each with its verbs.
+// servedOf returns the resource and subresources that the API server serves for a kind, with
+// their verbs.
 func servedOf(gvk schema.GroupVersionKind) []metav1.APIResource {
 	GinkgoHelper()
 	client, err := discovery.NewDiscoveryClientForConfig(env.Config)

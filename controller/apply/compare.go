@@ -120,7 +120,7 @@ func (c *comparison) field(f *field, parent, live reflect.Value, inAtomic bool) 
 	c.leave()
 }
 
-// empty is unset for a live value: a list or map without items is unset as well.
+// empty reports whether a live value is unset; a list or map without items is unset as well.
 func (f *field) empty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Slice, reflect.Map:

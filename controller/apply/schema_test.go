@@ -20,7 +20,7 @@ import (
 
 var converter = clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
 
-// children are one of each type of child, with their types.
+// children returns an empty object of each type of child, with TypeMeta.
 func children() []client.Object {
 	deployment, daemonSet, service := &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -38,17 +38,23 @@ func typedValue(t *testing.T, obj runtime.Object) *typed.TypedValue {
 	return value
 }
 
-// TestMergeIsTheAPIServers walks the Go types of our children beside the schema that
-// server-side apply merges them by: each list, map and struct must be merged as the tables
-// say.
-func TestMergeIsTheAPIServers(t *testing.T) {
+// TestTablesMatchTheOpenAPISchema compares the Go types of children with the API server's
+// OpenAPI schema, by which server-side apply merges them: each list, map and struct must be
+// merged as in the tables, and each entry of listKeys must be the name of a list.
+func TestTablesMatchTheOpenAPISchema(t *testing.T) {
 	t.Parallel()
+	keyedLists := map[string]bool{}
 	for _, obj := range children() {
 		value := typedValue(t, obj)
-		w := schemaWalk{t: t, schema: value.Schema()}
+		w := schemaWalk{t: t, schema: value.Schema(), keyedLists: keyedLists}
 		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), kindOf(obj), false)
 		if w.fields < 50 {
 			t.Errorf("only %d fields of a %s were compared", w.fields, kindOf(obj))
+		}
+	}
+	for name := range listKeys {
+		if !keyedLists[name] {
+			t.Errorf("listKeys has %s, and the schema has no such keyed list", name)
 		}
 	}
 }
@@ -57,9 +63,11 @@ type schemaWalk struct {
 	t      *testing.T
 	schema *schema.Schema
 	fields int
+	// keyedLists are the names of the keyed lists in the schema.
+	keyedLists map[string]bool
 }
 
-func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, whole bool) {
+func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, inAtomic bool) {
 	w.t.Helper()
 	atom, ok := w.schema.Resolve(ref)
 	if !ok || atom.Map == nil {
@@ -69,7 +77,7 @@ func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, wh
 	for _, f := range fieldsOf(typ) {
 		goType := typ.Field(f.index).Type
 		if f.name == "" {
-			w.structs(goType, ref, at, whole)
+			w.structs(goType, ref, at, inAtomic)
 			continue
 		}
 		// A pod template has no ephemeral containers.
@@ -81,11 +89,11 @@ func (w *schemaWalk) structs(typ reflect.Type, ref schema.TypeRef, at string, wh
 			w.t.Errorf("%s.%s: the schema has no such field", at, f.name)
 			continue
 		}
-		w.field(&f, goType, described.Type, at+"."+f.name, whole)
+		w.field(&f, goType, described.Type, at+"."+f.name, inAtomic)
 	}
 }
 
-func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at string, whole bool) {
+func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at string, inAtomic bool) {
 	w.t.Helper()
 	w.fields++
 	if typ.Kind() == reflect.Pointer {
@@ -96,6 +104,7 @@ func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at st
 	switch {
 	case atom.List != nil && atom.List.ElementRelationship == schema.Associative && len(atom.Keys) > 0:
 		want, keys = keyed, slices.Sorted(slices.Values(atom.Keys))
+		w.keyedLists[f.name] = true
 	case atom.List != nil && atom.List.ElementRelationship == schema.Associative:
 		want = set
 	case atom.List != nil, atom.Map != nil && atom.Map.ElementRelationship == schema.Atomic && atom.Scalar == nil:
@@ -106,37 +115,37 @@ func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at st
 		have = append(have, key.name)
 	}
 	slices.Sort(have)
-	if !whole && (f.merge != want || !slices.Equal(have, keys)) {
-		w.t.Errorf("%s is merged as %d by %v, the API server does as %d by %v", at, f.merge, have, want, keys)
+	if !inAtomic && (f.merge != want || !slices.Equal(have, keys)) {
+		w.t.Errorf("%s is merged as %d by %v, by the API server as %d by %v", at, f.merge, have, want, keys)
 	}
-	w.inside(typ, atom, at, whole || want == atomic)
+	w.inside(typ, atom, at, inAtomic || want == atomic)
 }
 
-func (w *schemaWalk) inside(typ reflect.Type, atom schema.Atom, at string, whole bool) {
+func (w *schemaWalk) inside(typ reflect.Type, atom schema.Atom, at string, inAtomic bool) {
 	w.t.Helper()
 	if _, scalar := scalarsOf(typ); scalar {
 		return
 	}
 	switch {
 	case typ.Kind() == reflect.Struct:
-		inner := schemaWalk{t: w.t, schema: w.schema}
-		inner.atom(typ, atom, at, whole)
+		inner := schemaWalk{t: w.t, schema: w.schema, keyedLists: w.keyedLists}
+		inner.atom(typ, atom, at, inAtomic)
 		w.fields += inner.fields
 	case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct && atom.List != nil:
-		w.structs(typ.Elem(), atom.List.ElementType, at+"[]", whole)
+		w.structs(typ.Elem(), atom.List.ElementType, at+"[]", inAtomic)
 	case typ.Kind() == reflect.Map && typ.Elem().Kind() != reflect.String && typ != reflect.TypeFor[corev1.ResourceList]():
 		w.t.Errorf("%s is a map of %s: overlay does not merge the values of maps", at, typ.Elem())
 	}
 }
 
-// atom is structs for a type that was resolved already.
-func (w *schemaWalk) atom(typ reflect.Type, atom schema.Atom, at string, whole bool) {
+// atom is structs for a resolved type.
+func (w *schemaWalk) atom(typ reflect.Type, atom schema.Atom, at string, inAtomic bool) {
 	w.t.Helper()
-	w.structs(typ, schema.TypeRef{Inlined: atom}, at, whole)
+	w.structs(typ, schema.TypeRef{Inlined: atom}, at, inAtomic)
 }
 
-// Every field that is in a table is a field of its type.
-func TestTablesNameFieldsThatExist(t *testing.T) {
+// Every field in a table is a field of its type.
+func TestTablesHaveExistingFields(t *testing.T) {
 	t.Parallel()
 	named := map[fieldOf]bool{}
 	for at := range unionMembers {

@@ -211,7 +211,7 @@ func (c *Child) action() (action, error) {
 	return actionNone, nil
 }
 
-// observeUnchanged is called for a child whose fields all have their desired values.
+// observeUnchanged updates Memory for a child whose fields all have their desired values.
 func (w Writer) observeUnchanged(child *Child) error {
 	if child.Desired == nil {
 		return nil

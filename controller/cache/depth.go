@@ -91,8 +91,8 @@ func (l *depthLimiter) next(b byte) {
 	}
 }
 
-// decodeDeepList is decodeList for data that is nested too deep to be decoded, and false
-// for any other.
+// decodeDeepList fills a list from data that is nested too deep to be decoded, and returns
+// false for any other data.
 func (d objectDecoder) decodeDeepList(data []byte, into runtime.Object) bool {
 	kept := new(depthLimiter).limit(slices.Clone(data))
 	return len(kept) < len(data) && d.decodeList(kept, into)
