@@ -1,10 +1,10 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plane runs the control plane that contestants are measured on: a
-// kube-apiserver and an etcd of their own, with nothing in it but what a
-// contestant needs, and with eyes on what each asks of it and what that costs.
-package plane
+// Package controlplane runs the control plane that an implementation is measured on: a
+// separate kube-apiserver and etcd, with only the objects that the implementation needs.
+// It counts the requests of the implementation and their CPU time.
+package controlplane
 
 import (
 	"context"
@@ -24,39 +24,39 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
-// Plane is a running control plane: etcd and kube-apiserver, no controllers.
-type Plane struct {
-	// Config is an administrator's, without a limit of its own; Client is a client
-	// of it without a cache.
+// ControlPlane is a running control controlPlane: etcd and kube-apiserver, no controllers.
+type ControlPlane struct {
+	// Config has an administrator's credentials and no client-side rate limit. Client
+	// uses it, without a cache.
 	Config *rest.Config
 	Client client.WithWatch
-	// Dir is for files of whoever runs on the plane; it goes with the plane.
+	// Dir is for files of the processes that use the control plane. Stop deletes it.
 	Dir string
-	// Server is the processes whose cost is counted: kube-apiserver and etcd.
+	// Server is the processes whose CPU time is counted: kube-apiserver and etcd.
 	Server Processes
 
 	env *envtest.Environment
 }
 
-// Options say what is in a plane from the start.
+// Options define what a control plane contains at its start.
 type Options struct {
 	// CRDs are files or directories of CustomResourceDefinitions.
 	CRDs []string
-	// Webhooks are directories of webhook configurations, which are made to call a
-	// local port; none means that admission calls nobody.
+	// Webhooks are directories of webhook configurations, which are changed to call a
+	// local port. Without them, admission calls no webhook.
 	Webhooks []string
 }
 
-// Root is the root of the repository.
+// Root returns the root directory of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// OperatorCRDs is the directory of the operator's own CRDs.
+// OperatorCRDs returns the directory of the operator's CRDs.
 func OperatorCRDs() string { return filepath.Join(Root(), "config", "crd", "bases") }
 
-// Scheme holds Kubernetes' own kinds, CRDs and the operator's.
+// Scheme returns a scheme with Kubernetes' own kinds, CRDs and the operator's kinds.
 func Scheme() (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	for _, add := range []func(*apiruntime.Scheme) error{
@@ -69,15 +69,15 @@ func Scheme() (*apiruntime.Scheme, error) {
 	return scheme, nil
 }
 
-// Start starts a plane on a fresh etcd and waits until it has come to rest: what
-// an API server does after its start and after a new CRD (it builds and merges
-// OpenAPI documents) takes seconds of CPU that are nobody's.
-func Start(ctx context.Context, o Options) (*Plane, error) {
+// Start starts a control plane with an empty etcd and waits until it is idle: after its
+// start and after a new CRD, the API server builds and merges OpenAPI documents, which
+// takes seconds of CPU time that no implementation causes.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	dir, err := os.MkdirTemp("", "modelbox-bench")
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{Dir: dir, env: &envtest.Environment{
+	p := &ControlPlane{Dir: dir, env: &envtest.Environment{
 		CRDDirectoryPaths:        o.CRDs,
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: 2 * time.Minute,
@@ -87,20 +87,20 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 		// envtest's own range has room for 254 Services.
 		Set("service-cluster-ip-range", "10.96.0.0/12")
 	if p.Config, err = p.env.Start(); err != nil {
-		return nil, fmt.Errorf("starting the control plane: %w", err)
+		return nil, fmt.Errorf("starting the control controlPlane: %w", err)
 	}
 	if err := p.connect(); err != nil {
 		_ = p.Stop()
 		return nil, err
 	}
-	if err := p.Rest(ctx); err != nil {
+	if err := p.WaitIdle(ctx); err != nil {
 		_ = p.Stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Plane) connect() error {
+func (p *ControlPlane) connect() error {
 	p.Config.QPS = -1
 	scheme, err := Scheme()
 	if err != nil {
@@ -113,9 +113,10 @@ func (p *Plane) connect() error {
 	return err
 }
 
-// Rest waits until API server and etcd use less than a twentieth of a CPU, or for
-// half a minute: on a machine that others use too, an answer is better than none.
-func (p *Plane) Rest(ctx context.Context) error {
+// WaitIdle waits until the API server and etcd use less than 50 ms of CPU time in a
+// second, but for at most 30 seconds: on a busy machine an inexact result is better than
+// none.
+func (p *ControlPlane) WaitIdle(ctx context.Context) error {
 	const quiet, interval = 50 * time.Millisecond, time.Second
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
@@ -134,18 +135,18 @@ func (p *Plane) Rest(ctx context.Context) error {
 	return nil
 }
 
-// Webhooks is where the webhook configurations call, if there are any.
-func (p *Plane) Webhooks() *envtest.WebhookInstallOptions { return &p.env.WebhookInstallOptions }
+// Webhooks returns the address and certificates for the webhook configurations.
+func (p *ControlPlane) Webhooks() *envtest.WebhookInstallOptions { return &p.env.WebhookInstallOptions }
 
-// Stop ends the plane and removes what it wrote.
-func (p *Plane) Stop() error {
+// Stop stops the control plane and deletes its files.
+func (p *ControlPlane) Stop() error {
 	if err := p.env.Stop(); err != nil {
-		return fmt.Errorf("stopping the control plane: %w", err)
+		return fmt.Errorf("stopping the control controlPlane: %w", err)
 	}
 	return os.RemoveAll(p.Dir)
 }
 
-// Pause waits, unless ctx ends before.
+// Pause waits for d, or until ctx ends.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -157,7 +158,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Poll calls check every interval until it says done, errs, or within has passed.
+// Poll calls check every interval until it is done, returns an error, or the time within
+// has passed.
 func Poll(ctx context.Context, interval, within time.Duration, what string, check func() (done bool, err error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%s: not within %s", what, within))
 	defer cancel()
