@@ -219,9 +219,9 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	var other *faultProcess
 	switch b.stream {
 	case silent:
-		transport.Silence(resources...)
+		transport.PauseWatches(resources...)
 	case twoLeaders:
-		transport.Silence(resources...)
+		transport.PauseWatches(resources...)
 		other = newFaultProcess(faults.NewTransport(), clock)
 	}
 	each(acts, func(a *act) { a.do(a.edit) })
@@ -229,10 +229,10 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	each(acts, func(a *act) { a.do(a.poke) })
 	switch b.stream {
 	case cut:
-		transport.Cut(resources...)
+		transport.CloseWatches(resources...)
 	case silent, twoLeaders:
 		pause(ctx, r.silence)
-		transport.Speak(resources...)
+		transport.ResumeWatches(resources...)
 	}
 	if b.kills {
 		each(acts, func(a *act) { a.awaitDeath(transport) })
@@ -245,16 +245,16 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	switch b.stream {
 	case rewound:
 		process.transport.Rewind(old, resources...)
-		Eventually(func() bool { return process.transport.Rewound(resources...) }).Should(BeTrue())
+		Eventually(func() bool { return process.transport.Relisted(resources...) }).Should(BeTrue())
 		pause(ctx, r.silence/2)
-		process.transport.Speak(resources...)
+		process.transport.ResumeWatches(resources...)
 	case restarted:
 		process.stop()
 		late := faults.NewTransport()
-		late.Begin(old, resources...)
+		late.StartFrom(old, resources...)
 		process = newFaultProcess(late, clock)
 		pause(ctx, r.silence/2)
-		late.Speak(resources...)
+		late.ResumeWatches(resources...)
 	}
 	each(acts, func(a *act) { r.converged(a, time.Minute) })
 	r.quiet()
@@ -402,7 +402,7 @@ func (p faultPlan) forgets() bool {
 
 // tally is what happened to children and targets in an act.
 func (r *faultRunner) tally(a *act) map[string]int {
-	tally := r.observer.Tally(a.namespace)
+	tally := r.observer.Counts(a.namespace)
 	maps.DeleteFunc(tally, func(what string, _ int) bool {
 		kind, name := strings.Fields(what)[1], strings.Fields(what)[2]
 		owner := slices.Contains([]string{"ModelBox", "App", "Genericdaemon", "UnitedDeployment"}, kind) || kind == "Eru" && name == "eru"

@@ -99,10 +99,10 @@ func (o *Observer) Err() error {
 	return o.err
 }
 
-// Tally returns how often each change happened in a namespace: "create Deployment box",
+// Counts returns how often each change happened in a namespace: "create Deployment box",
 // "delete Service box", "rollout Deployment box" for a change of the pod template, and
 // "scale Deployment box" for a change of the replicas.
-func (o *Observer) Tally(namespace string) map[string]int {
+func (o *Observer) Counts(namespace string) map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.counts[namespace])

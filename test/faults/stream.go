@@ -64,22 +64,22 @@ type oldList struct {
 	expired int
 }
 
-// Silence delays the watch events of resources until Speak.
-func (t *Transport) Silence(resources ...string) {
+// PauseWatches delays the watch events of resources until ResumeWatches.
+func (t *Transport) PauseWatches(resources ...string) {
 	for _, resource := range resources {
 		t.gate(resource).shut()
 	}
 }
 
-// Speak delivers the delayed watch events of resources, and does not delay new ones.
-func (t *Transport) Speak(resources ...string) {
+// ResumeWatches delivers the delayed watch events of resources, and does not delay new ones.
+func (t *Transport) ResumeWatches(resources ...string) {
 	for _, resource := range resources {
 		t.gate(resource).release()
 	}
 }
 
-// Cut ends the open watches of resources.
-func (t *Transport) Cut(resources ...string) {
+// CloseWatches ends the open watches of resources.
+func (t *Transport) CloseWatches(resources ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.streams {
@@ -93,21 +93,21 @@ func (t *Transport) Cut(resources ...string) {
 
 // Rewind makes the client see resources at an old version again: the open watches end,
 // the next watch request gets the status 410, and the following list returns the old
-// version. The watch events after it are delayed until Speak.
+// version. The watch events after it are delayed until ResumeWatches.
 func (t *Transport) Rewind(version string, resources ...string) {
-	t.Begin(version, resources...)
+	t.StartFrom(version, resources...)
 	t.mu.Lock()
 	for _, resource := range resources {
 		t.old[resource].expired = 1
 	}
 	t.mu.Unlock()
-	t.Cut(resources...)
+	t.CloseWatches(resources...)
 }
 
-// Begin makes the first list of resources return an old version. The watch events after
-// it are delayed until Speak.
-func (t *Transport) Begin(version string, resources ...string) {
-	t.Silence(resources...)
+// StartFrom makes the first list of resources return an old version. The watch events after
+// it are delayed until ResumeWatches.
+func (t *Transport) StartFrom(version string, resources ...string) {
+	t.PauseWatches(resources...)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, resource := range resources {
@@ -115,8 +115,8 @@ func (t *Transport) Begin(version string, resources ...string) {
 	}
 }
 
-// Rewound reports whether the resources were listed since Rewind or Begin.
-func (t *Transport) Rewound(resources ...string) bool {
+// Relisted reports whether the resources were listed since Rewind or StartFrom.
+func (t *Transport) Relisted(resources ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, resource := range resources {
