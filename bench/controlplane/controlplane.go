@@ -11,17 +11,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // ControlPlane is a running control controlPlane: etcd and kube-apiserver, no controllers.
@@ -47,27 +43,8 @@ type Options struct {
 	Webhooks []string
 }
 
-// Root returns the root directory of the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
-}
-
 // OperatorCRDs returns the directory of the operator's CRDs.
-func OperatorCRDs() string { return filepath.Join(Root(), "config", "crd", "bases") }
-
-// Scheme returns a scheme with Kubernetes' own kinds, CRDs and the operator's kinds.
-func Scheme() (*apiruntime.Scheme, error) {
-	scheme := apiruntime.NewScheme()
-	for _, add := range []func(*apiruntime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, api.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
+func OperatorCRDs() string { return filepath.Join(testenv.Root(), "config", "crd", "bases") }
 
 // Start starts a control plane with an empty etcd and waits until it is idle: after its
 // start and after a new CRD, the API server builds and merges OpenAPI documents, which
@@ -102,7 +79,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 
 func (p *ControlPlane) connect() error {
 	p.Config.QPS = -1
-	scheme, err := Scheme()
+	scheme, err := testenv.Scheme()
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // webhook measures the cost of an admission in a separate process that calls the
@@ -87,7 +88,7 @@ type webhookServer struct {
 func startWebhook(ctx context.Context) (*webhookServer, error) {
 	p, err := controlplane.Start(ctx, controlplane.Options{
 		CRDs:     []string{controlplane.OperatorCRDs()},
-		Webhooks: []string{filepath.Join(controlplane.Root(), "config", "webhook", "generated")},
+		Webhooks: []string{filepath.Join(testenv.Root(), "config", "webhook", "generated")},
 	})
 	if err != nil {
 		return nil, err

@@ -124,7 +124,8 @@ func createdAt(clock string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(at(clock)) }
 }
 
-// decidedBefore is the state of an Eru whose scheduled times before the given one are decided.
+// decidedBefore returns the state of an Eru whose scheduled times before the given one are
+// decided.
 func decidedBefore(clock string) state {
 	return state{next: at(clock), last: at(clock).Add(-time.Hour)}
 }
@@ -207,7 +208,7 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 			"07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
 		{"one waited, a later one was restarted", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("08:00:00")),
 			"03:00:00 Skipped RolloutInProgress, 07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
-		{"and what is left then", "12:00:00", decidedBefore("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
+		{"the remaining ones after that", "12:00:00", decidedBefore("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
 		{"the latest was restarted", "12:05:00", decidedBefore("10:00:00"), web(restartedFor("12:00:00")),
 			"11:00:00 Skipped Superseded, 12:00:00 Restarted, next 13:00:00"},
 		{"a user restarted it between two scheduled times", "12:00:00", decidedBefore("10:00:00"), web(restartedFor("10:30:00")),

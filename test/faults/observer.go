@@ -33,8 +33,9 @@ type Observer struct {
 	mu      sync.Mutex
 	err     error
 	objects map[types.UID]client.Object
-	// born and gone hold the resourceVersions at which objects were created and deleted.
-	born, gone map[types.UID]uint64
+	// created and deleted hold the resourceVersions at which objects were created and
+	// deleted.
+	created, deleted map[types.UID]uint64
 	// counts and orphans are by namespace.
 	counts  map[string]map[string]int
 	orphans map[string][]string
@@ -43,7 +44,7 @@ type Observer struct {
 // Observe watches the kinds of lists until ctx ends.
 func Observe(ctx context.Context, c client.WithWatch, lists ...client.ObjectList) (*Observer, error) {
 	o := &Observer{
-		client: c, objects: map[types.UID]client.Object{}, born: map[types.UID]uint64{}, gone: map[types.UID]uint64{},
+		client: c, objects: map[types.UID]client.Object{}, created: map[types.UID]uint64{}, deleted: map[types.UID]uint64{},
 		counts: map[string]map[string]int{}, orphans: map[string][]string{},
 	}
 	for _, list := range lists {
@@ -125,7 +126,7 @@ func (o *Observer) handle(event watch.EventType, obj client.Object) []client.Obj
 	switch event {
 	case watch.Deleted:
 		o.count(obj, "delete")
-		o.gone[obj.GetUID()] = version(obj)
+		o.deleted[obj.GetUID()] = version(obj)
 		delete(o.objects, obj.GetUID())
 		return o.orphanedBy(obj.GetUID())
 	case watch.Added, watch.Modified:
@@ -135,7 +136,7 @@ func (o *Observer) handle(event watch.EventType, obj client.Object) []client.Obj
 	}
 	if before == nil {
 		o.count(obj, "create")
-		o.born[obj.GetUID()] = version(obj)
+		o.created[obj.GetUID()] = version(obj)
 		return o.added(obj)
 	}
 	o.changed(before, obj)
@@ -145,8 +146,8 @@ func (o *Observer) handle(event watch.EventType, obj client.Object) []client.Obj
 // added returns the object itself if its owner was deleted before.
 func (o *Observer) added(obj client.Object) []client.Object {
 	for _, owner := range obj.GetOwnerReferences() {
-		if gone, dead := o.gone[owner.UID]; dead {
-			o.orphan(obj, gone)
+		if at, deleted := o.deleted[owner.UID]; deleted {
+			o.orphan(obj, at)
 			return []client.Object{obj}
 		}
 	}
@@ -161,7 +162,7 @@ func (o *Observer) orphanedBy(uid types.UID) []client.Object {
 			if owner.UID == uid {
 				// Owner and object have different watches, so the object may have been
 				// created after the deletion of its owner.
-				o.orphan(obj, o.gone[uid])
+				o.orphan(obj, o.deleted[uid])
 				orphaned = append(orphaned, obj)
 			}
 		}
@@ -172,8 +173,8 @@ func (o *Observer) orphanedBy(uid types.UID) []client.Object {
 // orphan records an object that was created after its owner was deleted. The
 // resourceVersions of different kinds are comparable, because they are revisions of the
 // same etcd.
-func (o *Observer) orphan(obj client.Object, gone uint64) {
-	if o.born[obj.GetUID()] > gone {
+func (o *Observer) orphan(obj client.Object, ownerDeleted uint64) {
+	if o.created[obj.GetUID()] > ownerDeleted {
 		o.orphans[obj.GetNamespace()] = append(o.orphans[obj.GetNamespace()], kindOf(obj)+" "+obj.GetName())
 	}
 }

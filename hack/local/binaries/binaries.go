@@ -44,8 +44,8 @@ type Config struct {
 	Report *progress.Reporter
 }
 
-// DefaultCache is modelbox-operator in the user's cache directory. It fails
-// when there is none: on Unix, when neither XDG_CACHE_HOME nor HOME is set.
+// DefaultCache returns modelbox-operator in the user's cache directory. It fails if there
+// is none: on Unix, if neither XDG_CACHE_HOME nor HOME is set.
 func DefaultCache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -225,7 +225,7 @@ func TestRealClusterThatCannotStart(t *testing.T) {
 		t.Errorf("it left %v running, %v", live, err)
 	}
 	if _, err := os.Stat(c.Log("etcd")); err != nil {
-		t.Errorf("the log is gone: %v", err)
+		t.Errorf("the log was deleted: %v", err)
 	}
 }
 

@@ -36,7 +36,7 @@ spec:
 
 func (t *Tour) sample(kind string) string { return filepath.Join(t.Samples, kind+".yaml") }
 
-// samplePath is a sample's path as a user types it.
+// samplePath returns a sample's path as a user types it.
 func samplePath(kind string) string { return "config/samples/" + kind + ".yaml" }
 
 // apply applies a sample, and prints the command as a user types it.
