@@ -1,5 +1,5 @@
-// Module bench measures the operator beside others. It is a module of its own so
-// that what the contestants need never meets what the operator needs.
+// Module bench compares the operator with other implementations. It is a separate
+// module, so that its dependencies do not affect the operator's.
 module github.com/modelbox-operator/modelbox-operator/bench
 
 go 1.26.0
@@ -10,7 +10,6 @@ require (
 	golang.org/x/sync v0.23.0
 	gonum.org/v1/plot v0.17.0
 	k8s.io/api v0.37.2
-	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/klog/v2 v2.140.0
@@ -83,6 +82,7 @@ require (
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/apiserver v0.37.2 // indirect
 	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/component-helpers v0.37.2 // indirect

@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the operator beside others that do the same job, and holds
-// what it finds against the budgets. See docs/performance.md.
+// Command bench compares the operator with other implementations of the same job, and
+// its cost with the budgets. See docs/performance.md.
 //
 //	make bench
 //	make bench ROUNDS=1 OBJECTS=100
@@ -27,7 +27,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/modelbox-operator/modelbox-operator/bench/admission"
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/plot"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 	"github.com/modelbox-operator/modelbox-operator/bench/rows"
@@ -41,31 +41,31 @@ func main() {
 }
 
 type options struct {
-	bench             rows.Bench
-	contestants, only string
-	json              string
-	// plots is a directory, replot a file that an earlier run has written.
+	bench                 rows.Bench
+	implementations, only string
+	json                  string
+	// plots is a directory, and replot a file that an earlier run wrote.
 	plots, replot string
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.bench.Objects, "objects", 1000, "how many objects are created at once")
-	flags.IntVar(&o.bench.Rounds, "rounds", 5, "how often each contestant takes its turn")
-	flags.IntVar(&o.bench.LongRounds, "long-rounds", 3, "the same for memory and Erus, which take minutes a round")
-	flags.IntVar(&o.bench.SlowRounds, "slow-rounds", 1, "the same for contestants whose own limits make a burst take minutes")
-	flags.IntVar(&o.bench.MemoryFrom, "memory-from", 0, "the lower count of objects of the slope of memory; half of -objects if 0")
-	flags.IntVar(&o.bench.MemoryTo, "memory-to", 0, "the upper count of objects of the slope of memory; five times -objects if 0")
-	flags.DurationVar(&o.bench.MemoryRest, "memory-rest", 10*time.Second, "how long a process rests before its memory is read")
-	flags.StringVar(&o.bench.Profiles, "profiles", "", "a directory that gets heap profiles of what memory is read of")
+	flags.IntVar(&o.bench.Rounds, "rounds", 5, "how often each implementation is measured")
+	flags.IntVar(&o.bench.LongRounds, "long-rounds", 3, "the number of rounds for memory and Erus, which take minutes a round, if it is lower than -rounds")
+	flags.IntVar(&o.bench.SlowRounds, "slow-rounds", 1, "the number of rounds for implementations that need minutes for a burst because of their own rate limits")
+	flags.IntVar(&o.bench.MemoryFrom, "memory-from", 0, "the lower number of objects between which memory per object is measured; half of -objects if 0")
+	flags.IntVar(&o.bench.MemoryTo, "memory-to", 0, "the upper number of objects between which memory per object is measured; five times -objects if 0")
+	flags.DurationVar(&o.bench.MemoryRest, "memory-rest", 10*time.Second, "how long a process is idle before its memory is read")
+	flags.StringVar(&o.bench.Profiles, "profiles", "", "a directory for heap profiles of the processes whose memory is measured")
 	flags.IntVar(&o.bench.Failovers, "failovers", 20, "how often the leader is killed")
-	flags.Var(&o.bench.Growth, "growth", "at which `counts` of objects the growth of cost is taken, ascending, with commas; from a tenth of -objects to ten times as many if empty")
-	flags.IntVar(&o.bench.GrowthRounds, "growth-rounds", 1, "how often each contestant takes its turn at each of them")
-	flags.DurationVar(&o.bench.Patience, "patience", 10*time.Minute, "how long a contestant may take for one turn; for growth, 200ms for each object if that is more")
-	flags.StringVar(&o.contestants, "contestants", "", "who takes part, by name, with commas; all if empty")
-	flags.StringVar(&o.only, "only", "", "what is measured, by name, with commas; all if empty")
-	flags.StringVar(&o.json, "json", "results.json", "the file that gets everything that was measured")
-	flags.StringVar(&o.plots, "plots", "", "a directory that gets figures of the growth of cost, as SVG; none if empty")
-	flags.StringVar(&o.replot, "replot", "", "a file that an earlier run wrote by -json: only draw its -plots, measure nothing")
+	flags.Var(&o.bench.Growth, "growth", "the `numbers` of objects at which the growth of cost is measured, ascending, separated by commas; from a tenth of -objects to ten times as many if empty")
+	flags.IntVar(&o.bench.GrowthRounds, "growth-rounds", 1, "how often each implementation is measured at each of them")
+	flags.DurationVar(&o.bench.Timeout, "timeout", 10*time.Minute, "how long one run of an implementation may take; for growth, at least 200ms for each object")
+	flags.StringVar(&o.implementations, "contestants", "", "the `names` of the implementations to compare, separated by commas; all if empty")
+	flags.StringVar(&o.only, "only", "", "the `names` of the measurements, separated by commas; all if empty")
+	flags.StringVar(&o.json, "json", "results.json", "the file that the results are written to")
+	flags.StringVar(&o.plots, "plots", "", "a directory for the figures of the growth of cost, as SVG; none if empty")
+	flags.StringVar(&o.replot, "replot", "", "a file that an earlier run wrote with -json: only draw its figures into -plots, measure nothing")
 }
 
 func run() error {
@@ -95,7 +95,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := build(ctx, o.bench.Contestants); err != nil {
+	if err := build(ctx, o.bench.Implementations); err != nil {
 		return err
 	}
 	o.bench.Out = os.Stderr
@@ -104,8 +104,8 @@ func run() error {
 	return o.measure(ctx, groups)
 }
 
-// measure measures group by group. What was measured before a failure or an
-// interruption is printed all the same.
+// measure runs the measurements one after the other. The results from before a failure
+// or an interruption are printed too.
 func (o *options) measure(ctx context.Context, groups []rows.Group) error {
 	b := &o.bench
 	for _, group := range groups {
@@ -132,7 +132,7 @@ func (o *options) measure(ctx context.Context, groups []rows.Group) error {
 	return nil
 }
 
-// redraw draws what an earlier run has measured.
+// redraw draws the results of an earlier run.
 func (o *options) redraw() error {
 	if o.plots == "" {
 		return errors.New("-replot needs -plots, the directory to draw into")
@@ -144,10 +144,10 @@ func (o *options) redraw() error {
 	return plot.Draw(r, o.plots)
 }
 
-// choose finds whom and what the flags name.
+// choose selects the implementations and the measurements that the flags name.
 func (o *options) choose() ([]rows.Group, error) {
 	var err error
-	if o.bench.Contestants, err = pick(o.contestants, contestant.All(), func(c *contestant.Contestant) string { return c.Name }); err != nil {
+	if o.bench.Implementations, err = pick(o.implementations, implementation.All(), func(c *implementation.Implementation) string { return c.Name }); err != nil {
 		return nil, err
 	}
 	groups, err := pick(o.only, rows.Groups(), func(g rows.Group) string { return g.Name })
@@ -157,12 +157,13 @@ func (o *options) choose() ([]rows.Group, error) {
 	return groups, o.drawable(groups)
 }
 
-// drawable says, before hours of measuring, that they would not make the figures.
+// drawable returns an error if the figures cannot be drawn from what is measured. It is
+// called before the measurements, which take hours.
 func (o *options) drawable(groups []rows.Group) error {
 	growth := slices.ContainsFunc(groups, func(g rows.Group) bool { return g.Name == "growth" })
-	ours := slices.ContainsFunc(o.bench.Contestants, func(c *contestant.Contestant) bool { return c.Name == "ours" })
+	ours := slices.ContainsFunc(o.bench.Implementations, func(c *implementation.Implementation) bool { return c.Name == "ours" })
 	if o.plots != "" && (!growth || !ours) {
-		return errors.New("-plots needs growth to be measured, and ours to take part")
+		return errors.New("-plots needs the measurement growth and the implementation ours")
 	}
 	return nil
 }
@@ -175,16 +176,16 @@ func pick[T any](names string, from []T, name func(T) string) ([]T, error) {
 	for wanted := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(from, func(t T) bool { return name(t) == wanted })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no %q", wanted)
+			return nil, fmt.Errorf("unknown name %q", wanted)
 		}
 		out = append(out, from[i])
 	}
 	return out, nil
 }
 
-func build(ctx context.Context, contestants []*contestant.Contestant) error {
-	programs := []contestant.Program{contestant.Controller, contestant.Webhook, contestant.RawClient}
-	for _, c := range contestants {
+func build(ctx context.Context, implementations []*implementation.Implementation) error {
+	programs := []implementation.Program{implementation.Controller, implementation.Webhook, implementation.RawClient}
+	for _, c := range implementations {
 		if !slices.Contains(programs, c.Program) {
 			programs = append(programs, c.Program)
 		}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// certificate is as much of cert-manager.io/v1 Certificate as the install uses.
+// certificate has the fields of a cert-manager.io/v1 Certificate that the manifests use.
 type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -39,7 +39,7 @@ type certificate struct {
 	} `json:"spec"`
 }
 
-// issuer is as much of cert-manager.io/v1 Issuer as the install uses.
+// issuer has the fields of a cert-manager.io/v1 Issuer that the manifests use.
 type issuer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -51,7 +51,7 @@ type issuer struct {
 	} `json:"spec"`
 }
 
-// hook is what mutating and validating webhooks have in common.
+// hook has the fields that mutating and validating webhooks have in common.
 type hook struct {
 	configuration *metav1.ObjectMeta
 	name          string
@@ -63,7 +63,7 @@ type hook struct {
 	rules         []admissionregistrationv1.RuleWithOperations
 }
 
-// hooks are all webhooks, by whether they mutate or validate.
+// hooks returns all webhooks by type, mutating or validating.
 func hooks(objects []object) map[string][]hook {
 	out := map[string][]hook{}
 	for _, c := range each[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
@@ -93,7 +93,7 @@ func eachHook(t *testing.T, objects []object, test func(*testing.T, hook)) {
 	}
 }
 
-func TestWebhooksAreStrictAndWithoutEffects(t *testing.T) {
+func TestWebhookSettings(t *testing.T) {
 	eachHook(t, install(t), func(t *testing.T, h hook) {
 		if h.failurePolicy == nil || *h.failurePolicy != admissionregistrationv1.Fail {
 			t.Error("failurePolicy is not Fail")
@@ -102,7 +102,7 @@ func TestWebhooksAreStrictAndWithoutEffects(t *testing.T) {
 			t.Error("sideEffects is not None")
 		}
 		if len(h.conditions) == 0 {
-			t.Error("there are no matchConditions: it is asked about status and metadata too")
+			t.Error("there are no matchConditions: it is called for changes of status and metadata too")
 		}
 		if !slices.Equal(h.versions, []string{"v1"}) {
 			t.Errorf("admissionReviewVersions are %v, want v1", h.versions)
@@ -110,13 +110,13 @@ func TestWebhooksAreStrictAndWithoutEffects(t *testing.T) {
 	})
 }
 
-func TestWebhooksAreForAllOurKindsAndNoOthers(t *testing.T) {
+func TestWebhooksHaveRulesForEveryKind(t *testing.T) {
 	objects := install(t)
 	want := map[string]bool{}
 	for _, gvk := range kinds(t) {
 		want[gvk.Group+"/"+gvk.Version+"/"+crdOf(t, objects, gvk).Spec.Names.Plural] = true
 	}
-	for sort, all := range hooks(objects) {
+	for kind, all := range hooks(objects) {
 		got := map[string]bool{}
 		for _, h := range all {
 			for _, rule := range h.rules {
@@ -130,55 +130,55 @@ func TestWebhooksAreForAllOurKindsAndNoOthers(t *testing.T) {
 			}
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("the %s webhooks are for %v, want %v", sort, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+			t.Errorf("the %s webhooks have rules for %v, want %v", kind, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 	}
 	if n := len(hooks(objects)); n != 2 {
-		t.Errorf("there are webhooks of %d sorts, want mutating and validating ones", n)
+		t.Errorf("there are webhooks of %d types, want mutating and validating ones", n)
 	}
 }
 
-func TestWebhooksPointAtTheService(t *testing.T) {
+func TestWebhooksCallTheService(t *testing.T) {
 	objects := install(t)
 	service := find[*corev1.Service](t, objects, webhookName)
 	d := serviceOf(t, objects, service)
 	if d.Name != webhookName {
-		t.Errorf("Service %s leads to %s", service.Name, d.Name)
+		t.Errorf("Service %s selects the pods of %s", service.Name, d.Name)
 	}
 	eachHook(t, objects, func(t *testing.T, h hook) {
 		to := h.client.Service
 		if to == nil || h.client.URL != nil {
-			t.Fatal("it does not point at a Service")
+			t.Fatal("it does not call a Service")
 		}
 		if to.Name != service.Name || to.Namespace != service.Namespace {
-			t.Errorf("it points at Service %s/%s, want %s/%s", to.Namespace, to.Name, service.Namespace, service.Name)
+			t.Errorf("it calls Service %s/%s, want %s/%s", to.Namespace, to.Name, service.Namespace, service.Name)
 		}
 		port := int32(443)
 		if to.Port != nil {
 			port = *to.Port
 		}
 		if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port && p.TargetPort.StrVal == "webhook" }) {
-			t.Errorf("it points at port %d, which does not lead to where the webhook listens", port)
+			t.Errorf("it calls port %d, whose targetPort is not the webhook's port", port)
 		}
 		if len(h.client.CABundle) > 0 {
-			t.Error("it brings a caBundle of its own")
+			t.Error("the manifest has a caBundle")
 		}
 	})
 }
 
-// The chain that makes TLS work: configuration, leaf, the Secret that is mounted, and
-// the root that signs.
-func TestWebhooksTrustWhatIsServed(t *testing.T) {
+// TLS needs matching names in the webhook configuration, the Certificate, and the Secret
+// that is mounted.
+func TestWebhooksTrustTheServedCertificate(t *testing.T) {
 	objects := install(t)
 	service := find[*corev1.Service](t, objects, webhookName)
 	eachHook(t, objects, func(t *testing.T, h hook) {
 		namespace, name, _ := strings.Cut(h.configuration.Annotations["cert-manager.io/inject-ca-from"], "/")
 		leaf := find[*certificate](t, objects, name)
 		if namespace != leaf.Namespace {
-			t.Errorf("the root is injected from namespace %q, and the Certificate is in %q", namespace, leaf.Namespace)
+			t.Errorf("the CA bundle is injected from namespace %q, but the Certificate is in %q", namespace, leaf.Namespace)
 		}
 		if want := service.Name + "." + service.Namespace + ".svc"; !slices.Contains(leaf.Spec.DNSNames, want) {
-			t.Errorf("the Certificate is for %v, want %s among them", leaf.Spec.DNSNames, want)
+			t.Errorf("the Certificate has the DNS names %v, want %s among them", leaf.Spec.DNSNames, want)
 		}
 		if !slices.Contains(slices.Collect(maps.Values(mountedSecrets(t, serviceOf(t, objects, service)))), leaf.Spec.SecretName) {
 			t.Errorf("the Certificate is written to Secret %q, which the webhook does not mount", leaf.Spec.SecretName)
@@ -191,7 +191,7 @@ func TestCertificates(t *testing.T) {
 	leaf, root := find[*certificate](t, objects, webhookName), find[*certificate](t, objects, "modelbox-root")
 	signed := find[*issuer](t, objects, leaf.Spec.IssuerRef.Name)
 	if signed.Spec.CA == nil || signed.Spec.CA.SecretName != root.Spec.SecretName {
-		t.Errorf("the leaf's issuer %q does not sign by the root's Secret %q", signed.Name, root.Spec.SecretName)
+		t.Errorf("the leaf's issuer %q does not use the root's Secret %q", signed.Name, root.Spec.SecretName)
 	}
 	if from := find[*issuer](t, objects, root.Spec.IssuerRef.Name); from.Spec.SelfSigned == nil {
 		t.Errorf("the root's issuer %q is not self-signed", from.Name)
@@ -201,7 +201,7 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("Certificate %s has a key of %s %d, want ECDSA 256", c.Name, key.Algorithm, key.Size)
 		}
 		if c.Spec.RenewBefore.Duration <= 0 || c.Spec.RenewBefore.Duration >= c.Spec.Duration.Duration {
-			t.Errorf("Certificate %s is renewed %s before its end, of %s", c.Name, c.Spec.RenewBefore.Duration, c.Spec.Duration.Duration)
+			t.Errorf("Certificate %s is renewed %s before its end, its duration is %s", c.Name, c.Spec.RenewBefore.Duration, c.Spec.Duration.Duration)
 		}
 		if ref := c.Spec.IssuerRef; ref.Kind != "Issuer" || ref.Group != "cert-manager.io" {
 			t.Errorf("Certificate %s is issued by a %s of %s, want an Issuer of cert-manager.io", c.Name, ref.Kind, ref.Group)
@@ -211,16 +211,16 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("the leaf's rotationPolicy is %q, want Always", got)
 	}
 	if got := root.Spec.PrivateKey.RotationPolicy; got != "Never" {
-		t.Errorf("the root's rotationPolicy is %q, want Never: a new key has no overlap with the old one", got)
+		t.Errorf("the root's rotationPolicy is %q, want Never: with a new key, certificates of the old key would not be trusted any more", got)
 	}
 	if leaf.Spec.IsCA || !root.Spec.IsCA {
-		t.Error("the root, and it alone, is to be a CA")
+		t.Error("only the root must be a CA")
 	}
 	if !slices.Contains(leaf.Spec.Usages, "server auth") {
-		t.Errorf("the leaf is for %v, want server auth", leaf.Spec.Usages)
+		t.Errorf("the leaf's usages are %v, want server auth", leaf.Spec.Usages)
 	}
-	// So that no leaf outlives the root that signed it.
+	// A leaf must not be valid longer than the root that signed it.
 	if leaf.Spec.Duration.Duration >= root.Spec.RenewBefore.Duration {
-		t.Errorf("a leaf lives %s, and the root is renewed only %s before its end", leaf.Spec.Duration.Duration, root.Spec.RenewBefore.Duration)
+		t.Errorf("a leaf is valid for %s, but the root is renewed only %s before its end", leaf.Spec.Duration.Duration, root.Spec.RenewBefore.Duration)
 	}
 }

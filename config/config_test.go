@@ -35,17 +35,17 @@ import (
 // system is the namespace that the operator runs in.
 const system = "modelbox-system"
 
-// The names of the two processes, which their objects have too.
+// The names of the two processes, which are also the names of their objects.
 const (
 	webhookName    = "modelbox-webhook"
 	controllerName = "modelbox-controller"
 )
 
-// largest is the size in bytes beyond which "kubectl apply" cannot keep an object
-// in its annotation.
+// largest is the size in bytes from which on "kubectl apply" cannot store an object in
+// its annotation.
 const largest = 262144
 
-// object is one rendered object: as it was rendered, and decoded.
+// object is a rendered object, as JSON and decoded.
 type object struct {
 	gvk  schema.GroupVersionKind
 	meta metav1.Object
@@ -56,8 +56,8 @@ func (o object) String() string {
 	return strings.TrimPrefix(fmt.Sprintf("%s %s/%s", o.gvk.Kind, o.meta.GetNamespace(), o.meta.GetName()), "/")
 }
 
-// foreign are the kinds whose types this project does not import, with as much of
-// them as it uses: another field is an error.
+// foreign are the kinds whose types this project does not import. Their types here have
+// only the fields that it uses: another field is an error.
 var foreign = map[schema.GroupKind]func() metav1.Object{
 	{Group: "cert-manager.io", Kind: "Certificate"}:          func() metav1.Object { return &certificate{} },
 	{Group: "cert-manager.io", Kind: "Issuer"}:               func() metav1.Object { return &issuer{} },
@@ -65,13 +65,13 @@ var foreign = map[schema.GroupKind]func() metav1.Object{
 	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"}: func() metav1.Object { return &prometheusRule{} },
 }
 
-// install is what "kubectl apply -k config" applies.
+// install returns the objects that "kubectl apply -k config" applies.
 func install(t *testing.T) []object { return render(t, ".") }
 
-// monitoring is what "kubectl apply -k config/monitoring" applies.
+// monitoring returns the objects that "kubectl apply -k config/monitoring" applies.
 func monitoring(t *testing.T) []object { return render(t, "monitoring") }
 
-// render is what kustomize makes of a folder, strictly decoded.
+// render builds a folder with kustomize and decodes the objects strictly.
 func render(t *testing.T, folder string) []object {
 	t.Helper()
 	var objects []object
@@ -81,13 +81,13 @@ func render(t *testing.T, folder string) []object {
 			return objects
 		}
 		if err != nil {
-			t.Fatalf("reading what kustomize made of %s: %v", folder, err)
+			t.Fatalf("reading the output of kustomize for %s: %v", folder, err)
 		}
 		objects = append(objects, decode(t, document))
 	}
 }
 
-// rendered is what kustomize made, by folder: each test decodes it for itself.
+// rendered caches the output of kustomize by folder. Each test decodes it again.
 var rendered = map[string]string{}
 
 func kustomize(t *testing.T, folder string) string {
@@ -97,7 +97,7 @@ func kustomize(t *testing.T, folder string) string {
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests by 'make test', or set it to the output of 'go run ./hack/local binaries'")
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of 'go run ./hack/local binaries'")
 	}
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(t.Context(), filepath.Join(assets, "kubectl"), "kustomize", folder)
@@ -109,8 +109,8 @@ func kustomize(t *testing.T, folder string) string {
 	return rendered[folder]
 }
 
-// decode decodes one document into the type of its kind. A field that the type does
-// not have is an error, and so is one that is there twice.
+// decode decodes one document into the type of its kind. Unknown and duplicate fields
+// are errors.
 func decode(t *testing.T, document []byte) object {
 	t.Helper()
 	data, err := yaml.YAMLToJSONStrict(document)
@@ -129,7 +129,7 @@ func decode(t *testing.T, document []byte) object {
 	return o
 }
 
-// kubernetes knows Kubernetes' own kinds.
+// kubernetes is a scheme with Kubernetes' own kinds.
 var kubernetes = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -139,17 +139,17 @@ var kubernetes = sync.OnceValue(func() *runtime.Scheme {
 
 func typeOf(t *testing.T, gvk schema.GroupVersionKind) metav1.Object {
 	t.Helper()
-	if blank, ok := foreign[gvk.GroupKind()]; ok {
-		return blank()
+	if newObject, ok := foreign[gvk.GroupKind()]; ok {
+		return newObject()
 	}
 	typed, err := kubernetes().New(gvk)
 	if err != nil {
-		t.Fatalf("the install has an object of a kind that this test does not know: %v", err)
+		t.Fatalf("the manifests have an object of a kind that this test does not know: %v", err)
 	}
 	return typed.(metav1.Object)
 }
 
-// each is the objects of a type, such as *corev1.Service.
+// each returns the objects of a type, such as *corev1.Service.
 func each[T metav1.Object](objects []object) []T {
 	var out []T
 	for _, o := range objects {
@@ -160,7 +160,7 @@ func each[T metav1.Object](objects []object) []T {
 	return out
 }
 
-// find is the object of a type and name, which must be there.
+// find returns the object of a type and name. It fails the test if there is none.
 func find[T metav1.Object](t *testing.T, objects []object, name string) T {
 	t.Helper()
 	all := each[T](objects)
@@ -171,7 +171,7 @@ func find[T metav1.Object](t *testing.T, objects []object, name string) T {
 	return all[at]
 }
 
-// kinds are the project's kinds, as the scheme knows them.
+// kinds returns the project's kinds from the scheme.
 func kinds(t *testing.T) []schema.GroupVersionKind {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -188,7 +188,7 @@ func kinds(t *testing.T) []schema.GroupVersionKind {
 	return out
 }
 
-// crdOf is the CRD of a kind.
+// crdOf returns the CRD of a kind.
 func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	for _, crd := range each[*apiextensionsv1.CustomResourceDefinition](objects) {
@@ -196,11 +196,11 @@ func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiexte
 			return crd
 		}
 	}
-	t.Fatalf("the install has no CRD of %s", gvk)
+	t.Fatalf("the manifests have no CRD of %s", gvk)
 	return nil
 }
 
-// clusterScoped are the kinds of the install that are in no namespace.
+// clusterScoped are the cluster-scoped kinds of the manifests.
 var clusterScoped = map[string]bool{
 	"Namespace": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true,
@@ -218,12 +218,12 @@ func TestEveryObjectIsInTheNamespace(t *testing.T) {
 	}
 }
 
-func TestNoObjectIsThereTwice(t *testing.T) {
+func TestObjectsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range slices.Concat(install(t), monitoring(t)) {
 		key := o.gvk.GroupKind().String() + " " + o.meta.GetNamespace() + "/" + o.meta.GetName()
 		if seen[key] {
-			t.Errorf("%s is there twice", o)
+			t.Errorf("%s is duplicate", o)
 		}
 		seen[key] = true
 	}
@@ -232,7 +232,7 @@ func TestNoObjectIsThereTwice(t *testing.T) {
 func TestEveryObjectCanBeApplied(t *testing.T) {
 	for _, o := range slices.Concat(install(t), monitoring(t)) {
 		if len(o.json) >= largest {
-			t.Errorf("%s has %d bytes, and kubectl apply takes less than %d", o, len(o.json), largest)
+			t.Errorf("%s has %d bytes, and kubectl apply accepts less than %d", o, len(o.json), largest)
 		}
 	}
 }
@@ -244,6 +244,6 @@ func TestEveryKindHasACRD(t *testing.T) {
 		crdOf(t, objects, gvk)
 	}
 	if crds := each[*apiextensionsv1.CustomResourceDefinition](objects); len(crds) != len(all) {
-		t.Errorf("the install has %d CRDs, and the scheme %d kinds", len(crds), len(all))
+		t.Errorf("the manifests have %d CRDs, and the scheme has %d kinds", len(crds), len(all))
 	}
 }

@@ -16,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	// What the two processes register, controller-runtime's own metrics included.
+	// These packages register the metrics of the two processes, including those of
+	// controller-runtime.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/version"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
-// serviceMonitor is as much of monitoring.coreos.com/v1 ServiceMonitor as is used.
+// serviceMonitor has the fields of a monitoring.coreos.com/v1 ServiceMonitor that are used.
 type serviceMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -36,7 +37,7 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-// prometheusRule is as much of monitoring.coreos.com/v1 PrometheusRule as is used.
+// prometheusRule has the fields of a monitoring.coreos.com/v1 PrometheusRule that are used.
 type prometheusRule struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -64,7 +65,7 @@ func eachAlert(t *testing.T, test func(*testing.T, alert)) {
 		for _, group := range rule.Spec.Groups {
 			for _, a := range group.Rules {
 				if seen[a.Alert] {
-					t.Errorf("alert %s is there twice", a.Alert)
+					t.Errorf("alert %s is duplicate", a.Alert)
 				}
 				seen[a.Alert] = true
 				t.Run(a.Alert, func(t *testing.T) { test(t, a) })
@@ -76,7 +77,7 @@ func eachAlert(t *testing.T, test func(*testing.T, alert)) {
 	}
 }
 
-func TestAlertsTellWhatToDo(t *testing.T) {
+func TestAlertsHaveRunbooks(t *testing.T) {
 	runbook, err := os.ReadFile("../docs/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +100,7 @@ func TestAlertsTellWhatToDo(t *testing.T) {
 	})
 }
 
-// A metric that is not registered gives an alert that never fires.
+// An alert for a metric that does not exist would never fire.
 func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 	known := registered(t)
 	eachAlert(t, func(t *testing.T, a alert) {
@@ -110,25 +111,25 @@ func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 		for name, with := range used {
 			has, ok := known[name]
 			if !ok {
-				t.Errorf("nobody registers %s", name)
+				t.Errorf("metric %s is not registered", name)
 			}
 			for _, label := range with {
 				if !slices.Contains(has, label) && !slices.Contains(ofTarget, label) {
-					t.Errorf("%s has no label %s, but %v", name, label, has)
+					t.Errorf("%s has no label %s, only %v", name, label, has)
 				}
 			}
 		}
 	})
 }
 
-// ofTarget are the labels that Prometheus gives to each series of a ServiceMonitor.
-// A label of the series that is called as one of them gets the prefix exported_.
+// ofTarget are the labels that Prometheus adds to each series of a ServiceMonitor. If the
+// series has a label with the same name, that one gets the prefix exported_.
 var ofTarget = []string{"job", "namespace", "service", "pod", "container", "endpoint", "instance"}
 
 var described = regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
 
-// registered are the labels of all metrics that the processes register, by name. It
-// reads the descriptions, because a metric with labels has no series until it is used.
+// registered returns the labels of all metrics that the processes register, by name. It
+// uses the descriptions, because a metric with labels has no series until it is used.
 func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	all := prometheus.NewRegistry()
@@ -142,7 +143,7 @@ func registered(t *testing.T) map[string][]string {
 	for d := range descriptions {
 		parts := described.FindStringSubmatch(d.String())
 		if parts == nil {
-			t.Fatalf("this test does not understand %s", d)
+			t.Fatalf("this test cannot parse %s", d)
 		}
 		labels := strings.Split(parts[2], ",")
 		for i, label := range labels {
@@ -164,9 +165,9 @@ var (
 	word     = regexp.MustCompile(`[a-z_:]+`)
 )
 
-// metricsOf are the metrics in an expression, each with the labels that the
-// expression expects of it: those that select, and those that group. It reads just
-// as much PromQL as the alerts are written in: every metric has a selector.
+// metricsOf returns the metrics in an expression, each with the labels in its selectors
+// and groupings. It parses only the part of PromQL that the alerts use, in which every
+// metric has a selector.
 func metricsOf(expr string) map[string][]string {
 	expr = ranges.ReplaceAllString(quoted.ReplaceAllString(expr, ""), "")
 	var grouped []string
@@ -185,30 +186,30 @@ func metricsOf(expr string) map[string][]string {
 			out[name] = append(out[name], grouped...)
 		}
 	}
-	// What is neither selected nor a word of the language is a metric too.
+	// A word without a selector that is not a keyword is a metric too.
 	for _, name := range word.FindAllString(grouping.ReplaceAllString(selector.ReplaceAllString(expr, ""), ""), -1) {
-		if !slices.Contains(language, name) {
+		if !slices.Contains(keywords, name) {
 			out[name] = nil
 		}
 	}
 	return out
 }
 
-// language are the words of PromQL that the alerts use.
-var language = []string{"absent", "and", "delta", "increase", "max", "on", "rate", "sum", "time"}
+// keywords are the keywords and functions of PromQL that the alerts use.
+var keywords = []string{"absent", "and", "delta", "increase", "max", "on", "rate", "sum", "time"}
 
 var jobs = regexp.MustCompile(`job="([^"]*)"`)
 
-// The job that an alert asks for is one that a ServiceMonitor makes.
+// The jobs in the selectors of alerts are those of the ServiceMonitors.
 func TestAlertsAreAboutJobsThatExist(t *testing.T) {
 	objects := monitoring(t)
-	made := map[string]bool{}
+	existing := map[string]bool{}
 	for _, m := range each[*serviceMonitor](objects) {
 		service := monitored(t, objects, m)
-		made[service.Labels[m.Spec.JobLabel]] = true
+		existing[service.Labels[m.Spec.JobLabel]] = true
 		for _, endpoint := range m.Spec.Endpoints {
 			if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == endpoint.Port }) {
-				t.Errorf("ServiceMonitor %s asks for port %q, which Service %s does not have", m.Name, endpoint.Port, service.Name)
+				t.Errorf("ServiceMonitor %s has an endpoint for port %q, which Service %s does not have", m.Name, endpoint.Port, service.Name)
 			}
 		}
 		if len(m.Spec.Endpoints) == 0 {
@@ -216,19 +217,19 @@ func TestAlertsAreAboutJobsThatExist(t *testing.T) {
 		}
 	}
 	eachAlert(t, func(t *testing.T, a alert) {
-		asked := jobs.FindAllStringSubmatch(a.Expr, -1)
-		if len(asked) != len(selector.FindAllString(a.Expr, -1)) {
-			t.Errorf("a metric is selected without its job in %s", a.Expr)
+		used := jobs.FindAllStringSubmatch(a.Expr, -1)
+		if len(used) != len(selector.FindAllString(a.Expr, -1)) {
+			t.Errorf("a metric is selected without a job in %s", a.Expr)
 		}
-		for _, job := range asked {
-			if !made[job[1]] {
-				t.Errorf("no ServiceMonitor makes the job %q, but %v", job[1], made)
+		for _, job := range used {
+			if !existing[job[1]] {
+				t.Errorf("no ServiceMonitor has the job %q, only %v", job[1], existing)
 			}
 		}
 	})
 }
 
-// monitored is the one Service that a ServiceMonitor selects, of all that there are.
+// monitored returns the one Service that a ServiceMonitor selects among all Services.
 func monitored(t *testing.T, objects []object, m *serviceMonitor) *corev1.Service {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(&m.Spec.Selector)

@@ -33,12 +33,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
-// eachDeployment runs a test for each process's Deployment, of which there are two.
+// eachDeployment runs a test for the Deployment of each of the two processes.
 func eachDeployment(t *testing.T, test func(*testing.T, *appsv1.Deployment)) {
 	t.Helper()
 	all := each[*appsv1.Deployment](install(t))
 	if len(all) != 2 {
-		t.Errorf("the install has %d Deployments, want 2", len(all))
+		t.Errorf("the manifests have %d Deployments, want 2", len(all))
 	}
 	for _, d := range all {
 		t.Run(d.Name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func eachDeployment(t *testing.T, test func(*testing.T, *appsv1.Deployment)) {
 
 func container(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 
-// process is the folder that a Deployment's program is in.
+// process returns the folder of a Deployment's program.
 func process(d *appsv1.Deployment) string { return strings.TrimPrefix(d.Name, "modelbox-") }
 
 func TestPodsAreRestricted(t *testing.T) {
@@ -79,8 +79,9 @@ func TestTheNamespaceEnforcesRestricted(t *testing.T) {
 	}
 }
 
-// A pod writes nothing, mounts no more than the webhook's certificate, and has its
-// account's token, for both processes talk to the API server.
+// A pod has a read-only root file system and mounts no Secret except the webhook's
+// certificate. It has its service account's token, because both processes use the API
+// server.
 func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	want := map[string]map[string]string{
 		webhookName:    {"/etc/modelbox-webhook/tls": "modelbox-webhook-tls"},
@@ -88,7 +89,7 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	}
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		if sc := container(d).SecurityContext; sc == nil || sc.ReadOnlyRootFilesystem == nil || !*sc.ReadOnlyRootFilesystem {
-			t.Error("the root file system can be written to")
+			t.Error("the root file system is not read-only")
 		}
 		if diff := cmp.Diff(want[d.Name], mountedSecrets(t, d)); diff != "" {
 			t.Errorf("mounted Secrets, by path (-want +got):\n%s", diff)
@@ -98,27 +99,27 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 			"the pod": d.Spec.Template.Spec.AutomountServiceAccountToken, "its service account": account.AutomountServiceAccountToken,
 		} {
 			if automount != nil && !*automount {
-				t.Errorf("%s keeps the token away that the process needs", from)
+				t.Errorf("%s does not mount the token, which the process needs", from)
 			}
 		}
 	})
 }
 
-// mountedSecrets are the Secrets that are mounted, by path. Any other volume is an
-// error, and so is one that can be written to.
+// mountedSecrets returns the mounted Secrets by path. Other volumes, and volumes that are
+// not read-only, are errors.
 func mountedSecrets(t *testing.T, d *appsv1.Deployment) map[string]string {
 	t.Helper()
 	out, secrets := map[string]string{}, map[string]string{}
 	for _, volume := range d.Spec.Template.Spec.Volumes {
 		if volume.Secret == nil {
-			t.Errorf("volume %s is no Secret", volume.Name)
+			t.Errorf("volume %s is not a Secret", volume.Name)
 			continue
 		}
 		secrets[volume.Name] = volume.Secret.SecretName
 	}
 	for _, mount := range container(d).VolumeMounts {
 		if !mount.ReadOnly {
-			t.Errorf("volume %s can be written to", mount.Name)
+			t.Errorf("volume %s is not read-only", mount.Name)
 		}
 		out[mount.MountPath] = secrets[mount.Name]
 	}
@@ -131,7 +132,7 @@ func TestPodsHaveRequestsAndLimits(t *testing.T) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
 			if request.IsZero() || limit.Cmp(request) < 0 {
-				t.Errorf("%s has request %s and limit %s, want both, and the limit no lower", name, &request, &limit)
+				t.Errorf("%s has request %s and limit %s, want both, and a limit that is not lower than the request", name, &request, &limit)
 			}
 		}
 		at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
@@ -149,7 +150,7 @@ func TestPodsHaveRequestsAndLimits(t *testing.T) {
 	})
 }
 
-// declares says whether a container has a port of this name.
+// declares reports whether a container has a port with this name.
 func declares(c *corev1.Container, port intstr.IntOrString) bool {
 	return port.Type == intstr.String && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
 }
@@ -160,9 +161,9 @@ func TestPodsAreProbed(t *testing.T) {
 		for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
 			switch {
 			case probe == nil || probe.HTTPGet == nil:
-				t.Errorf("there is no %s probe by HTTP", name)
+				t.Errorf("there is no %s probe with httpGet", name)
 			case !declares(c, probe.HTTPGet.Port):
-				t.Errorf("the %s probe asks port %q, which the container does not declare", name, probe.HTTPGet.Port.String())
+				t.Errorf("the %s probe uses port %q, which the container does not declare", name, probe.HTTPGet.Port.String())
 			}
 		}
 	})
@@ -176,26 +177,26 @@ func TestImagesAreOfThisVersion(t *testing.T) {
 	})
 }
 
-// Every flag in a Deployment exists, and where none is given the default is what
-// the Deployment counts on.
+// Every flag in a Deployment exists, and the defaults of other flags match the
+// Deployment.
 func TestFlagsExist(t *testing.T) {
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		known := flagsOf(t, process(d))
 		for _, arg := range slices.Concat(container(d).Command, container(d).Args) {
 			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
-				t.Errorf("%q is no flag of the %s", arg, process(d))
+				t.Errorf("%q is not a flag of the %s", arg, process(d))
 			}
 		}
 	})
 	webhook := find[*appsv1.Deployment](t, install(t), webhookName)
 	if dir := flagsOf(t, "webhook")["cert-dir"]; mountedSecrets(t, webhook)[dir] == "" {
-		t.Errorf("no Secret is mounted at %q, where the webhook looks for its certificate", dir)
+		t.Errorf("no Secret is mounted at %q, where the webhook reads its certificate", dir)
 	}
 }
 
-// The declared ports are where the processes listen unless told otherwise.
-func TestPortsAreTheProcesses(t *testing.T) {
+// The declared ports are those on which the processes listen by default.
+func TestPortsMatchFlags(t *testing.T) {
 	addresses := map[string]string{"metrics": "metrics-bind-address", "health": "health-probe-bind-address"}
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		known := flagsOf(t, process(d))
@@ -211,8 +212,8 @@ func TestPortsAreTheProcesses(t *testing.T) {
 	})
 }
 
-// flagsOf are the flags of a process, with their defaults where these are texts:
-// what bind in its main.go calls, and those of controller-runtime.
+// flagsOf returns the flags of a process, with their defaults if these are strings: the
+// flags that bind registers in its main.go, and those of controller-runtime.
 func flagsOf(t *testing.T, process string) map[string]string {
 	t.Helper()
 	theirs := flag.NewFlagSet(process, flag.ContinueOnError)
@@ -242,17 +243,17 @@ func flagsOf(t *testing.T, process string) map[string]string {
 	return out
 }
 
-// text is the value of a literal text, "" if the expression is something else.
+// text returns the value of a string literal, or "" for other expressions.
 func text(e ast.Expr) string {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
 		return ""
 	}
-	value, _ := strconv.Unquote(literal.Value) // The compiler has read it already.
+	value, _ := strconv.Unquote(literal.Value) // It is valid, because the file compiles.
 	return value
 }
 
-// selects says whether a selector is there and selects the pods of a Deployment.
+// selects reports whether a selector is not empty and selects the pods of a Deployment.
 func selects(t *testing.T, selector *metav1.LabelSelector, d *appsv1.Deployment) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -272,7 +273,7 @@ func TestEveryProcessSurvivesARolloutAndADrain(t *testing.T) {
 			t.Error("the Deployment does not select its own pods")
 		}
 		if update := d.Spec.Strategy.RollingUpdate; update == nil || update.MaxUnavailable == nil || *update.MaxUnavailable != intstr.FromInt32(0) {
-			t.Error("maxUnavailable is not 0: a rollout takes a pod away before another serves")
+			t.Error("maxUnavailable is not 0: a rollout would delete a pod before a new one is ready")
 		}
 		budget := find[*policyv1.PodDisruptionBudget](t, objects, d.Name).Spec
 		if !selects(t, budget.Selector, d) {
@@ -298,7 +299,7 @@ func TestTheWebhookHasTimeToDrain(t *testing.T) {
 	}
 }
 
-// serviceOf finds the one Deployment whose pods a Service selects.
+// serviceOf returns the one Deployment whose pods a Service selects.
 func serviceOf(t *testing.T, objects []object, service *corev1.Service) *appsv1.Deployment {
 	t.Helper()
 	var selected []*appsv1.Deployment
@@ -323,14 +324,14 @@ func TestServicesReachPods(t *testing.T) {
 			}
 			for _, port := range service.Spec.Ports {
 				if !declares(container(d), port.TargetPort) {
-					t.Errorf("its port %s leads to %q, which the container does not declare", port.Name, port.TargetPort.String())
+					t.Errorf("the targetPort of its port %s is %q, which the container does not declare", port.Name, port.TargetPort.String())
 				}
 			}
 		})
 	}
 }
 
-func TestNetworkPoliciesLetInWhatIsServed(t *testing.T) {
+func TestNetworkPoliciesAllowAllPorts(t *testing.T) {
 	objects := install(t)
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		rules := find[*networkingv1.NetworkPolicy](t, objects, d.Name).Spec
@@ -341,16 +342,16 @@ func TestNetworkPoliciesLetInWhatIsServed(t *testing.T) {
 		for _, rule := range rules.Ingress {
 			for _, port := range rule.Ports {
 				if port.Port == nil || !declares(container(d), *port.Port) {
-					t.Errorf("the network policy opens port %v, which the container does not declare", port.Port)
+					t.Errorf("the network policy allows port %v, which the container does not declare", port.Port)
 					continue
 				}
 				open[port.Port.StrVal] = true
 			}
 		}
 		for _, port := range container(d).Ports {
-			// Probes come from the node.
+			// Probes come from the node, which network policies do not block.
 			if port.Name != "health" && !open[port.Name] {
-				t.Errorf("the network policy keeps everybody from port %s", port.Name)
+				t.Errorf("the network policy does not allow port %s", port.Name)
 			}
 		}
 	})

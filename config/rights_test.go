@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rulesOf are the rules of all roles, by the role's kind and name.
+// rulesOf returns the rules of all roles, by the role's kind and name.
 func rulesOf(objects []object) map[string][]rbacv1.PolicyRule {
 	out := map[string][]rbacv1.PolicyRule{}
 	for _, role := range each[*rbacv1.Role](objects) {
@@ -44,7 +44,7 @@ func TestNoRuleHasAWildcardOrNamesSecrets(t *testing.T) {
 	}
 }
 
-func TestLeasesAreAskedForInOneNamespaceAlone(t *testing.T) {
+func TestLeasesAreInOneNamespace(t *testing.T) {
 	for _, role := range each[*rbacv1.ClusterRole](install(t)) {
 		for _, rule := range role.Rules {
 			if slices.Contains(rule.Resources, "leases") {
@@ -54,9 +54,9 @@ func TestLeasesAreAskedForInOneNamespaceAlone(t *testing.T) {
 	}
 }
 
-// Each process has an account of its own, and what is bound to the account is what
-// was made for that process.
-func TestEveryAccountHasItsOwnRolesAlone(t *testing.T) {
+// Each process has its own service account, and only the roles of that process are bound
+// to it.
+func TestServiceAccountsHaveOnlyTheirOwnRoles(t *testing.T) {
 	objects := install(t)
 	got := map[string][]string{}
 	add := func(subjects []rbacv1.Subject, to rbacv1.RoleRef, by string) {
@@ -65,7 +65,7 @@ func TestEveryAccountHasItsOwnRolesAlone(t *testing.T) {
 			got[account] = append(got[account], by+" to "+to.Kind+" "+to.Name)
 		}
 		if _, ok := rulesOf(objects)[to.Kind+" "+to.Name]; !ok {
-			t.Errorf("a %s binds %s %q, which is not in the install", by, to.Kind, to.Name)
+			t.Errorf("a %s binds %s %q, which is not in the manifests", by, to.Kind, to.Name)
 		}
 	}
 	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
@@ -81,17 +81,17 @@ func TestEveryAccountHasItsOwnRolesAlone(t *testing.T) {
 		"ServiceAccount " + system + "/" + webhookName: {"ClusterRoleBinding to ClusterRole " + webhookName},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what the accounts are bound to (-want +got):\n%s", diff)
+		t.Errorf("bindings of the service accounts (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{webhookName, controllerName} {
 		find[*corev1.ServiceAccount](t, objects, name)
 		if got := find[*appsv1.Deployment](t, objects, name).Spec.Template.Spec.ServiceAccountName; got != name {
-			t.Errorf("Deployment %s runs as %q, want an account of its own, %q", name, got, name)
+			t.Errorf("Deployment %s runs as %q, want its own service account %q", name, got, name)
 		}
 	}
 }
 
-// may says whether one of the rules gives all verbs on a resource.
+// may reports whether the rules allow all verbs on a resource.
 func may(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) bool {
 	return !slices.ContainsFunc(verbs, func(verb string) bool {
 		return !slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
@@ -106,7 +106,7 @@ func TestAggregatedRolesAllowTheUseOfEveryKind(t *testing.T) {
 	edit := find[*rbacv1.ClusterRole](t, objects, "modelbox-edit").Rules
 	expect := func(role string, rules []rbacv1.PolicyRule, gvk schema.GroupVersionKind, resource string, verbs ...string) {
 		if !may(rules, gvk.Group, resource, verbs...) {
-			t.Errorf("ClusterRole %s does not give all of %v on %s of %s", role, verbs, resource, gvk.Group)
+			t.Errorf("ClusterRole %s does not allow all of %v on %s of %s", role, verbs, resource, gvk.Group)
 		}
 	}
 	for _, gvk := range kinds(t) {
@@ -132,7 +132,7 @@ func TestAggregatedRolesAllowNothingElse(t *testing.T) {
 		for _, rule := range find[*rbacv1.ClusterRole](t, objects, name).Rules {
 			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reads, verb) })
 			if writes && name == "modelbox-view" {
-				t.Errorf("ClusterRole %s gives more than reading: %v", name, rule)
+				t.Errorf("ClusterRole %s allows more than reading: %v", name, rule)
 			}
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
@@ -149,7 +149,7 @@ func TestAggregatedRolesAllowNothingElse(t *testing.T) {
 	}
 }
 
-// resources are the resources and subresources that the CRDs have.
+// resources returns the resources and subresources of the CRDs.
 func resources(t *testing.T, objects []object) map[schema.GroupResource]bool {
 	t.Helper()
 	out := map[schema.GroupResource]bool{}

@@ -215,9 +215,9 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	var other *faultProcess
 	switch b.stream {
 	case silent:
-		transport.Silence(resources...)
+		transport.PauseWatches(resources...)
 	case twoLeaders:
-		transport.Silence(resources...)
+		transport.PauseWatches(resources...)
 		other = newFaultProcess(faults.NewTransport(), clock)
 	}
 	each(runs, func(a *planRun) { a.do(a.edit) })
@@ -225,10 +225,10 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	each(runs, func(a *planRun) { a.do(a.poke) })
 	switch b.stream {
 	case cut:
-		transport.Cut(resources...)
+		transport.CloseWatches(resources...)
 	case silent, twoLeaders:
 		pause(ctx, r.silence)
-		transport.Speak(resources...)
+		transport.ResumeWatches(resources...)
 	}
 	if b.kills {
 		each(runs, func(a *planRun) { a.awaitDeath(transport) })
@@ -241,16 +241,16 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	switch b.stream {
 	case rewound:
 		process.transport.Rewind(old, resources...)
-		Eventually(func() bool { return process.transport.Rewound(resources...) }).Should(BeTrue())
+		Eventually(func() bool { return process.transport.Relisted(resources...) }).Should(BeTrue())
 		pause(ctx, r.silence/2)
-		process.transport.Speak(resources...)
+		process.transport.ResumeWatches(resources...)
 	case restarted:
 		process.stop()
 		late := faults.NewTransport()
-		late.Begin(old, resources...)
+		late.StartFrom(old, resources...)
 		process = newFaultProcess(late, clock)
 		pause(ctx, r.silence/2)
-		late.Speak(resources...)
+		late.ResumeWatches(resources...)
 	}
 	each(runs, func(a *planRun) { r.converged(a, time.Minute) })
 	r.quiet()
@@ -398,7 +398,7 @@ func (p faultPlan) forgets() bool {
 
 // changes returns the number of events of children and targets in a run, by event.
 func (r *faultRunner) changes(a *planRun) map[string]int {
-	changes := r.observer.Tally(a.namespace)
+	changes := r.observer.Counts(a.namespace)
 	maps.DeleteFunc(changes, func(what string, _ int) bool {
 		kind, name := strings.Fields(what)[1], strings.Fields(what)[2]
 		owner := slices.Contains([]string{"ModelBox", "App", "Genericdaemon", "UnitedDeployment"}, kind) || kind == "Eru" && name == "eru"

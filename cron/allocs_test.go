@@ -7,8 +7,8 @@ package cron
 
 import "testing"
 
-// TestAllocations holds that finding a slot needs no memory, however far away it
-// is, and that parsing needs no more than today.
+// TestAllocations checks that Next and Prev allocate no memory for any distance, and that
+// Parse and LoadLocation do not allocate more than today.
 func TestAllocations(t *testing.T) {
 	for _, bm := range benchmarked {
 		s, loc, at := mustParse(t, bm.expr), mustLoad(t, bm.zone), instant(t, bm.at)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// benchmarked are schedules from the cheapest to the dearest.
+// benchmarked are schedules in the order of their cost.
 var benchmarked = []struct{ name, expr, zone, at string }{
 	{"quarters", "*/15 * * * *", "America/New_York", "2026-06-01T12:00:00Z"},
 	{"daily", "0 0 * * *", "Etc/UTC", "2026-06-01T12:00:00Z"},
@@ -41,7 +41,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkPrevAfterYear looks back over a year in which nothing ran.
+// BenchmarkPrevAfterYear searches back over a year of downtime.
 func BenchmarkPrevAfterYear(b *testing.B) {
 	for _, bm := range benchmarked {
 		b.Run(bm.name, func(b *testing.B) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// This file knows the calendar and no zones: its minutes and days are those of a clock and a calendar on the wall,
-// counted from 1 January 1970 as if the clock had never been changed.
+// This file handles the calendar without time zones: its minutes and days are in local time, counted from
+// 1 January 1970 as if the offset from UTC had never changed.
 
 const minutesPerDay = 24 * 60
 
@@ -45,7 +45,7 @@ func (s Schedule) lastMinute(to, start int64) (int64, bool) {
 	return minute, minute >= start
 }
 
-// clockFrom returns the first minute of a day that the schedule names and that is not before clock.
+// clockFrom returns the first minute of a day that matches the schedule and is not before clock.
 func (s Schedule) clockFrom(clock int) (int64, bool) {
 	hour, minute := clock/60, clock%60
 	if rest := s.minutes >> minute; rest != 0 && s.hours>>hour&1 == 1 {
@@ -59,7 +59,7 @@ func (s Schedule) clockFrom(clock int) (int64, bool) {
 	return int64(hour*60 + bits.TrailingZeros64(s.minutes)), true
 }
 
-// clockUpTo returns the last minute of a day that the schedule names and that is not after clock.
+// clockUpTo returns the last minute of a day that matches the schedule and is not after clock.
 func (s Schedule) clockUpTo(clock int) (int64, bool) {
 	hour, minute := clock/60, clock%60
 	if rest := s.minutes << (63 - minute); rest != 0 && s.hours>>hour&1 == 1 {
@@ -73,13 +73,13 @@ func (s Schedule) clockUpTo(clock int) (int64, bool) {
 	return int64(hour*60 + bits.Len64(s.minutes) - 1), true
 }
 
-// onDay reports whether the schedule names a day.
+// onDay reports whether a day matches the schedule.
 func (s Schedule) onDay(day int64) bool {
 	m, d := monthOf(day)
 	return s.daysOf(m)>>d&1 == 1
 }
 
-// firstDay returns the first day of the schedule that is not before from. It gives up at the month after end.
+// firstDay returns the first day of the schedule that is not before from. It stops at the month after end.
 func (s Schedule) firstDay(from, end int64) (int64, bool) {
 	m, d := monthOf(from)
 	for ; m.first <= end; m, d = m.next(), 1 {
@@ -90,7 +90,7 @@ func (s Schedule) firstDay(from, end int64) (int64, bool) {
 	return 0, false
 }
 
-// lastDay returns the last day of the schedule that is not after to. It gives up at the month before start.
+// lastDay returns the last day of the schedule that is not after to. It stops at the month before start.
 func (s Schedule) lastDay(to, start int64) (int64, bool) {
 	m, d := monthOf(to)
 	for ; m.first+int64(d) > start; m, d = m.prev(), 31 {
@@ -101,12 +101,12 @@ func (s Schedule) lastDay(to, start int64) (int64, bool) {
 	return 0, false
 }
 
-// daysOf returns the days of a month that the schedule names, as bits 1 to 31.
+// daysOf returns the days of a month that match the schedule, as bits 1 to 31.
 func (s Schedule) daysOf(m month) uint32 {
 	if s.months>>m.number&1 == 0 {
 		return 0
 	}
-	// The multiplication lays the week out six times, the shift lets it begin with the weekday of the first.
+	// The multiplication repeats the week six times, and the shift makes it begin with the weekday of the first day.
 	const sixWeeks = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28 | 1<<35
 	byWeekday := uint32(uint64(s.weekdays) * sixWeeks >> m.firstWeekday() << 1)
 	days := s.days & byWeekday
@@ -123,7 +123,7 @@ type month struct {
 	number time.Month
 }
 
-// monthOf returns the month that holds a day, and the day's number in it, from 1.
+// monthOf returns the month of a day, and the day's number in it, from 1.
 func monthOf(day int64) (month, int) {
 	year, number, d := time.Unix(day*secondsPerDay, 0).UTC().Date()
 	return month{first: day - int64(d-1), year: year, number: number}, d

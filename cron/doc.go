@@ -1,14 +1,15 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cron finds out when a cron schedule is due in a time zone.
+// Package cron calculates the scheduled times of a cron schedule in a time zone.
 //
-// [Parse] reads a schedule, [Schedule.Next] and [Schedule.Prev] step from slot to slot, and [LoadLocation] finds a
-// zone by its name. Nothing here has a clock of its own or keeps state. A slot is the instant of a run, to the second.
+// [Parse] parses a schedule, [Schedule.Next] and [Schedule.Prev] return the next and the previous scheduled time, and
+// [LoadLocation] returns a zone by its name. The package reads no clock and keeps no state. A scheduled time, or slot,
+// is an instant in whole seconds.
 //
 // # Expressions
 //
-// An expression has five fields, separated by blanks or tabs, as the CronJobs of Kubernetes have them:
+// An expression has five fields, separated by spaces or tabs, as in a Kubernetes CronJob:
 //
 //	minute         0-59
 //	hour           0-23
@@ -18,37 +19,37 @@
 //
 // A field is a list of items, separated by commas. An item is a value; a range a-b; * or ?, which mean the same, every
 // value; or one of these with a step: a-b/s is every s-th value of the range, */s of the field, and a/s runs from a to
-// the field's end, which is 6 (Saturday) for weekdays. A step larger than what it steps through leaves the first value.
+// the field's end, which is 6 (Saturday) for weekdays. If a step is larger than the range, only the first value remains.
 // Names have three letters in any case. 5-7 and fri-sun are Friday to Sunday, 7-7 is Sunday, 0-7 is every day, and 7/s
 // is the same as 0/s.
 //
-// Also taken are @yearly and @annually (0 0 1 1 *), @monthly (0 0 1 * *), @weekly (0 0 * * 0), @daily and @midnight
+// Also accepted are @yearly and @annually (0 0 1 1 *), @monthly (0 0 1 * *), @weekly (0 0 * * 0), @daily and @midnight
 // (0 0 * * *), and @hourly (0 * * * *).
 //
-// Refused are ranges that run backwards, empty list items, signs, steps of 0, fields for seconds and years, @every,
-// @reboot, a zone in the expression (TZ=, CRON_TZ=), more than [MaxLength] bytes, and a schedule without a day in any
-// year, such as 0 0 30 2 *.
+// Refused are ranges whose end is before their start, empty list items, signs, steps of 0, fields for seconds and years,
+// @every, @reboot, a zone in the expression (TZ=, CRON_TZ=), more than [MaxLength] bytes, and a schedule without a day in
+// any year, such as 0 0 30 2 *.
 //
 // # Days
 //
-// If the day of month and the day of week are both restricted, a day is taken that either of them names: 0 0 13 * 5
-// runs on each 13th and on each Friday. If only one is restricted, that one decides. A field is unrestricted only if an
-// item of it is * or ?, also with a step of 1 (*/1); */2 restricts, and so do 1-31 and 0-6.
+// If the day of month and the day of week are both restricted, a day matches if either of them matches: 0 0 13 * 5
+// runs on each 13th and on each Friday. If only one is restricted, only that one must match. A field is unrestricted if
+// one of its items is * or ?, also with a step of 1 (*/1); */2, 1-31 and 0-6 are restrictions.
 //
 // # Changes of the clocks
 //
 // Daylight saving is handled as ISC cron and cronie do; see "Daylight Saving Time and other time changes" in cron(8).
-// There are two sorts of schedules. One with *, ? or a step anywhere in its minute or hour field, such as */15 * * * *
-// or @hourly, is a wildcard. One with nothing but values, lists and ranges there, such as 30 2 * * *, 0-59 2 * * * or
-// @daily, is fixed.
+// There are two types of schedules. A schedule with *, ? or a step in its minute or hour field, such as */15 * * * *
+// or @hourly, is a wildcard schedule. A schedule with only values, lists and ranges there, such as 30 2 * * *,
+// 0-59 2 * * * or @daily, is a fixed schedule.
 //
-// A wildcard follows elapsed time: it runs whenever the clock on the wall shows one of its times. In an hour that comes
-// twice it runs twice, in one that is skipped it does not run.
+// A wildcard schedule runs whenever the local time is one of its times. In an hour that is repeated it runs twice, and
+// in an hour that is skipped it does not run.
 //
-// A fixed schedule means each of its times once. If the clock is put forward over one or several of them, it runs once,
-// at the instant of the change, even if the minute that then begins is one of its times as well. The date and the
-// weekday of a time that was swallowed are those it would have had. If the clock is put back, times that come again are
-// left out the second time.
+// A fixed schedule runs once for each of its times. If the clocks are set forward over one or several of them, it runs
+// once, at the instant of the change, even if the following minute is one of its times too. The date and the weekday of
+// a skipped time are those that it would have had. If the clocks are set back, repeated times are omitted the second
+// time.
 //
 //	America/New_York                 30 2 * * *    2026-03-08 03:00 EDT, the instant at which 02:00 became 03:00
 //	                                 0 2,3 * * *   2026-03-08 03:00 EDT, once
@@ -56,14 +57,14 @@
 //	                                 30 1 * * *    2026-11-01 01:30 EDT, not again at 01:30 EST
 //	                                 30 * * * *    2026-11-01 01:30 EDT and 01:30 EST
 //
-// What counts is the change of the offset from UTC, not what a zone calls its standard and its summer time. A change of
-// three hours or more, in either direction, corrects the calendar: the new time holds at once, nothing is made up
-// for and nothing is left out. So 0 12 * * * did not run on 30 December 2011 in Pacific/Apia, a day that was
+// These rules depend on the change of the offset from UTC, and not on whether the zone calls it daylight saving time. A
+// change of three hours or more, in either direction, is a correction of the calendar: a skipped time does not run, and
+// a repeated time runs twice. So 0 12 * * * did not run on 30 December 2011 in Pacific/Apia, a day that was
 // skipped, and 30 0 * * * ran twice on 5 March 2010 in Antarctica/Casey, where 02:00 became 23:00.
 //
 // # Bounds
 //
-// Next and Prev look forty years far and stay within the years 1 to 9999 (UTC). The longest wait that a calendar can
-// cause is eight years, for 29 February around a year like 2100. Nothing is counted or stepped through on the way but
-// months and changes of the clocks, and nothing is allocated.
+// Next and Prev search up to forty years and stay within the years 1 to 9999 (UTC). The longest time between two days
+// of a schedule is eight years, for 29 February around a year like 2100. They step only over months and changes of the
+// offset, and allocate no memory.
 package cron

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// FuzzParse has Parse refuse in one line or return a schedule that fires.
+// FuzzParse checks that Parse returns an error of one line, or a schedule that fires.
 func FuzzParse(f *testing.F) {
 	for _, expr := range append(changingSchedules, "@hourly", "TZ=UTC 0 0 * * *", "0 0 30 2 *", "0 0 * jan-dec/6 Sat-Sun", "mon- * 5--9 */0 1,,2", "@every 1h") {
 		f.Add(expr)
@@ -32,13 +32,13 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse(strings.ToUpper(strings.Join(strings.Fields(expr), "\t")))
 		if err != nil || again != s {
-			t.Errorf("%q depends on its case or blanks", expr)
+			t.Errorf("%q depends on its case or spaces", expr)
 		}
 	})
 }
 
-// FuzzNext checks for any schedule, instant and zone that Next and Prev are each other's inverse, with nothing in
-// between, and that a wildcard's slots are what the clock on the wall shows.
+// FuzzNext checks for any schedule, instant and zone that Next and Prev are inverse functions, that no scheduled time is
+// missed, and that the scheduled times of a wildcard schedule match the local time.
 func FuzzNext(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 62))
 	for i := range 60 {
@@ -71,7 +71,7 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// longest is more than the longest wait for a slot, in seconds.
+// longest is longer than the longest time between two scheduled times, in seconds.
 const longest = 9 * 366 * secondsPerDay
 
 func checkNext(t *testing.T, s Schedule, loc *time.Location, at, next time.Time) {
@@ -85,8 +85,8 @@ func checkNext(t *testing.T, s Schedule, loc *time.Location, at, next time.Time)
 	if before, ok := s.Prev(next.Add(-1), loc); ok && before.After(at) {
 		t.Fatalf("Next(%v) in %s is %v and passes over %v", at, loc, next, before)
 	}
-	if s.wild && !shows(s, next) {
-		t.Fatalf("Next(%v) in %s is %v, which is not what the schedule names", at, loc, next)
+	if s.wild && !matches(s, next) {
+		t.Fatalf("Next(%v) in %s is %v, which does not match the schedule", at, loc, next)
 	}
 }
 
@@ -101,13 +101,13 @@ func checkPrev(t *testing.T, s Schedule, loc *time.Location, at, prev time.Time)
 	if after, ok := s.Next(prev, loc); ok && !after.After(at) {
 		t.Fatalf("Prev(%v) in %s is %v and passes over %v", at, loc, prev, after)
 	}
-	if s.wild && !shows(s, prev) {
-		t.Fatalf("Prev(%v) in %s is %v, which is not what the schedule names", at, loc, prev)
+	if s.wild && !matches(s, prev) {
+		t.Fatalf("Prev(%v) in %s is %v, which does not match the schedule", at, loc, prev)
 	}
 }
 
-// shows reports whether a schedule names what the clock on the wall shows.
-func shows(s Schedule, t time.Time) bool {
+// matches reports whether the local time of t matches a schedule.
+func matches(s Schedule, t time.Time) bool {
 	onDay := s.days>>t.Day()&1 == 1
 	if onWeekday := s.weekdays>>t.Weekday()&1 == 1; s.either {
 		onDay = onDay || onWeekday

@@ -10,18 +10,18 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // The zones work without any files on the host.
+	_ "time/tzdata" // The zones do not depend on files of the host.
 )
 
-// zoneList is zoneNames in a form that can be searched.
+// zoneList returns zoneNames as a sorted list.
 var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
 // LoadLocation returns the time zone of an IANA name, such as Europe/Berlin, in exactly the spelling of the
-// database. The names are those of the database that comes with Go, whatever files the host has; an error is one
-// sentence that names the way out.
+// database. The names are those of Go's own database and do not depend on files of the host. An error is one
+// sentence that says what to use instead.
 //
-// The rules behind a name are read by [time.LoadLocation], so that a host with a newer database can bring its
-// rules (see there for where it looks), and come from within the program otherwise. Each call reads them anew.
+// The rules of a zone are loaded by [time.LoadLocation], so that a newer database of the host is used (see there for
+// the paths), and otherwise the one in the program. Each call loads them again.
 func LoadLocation(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, errors.New(`the time zone is empty; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`)
@@ -39,8 +39,8 @@ func LoadLocation(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// unknownZone returns the error for a name that is not in the database; it knows the right one if only its case or
-// the blanks around it are wrong.
+// unknownZone returns the error for a name that is not in the database. It contains the correct name if only the case
+// or spaces around it are wrong.
 func unknownZone(name string) error {
 	meant := func(zone string) bool { return strings.EqualFold(zone, strings.TrimSpace(name)) }
 	if i := slices.IndexFunc(zoneList(), meant); i >= 0 {

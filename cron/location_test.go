@@ -19,13 +19,13 @@ import (
 
 //go:generate go test -run ^TestZoneNames$ -count=1 -update
 
-var update = flag.Bool("update", false, "write the names of the zones anew")
+var update = flag.Bool("update", false, "write the names of the zones again")
 
 const zoneNamesFile = "zz_generated.zonenames.go"
 
 func TestLoadLocation(t *testing.T) {
 	t.Parallel()
-	const wayOut = `; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`
+	const hint = `; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`
 	for name, wantErr := range map[string]string{
 		"UTC":                            "",
 		"Etc/UTC":                        "",
@@ -33,24 +33,24 @@ func TestLoadLocation(t *testing.T) {
 		"America/New_York":               "",
 		"America/Argentina/Buenos_Aires": "",
 		"Asia/Calcutta":                  "",
-		"":                               "the time zone is empty" + wayOut,
-		"Local":                          `"Local" is no time zone, because it depends on the machine` + wayOut,
-		"local":                          `"local" is no time zone, because it depends on the machine` + wayOut,
+		"":                               "the time zone is empty" + hint,
+		"Local":                          `"Local" is no time zone, because it depends on the machine` + hint,
+		"local":                          `"local" is no time zone, because it depends on the machine` + hint,
 		"america/new_york":               `"america/new_york" is not a known time zone; write "America/New_York"`,
 		" Europe/Berlin\n":               `" Europe/Berlin\n" is not a known time zone; write "Europe/Berlin"`,
 		"utc":                            `"utc" is not a known time zone; write "UTC"`,
-		"Europe":                         `"Europe" is not a known time zone` + wayOut,
-		"Europe/":                        `"Europe/" is not a known time zone` + wayOut,
-		"Europe//Berlin":                 `"Europe//Berlin" is not a known time zone` + wayOut,
-		"./Europe/Berlin":                `"./Europe/Berlin" is not a known time zone` + wayOut,
-		"../zoneinfo/UTC":                `"../zoneinfo/UTC" is not a known time zone` + wayOut,
-		"/etc/localtime":                 `"/etc/localtime" is not a known time zone` + wayOut,
-		"right/UTC":                      `"right/UTC" is not a known time zone` + wayOut,
-		"posix/UTC":                      `"posix/UTC" is not a known time zone` + wayOut,
-		"localtime":                      `"localtime" is not a known time zone` + wayOut,
-		"UTC+1":                          `"UTC+1" is not a known time zone` + wayOut,
-		"UTC\nEtc/UTC":                   `"UTC\nEtc/UTC" is not a known time zone` + wayOut,
-		strings.Repeat("x", 1<<20):       `"` + strings.Repeat("x", 40) + `"... is not a known time zone` + wayOut,
+		"Europe":                         `"Europe" is not a known time zone` + hint,
+		"Europe/":                        `"Europe/" is not a known time zone` + hint,
+		"Europe//Berlin":                 `"Europe//Berlin" is not a known time zone` + hint,
+		"./Europe/Berlin":                `"./Europe/Berlin" is not a known time zone` + hint,
+		"../zoneinfo/UTC":                `"../zoneinfo/UTC" is not a known time zone` + hint,
+		"/etc/localtime":                 `"/etc/localtime" is not a known time zone` + hint,
+		"right/UTC":                      `"right/UTC" is not a known time zone` + hint,
+		"posix/UTC":                      `"posix/UTC" is not a known time zone` + hint,
+		"localtime":                      `"localtime" is not a known time zone` + hint,
+		"UTC+1":                          `"UTC+1" is not a known time zone` + hint,
+		"UTC\nEtc/UTC":                   `"UTC\nEtc/UTC" is not a known time zone` + hint,
+		strings.Repeat("x", 1<<20):       `"` + strings.Repeat("x", 40) + `"... is not a known time zone` + hint,
 	} {
 		loc, err := LoadLocation(name)
 		if got := errText(err); got != wantErr {
@@ -62,8 +62,8 @@ func TestLoadLocation(t *testing.T) {
 	}
 }
 
-// TestZoneNames compares the names with those that the Go in use carries. A name that Go lacks is an error; one that
-// a later Go brought is only told, so that the tests pass with any Go: "go generate ./cron" takes it up.
+// TestZoneNames compares the names with those of the Go installation. A name that Go does not have is an error. A new
+// name of a later Go is only logged, so that the tests pass with any Go; "go generate ./cron" adds it.
 func TestZoneNames(t *testing.T) {
 	names := zoneNamesOfGo(t)
 	if *update {
@@ -123,8 +123,8 @@ func writeZoneNames(t *testing.T, names []string) {
 	}
 }
 
-// TestPeriods walks through all periods of all zones, three centuries long, and looks at the clock within them. That
-// no two changes are closer than a correction is what lets a period look back at only one.
+// TestPeriods checks all periods of all zones in three centuries against the offsets of the time package. It also checks
+// that two changes are never closer than a correction, because a period considers only one change before it.
 func TestPeriods(t *testing.T) {
 	t.Parallel()
 	fixed := mustParse(t, "0 0 * * *")
@@ -151,10 +151,10 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// ruledZone returns a location that follows the rule of a TZ string, as in POSIX, at all times.
+// ruledZone returns a location that always follows the rule of a POSIX TZ string.
 func ruledZone(tb testing.TB, rule string) *time.Location {
 	tb.Helper()
-	// RFC 9636: a header, a body without any changes and one type of local time, both twice, then the rule.
+	// RFC 9636: a header, a body without changes and with one type of local time, both twice, then the rule.
 	header := append([]byte("TZif2"), make([]byte, 15)...)
 	for _, count := range []uint32{0, 0, 0, 0, 1, 4} {
 		header = binary.BigEndian.AppendUint32(header, count)

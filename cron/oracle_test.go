@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oracle is a second, slow reading of the same rules, which shares no code with the first: it has a table for each
-// field, watches the clock of a zone minute by minute and never asks where the zone changes.
+// oracle is a second, slow implementation of the same rules, which shares no code with the first: it has a table for
+// each field, checks the local time of each minute, and does not use the zone's changes of the offset.
 type oracle struct {
 	tables           [5]map[int]bool
 	wild             bool
@@ -66,10 +66,10 @@ func readItem(item string, low, high int) (int, int, int) {
 	return low, high, step
 }
 
-// wallMinute is a minute on the wall of a zone, as a number that grows by one a minute and as what people read.
+// wallMinute is a minute in local time, as a consecutive number and as the values of the five fields.
 type wallMinute struct {
 	number int64
-	reads  [5]int // in the order of the fields
+	values [5]int // in the order of the fields
 }
 
 func wallAt(t time.Time) wallMinute {
@@ -81,20 +81,20 @@ func wallAt(t time.Time) wallMinute {
 
 func (o oracle) matches(w wallMinute) bool {
 	for i := range 2 {
-		if !o.tables[i][w.reads[i]] {
+		if !o.tables[i][w.values[i]] {
 			return false
 		}
 	}
-	day, weekday := o.tables[2][w.reads[2]], o.tables[4][w.reads[4]]
+	day, weekday := o.tables[2][w.values[2]], o.tables[4][w.values[4]]
 	if o.anyDay || o.anyWkday {
-		return o.tables[3][w.reads[3]] && day && weekday
+		return o.tables[3][w.values[3]] && day && weekday
 	}
-	return o.tables[3][w.reads[3]] && (day || weekday)
+	return o.tables[3][w.values[3]] && (day || weekday)
 }
 
-// slots returns the minutes in which the schedule runs, in Unix seconds, when the clock on the wall shows these
-// minutes, the first of them at start. What the clock showed last is kept in reached: a fixed schedule does each
-// minute as the clock reaches or passes it for the first time.
+// slots returns the minutes in which the schedule runs, in Unix seconds, if the local time has these values, the first
+// of them at start. reached is the latest local time so far: a fixed schedule runs for each minute when the local time
+// reaches or passes it for the first time.
 func (o oracle) slots(start int64, walls []wallMinute) []int64 {
 	var slots []int64
 	reached := walls[0].number - 1
@@ -117,7 +117,7 @@ func (o oracle) slots(start int64, walls []wallMinute) []int64 {
 	return slots
 }
 
-// walk returns all slots from start to before end by Next, or by Prev from the other side.
+// walk returns all scheduled times from start to before end, forward with Next and backward with Prev.
 func walk(s Schedule, loc *time.Location, start, end int64) (forward, backward []int64) {
 	for at := start - 1; ; {
 		slot, ok := s.Next(time.Unix(at, 0), loc)
@@ -138,7 +138,7 @@ func walk(s Schedule, loc *time.Location, start, end int64) (forward, backward [
 	return forward, backward
 }
 
-// window is a stretch of time around a change of the clocks, with what the clock on the wall shows in each minute.
+// window is a period around a change of the offset, with the local time of each minute.
 type window struct {
 	loc        *time.Location
 	start, end int64
@@ -166,7 +166,7 @@ func (w window) check(t *testing.T, expr string, s Schedule, o oracle) {
 	}
 	for _, slot := range want {
 		if got, ok := s.Prev(time.Unix(slot, 0), w.loc); !ok || got.Unix() != slot {
-			t.Fatalf("Prev of its own slot, %q in %s at %d: got %v", expr, w.loc, slot, got)
+			t.Fatalf("Prev of a scheduled time, %q in %s at %d: got %v", expr, w.loc, slot, got)
 		}
 	}
 }
@@ -179,8 +179,8 @@ func (w window) show(slots []int64) []string {
 	return texts
 }
 
-// changes returns the instants at which the offset of a zone changes, found by looking at the clock once an hour and
-// then once a minute.
+// changes returns the instants at which the offset of a zone changes. It compares the offsets of each hour, and then of
+// each minute.
 func changes(loc *time.Location, from, to time.Time) []int64 {
 	offset := func(t time.Time) int { _, o := t.In(loc).Zone(); return o }
 	var found []int64
@@ -215,7 +215,7 @@ var changingSchedules = []string{
 	"45 ? * * 0", "?/10 0 * * *", "0-30/10 1,2 * * *", "7/13 * 1-15 * 6", "30 2/1 * * *", "30 0-23/1 * * 0",
 }
 
-// TestEveryChange compares Next and Prev with the oracle around every change of the clocks from 2020 to 2035.
+// TestEveryChange compares Next and Prev with the oracle around every change of the offset from 2020 to 2035.
 func TestEveryChange(t *testing.T) {
 	t.Parallel()
 	schedules, oracles := map[string]Schedule{}, map[string]oracle{}
@@ -236,12 +236,12 @@ func TestEveryChange(t *testing.T) {
 		}
 	}
 	if total < 300 {
-		t.Errorf("only %d changes of the clocks were found", total)
+		t.Errorf("only %d changes of the offset were found", total)
 	}
 }
 
-// TestAnyChange does the same with random schedules at random changes since 1973, when the last offsets with
-// seconds were gone, in all zones.
+// TestAnyChange does the same with random schedules at random changes in all zones since 1973, after which no offset has
+// seconds.
 func TestAnyChange(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 14))
@@ -260,8 +260,8 @@ func TestAnyChange(t *testing.T) {
 	}
 }
 
-// TestCorrection has changes that no zone has: around the three hours from which on a change is a correction, to the
-// minute and in both directions.
+// TestCorrection uses changes that no real zone has: around the three hours from which on a change is a correction, in
+// both directions.
 func TestCorrection(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []string{"-00:01", "-02:59", "-03:00", "-03:01", "-23:30", "00:01", "02:59", "03:00", "03:01", "23:30"} {
@@ -279,8 +279,8 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-// TestCalendar follows random sparse schedules over decades, day by day, with the weekdays and the lengths of the
-// months from the time package.
+// TestCalendar checks random sparse schedules over decades, day by day, with the weekdays and the lengths of the months
+// of the time package.
 func TestCalendar(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 71))
@@ -305,7 +305,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// randomExpr returns an expression whose hours are mostly those in which clocks change.
+// randomExpr returns an expression whose hours are mostly those in which the offset changes.
 func randomExpr(r *rand.Rand) string {
 	hour := []func() string{
 		func() string { return pick(r, 0, 23) },

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// MaxLength is the longest expression, in bytes, that Parse reads. A schedule that lists every value of every
-// field takes less than half of it.
+// MaxLength is the maximum length of an expression in bytes. A schedule that lists every value of every field needs
+// less than half of it.
 const MaxLength = 1024
 
 const macroNames = "@yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly"
 
 var errEmpty = errors.New("the schedule is empty; give five fields (minute, hour, day of month, month, day of week) or one of " + macroNames)
 
-// Parse reads a cron expression of five fields, or a macro; see the package's text for what it takes. An error is
-// one sentence that names what is wrong and what is allowed in its place.
+// Parse parses a cron expression of five fields, or a macro; see the package's documentation for the syntax. An error is
+// one sentence that says what is invalid and what is allowed.
 func Parse(expr string) (Schedule, error) {
 	if len(expr) > MaxLength {
 		return Schedule{}, fmt.Errorf("the schedule is %d bytes long, at most %d are allowed; use ranges and steps in place of lists", len(expr), MaxLength)
@@ -98,8 +98,8 @@ func parseFields(words [5]string) (Schedule, error) {
 	return s, nil
 }
 
-// everFires reports whether the schedule names a day of a leap year. That year begins on a Saturday, which is
-// as good as any: a month of four weeks has every weekday.
+// everFires reports whether a day of a leap year matches the schedule. The year's first weekday does not matter, because
+// every month has every weekday.
 func (s Schedule) everFires() bool {
 	m, _ := monthOf(floorDiv(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC).Unix(), secondsPerDay))
 	for ; m.year == 2000; m = m.next() {
@@ -110,13 +110,13 @@ func (s Schedule) everFires() bool {
 	return false
 }
 
-// field is what one of the five fields takes.
+// field defines the values of one of the five fields.
 type field struct {
 	name     string
-	min, max int      // of a value
-	end      int      // of * and of a step; below max only for weekdays, where 7 is Sunday again
-	names    []string // of the values from min on
-	takes    string   // for people
+	min, max int      // the allowed values
+	end      int      // the last value of * and of a step; lower than max only for weekdays, where 7 is Sunday too
+	names    []string // the names of the values from min on
+	takes    string   // the allowed values, for error messages
 }
 
 var fields = [5]*field{
@@ -129,8 +129,8 @@ var fields = [5]*field{
 		names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
-// parse returns the values of a field as bits, and whether an item of it leaves the field free: * or ?, also with
-// a step of 1.
+// parse returns the values of a field as bits, and whether the field is unrestricted: an item is * or ?, also with a
+// step of 1.
 func (f *field) parse(word string) (set uint64, free bool, err error) {
 	for item := range strings.SplitSeq(word, ",") {
 		if item == "" {
@@ -174,8 +174,8 @@ func (f *field) parseItem(item string) (low, high, step int, err error) {
 	return low, high, step, nil
 }
 
-// parseRange returns the bounds of a range. A Sunday that is given by name is the end of the week where it ends a
-// range, as in sat-sun.
+// parseRange returns the bounds of a range. If the end of a range is Sunday by name, it is the end of the week, as in
+// sat-sun.
 func (f *field) parseRange(item, from, to string) (low, high int, err error) {
 	if to == "" && from != "" {
 		return 0, 0, f.refuse(item, "is a range without an end")
@@ -195,7 +195,7 @@ func (f *field) parseRange(item, from, to string) (low, high int, err error) {
 	return low, high, nil
 }
 
-// around writes a range that runs on from the end of the field to its beginning in the way that Parse takes it.
+// around formats a range that continues after the end of the field at its beginning, as a list that Parse accepts.
 func (f *field) around(low, high int) string {
 	write := func(low, high int) string {
 		if low == high {
@@ -234,7 +234,7 @@ func (f *field) refuse(part, problem string) error {
 	return fmt.Errorf("%s in the %s field %s; it takes %s, also in lists (1,2), ranges (1-5) and steps (*/2)", quote(part), f.name, problem, f.takes)
 }
 
-// number reads a number without a sign. What is too large for any field stays too large, and does not overflow.
+// number parses a number without a sign. A number that is too large for any field does not overflow.
 func number(text string) (n int, ok bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -245,7 +245,7 @@ func number(text string) (n int, ok bool) {
 	return n, text != ""
 }
 
-// quote shows a part of an expression, or its beginning if a person would not read it to its end.
+// quote quotes a part of an expression, or its beginning if it is long.
 func quote(text string) string {
 	const enough = 40
 	if len(text) > enough {

@@ -37,7 +37,7 @@ func span[T uint8 | uint16 | uint32 | uint64](low, high int) T {
 	return bits
 }
 
-// fixedEvery is "0 0 * * *", from which the cases below differ.
+// fixedEvery is "0 0 * * *", which the cases below modify.
 var fixedEvery = Schedule{minutes: 1, hours: 1, days: span[uint32](1, 31), months: span[uint16](1, 12), weekdays: span[uint8](0, 6)}
 
 func TestParse(t *testing.T) {
@@ -196,7 +196,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("Parse(%.80q) (-want +got):\n%s", expr, diff)
 		}
 		if got != (Schedule{}) {
-			t.Errorf("Parse(%.80q) returned a schedule beside its error", expr)
+			t.Errorf("Parse(%.80q) returned a schedule together with an error", expr)
 		}
 	}
 }

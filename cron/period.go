@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// correction is the change of the clock, in seconds, from which on it is a correction of the calendar and no
-	// daylight saving: three hours, as in cronie's cron(8).
+	// correction is the minimum change of the offset, in seconds, that is a correction of the calendar and not
+	// daylight saving time: three hours, as in cronie's cron(8).
 	correction = 3 * 60 * 60
 
 	secondsPerDay = 24 * 60 * 60
 
-	// always and never stand for the bounds of a period that has none, with room left for arithmetic.
+	// always and never are the bounds of a period without bounds. Arithmetic with them does not overflow.
 	always = math.MinInt64 / 2
 	never  = math.MaxInt64 / 2
 )
 
-// period is a stretch of time in which a location keeps one offset. Times are Unix seconds, offsets are seconds
-// east of UTC. Before is the offset that was in force until start, or offset itself if nothing is to be made of the
-// change, because nothing was before or because the schedule is wild.
+// period is a period in which a location has one offset. Times are Unix seconds, offsets are seconds
+// east of UTC. before is the offset before start. It is equal to offset if the change does not matter, because there is
+// no earlier period or because the schedule is a wildcard schedule.
 type period struct {
 	start, end     int64
 	offset, before int64
 }
 
-// periodAt returns the period of a location that holds an instant. Only a fixed schedule asks what was before: for
-// it the period also starts at a change of the offset for sure, and not where merely the name of the zone changed.
+// periodAt returns the period of a location that contains an instant. Only a fixed schedule needs the offset before it:
+// for such a schedule the period always starts at a change of the offset, and not where only the zone's abbreviation
+// changed.
 func (s Schedule) periodAt(at int64, loc *time.Location) period {
 	p := zoneAt(at, loc)
 	if s.wild {
@@ -45,10 +46,10 @@ func (s Schedule) periodAt(at int64, loc *time.Location) period {
 	return p
 }
 
-// zoneAt returns the stretch around an instant for which the time package vouches. It may be shorter than the
-// offset lasts, because after the last change in a zone's table the package cuts a stretch at the turn of the year.
-// That year has 365 days, and before 1970 it is a day late, so that an instant can lie outside of its own stretch;
-// then it gets its day in UTC, at the turn of which the package's rules change anyway.
+// zoneAt returns the period around an instant according to the time package. It may be shorter than the real period,
+// because after the last change in a zone's table the package ends a period at the end of the year. It calculates with a
+// year of 365 days, and before 1970 it is a day late, so that an instant may be outside of its own period. Then the
+// result is the instant's day in UTC, at whose start the package's rules change anyway.
 func zoneAt(at int64, loc *time.Location) period {
 	t := time.Unix(at, 0).In(loc)
 	_, offset := t.Zone()
@@ -66,8 +67,9 @@ func zoneAt(at int64, loc *time.Location) period {
 	return p
 }
 
-// resume returns the time on the wall from which a schedule holds in a period. It is the time at which the period
-// starts, or, if the clock was put back to get there, the one that it showed before: what lies between has been.
+// resume returns the local time from which on a schedule runs in a period. It is the local time at which the period
+// starts, or, if the clocks were set back at the start, the local time before the change, because the times between
+// have already been.
 func (p period) resume() int64 {
 	repeat := p.before - p.offset
 	if repeat <= 0 || repeat >= correction {

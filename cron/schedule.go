@@ -6,19 +6,18 @@ package cron
 import "time"
 
 const (
-	// horizon is how far Next and Prev look, in seconds: forty years. The longest wait between two days that a
-	// calendar can ask for is eight years (29 February across 2100), so beyond it there is nothing to be found.
+	// horizon is how far Next and Prev search, in seconds: forty years. The longest time between two days of a schedule
+	// is eight years (29 February across 2100), so there is nothing to find beyond it.
 	horizon = 40 * 366 * 24 * 60 * 60
 
-	// earliest and latest bound the instants that slots can have, in Unix seconds: the years 1 to 9999, which is
-	// what RFC 3339, and so the Kubernetes API, can write.
+	// earliest and latest are the bounds of scheduled times, in Unix seconds: the years 1 to 9999, which RFC 3339, and
+	// so the Kubernetes API, can express.
 	earliest = -62135596800
 	latest   = 253402300799
 )
 
-// Schedule is a parsed cron expression: the times of a clock on the wall, in no zone yet. It is a small immutable
-// value; two schedules are == if they were written with the same meaning ("@daily" and "0 0 * * *"). The zero
-// Schedule never fires.
+// Schedule is a parsed cron expression, without a time zone. It is a small immutable value; two schedules are == if
+// their expressions have the same meaning ("@daily" and "0 0 * * *"). The zero Schedule never fires.
 type Schedule struct {
 	minutes  uint64 // bits 0 to 59
 	hours    uint32 // bits 0 to 23
@@ -26,16 +25,16 @@ type Schedule struct {
 	months   uint16 // bits 1 to 12
 	weekdays uint8  // bits 0 (Sunday) to 6
 
-	// wild follows elapsed time, and the opposite, fixed, does not lose or repeat what it names; see the package's text.
+	// wild is true for a wildcard schedule and false for a fixed one; see the package's documentation.
 	wild bool
-	// either takes a day that the day of month or the day of week names; otherwise both must.
+	// either is true if a day matches by its day of month or its day of week; otherwise both must match.
 	either bool
 }
 
-// Next returns the first slot strictly after an instant, as a whole second in loc, where a nil loc is UTC. It
-// reports false if there is none within forty years or before the year 10000, and for an instant outside of the
-// years 1 to 9999. It looks at the calendar month by month and at the zone once for each change of its clocks on the
-// way, so that even the longest wait costs microseconds.
+// Next returns the first scheduled time strictly after an instant, as a whole second in loc, where a nil loc is UTC. It
+// returns false if there is none within forty years or before the year 10000, and for an instant outside of the
+// years 1 to 9999. It steps over months and over the zone's changes of the offset, so that the longest search takes
+// only microseconds.
 func (s Schedule) Next(after time.Time, loc *time.Location) (time.Time, bool) {
 	loc = orUTC(loc)
 	from := after.Unix() + 1
@@ -53,10 +52,9 @@ func (s Schedule) Next(after time.Time, loc *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Prev returns the latest slot at or before an instant, as a whole second in loc, where a nil loc is UTC. After a
-// time away it finds the one slot to catch up with at the cost of a single Next, however many were missed. It
-// reports false if there is none within forty years or since the year 1, and for an instant outside of the years 1
-// to 9999.
+// Prev returns the latest scheduled time at or before an instant, as a whole second in loc, where a nil loc is UTC. Its
+// cost is that of a single Next, so after a downtime it finds the latest missed time at that cost. It returns false if
+// there is none within forty years or since the year 1, and for an instant outside of the years 1 to 9999.
 func (s Schedule) Prev(at time.Time, loc *time.Location) (time.Time, bool) {
 	loc = orUTC(loc)
 	to := at.Unix()
@@ -93,8 +91,8 @@ func (s Schedule) last(p period, to int64) (int64, bool) {
 	return p.start, s.swallowedBy(p)
 }
 
-// swallowedBy reports whether the clock, put forward at the start of a period, jumped over a time of the schedule
-// that is to be made up for there.
+// swallowedBy reports whether the clocks were set forward at the start of a period over a time of the schedule, so that
+// the schedule runs at the start of the period instead.
 func (s Schedule) swallowedBy(p period) bool {
 	gap := p.offset - p.before
 	if gap <= 0 || gap >= correction {

@@ -13,7 +13,7 @@ import (
 
 const layout = "2006-01-02 15:04:05 -0700"
 
-// TestNext tells the rules as stories: what runs in a zone after an instant, on the wall of that zone.
+// TestNext shows the rules by example: the scheduled times after an instant, in local time.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -35,7 +35,7 @@ func TestNext(t *testing.T) {
 		"every second day or a Friday", "0 0 */2 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
 		[]string{"2026-09-11 00:00:00 +0000", "2026-09-13 00:00:00 +0000", "2026-09-15 00:00:00 +0000", "2026-09-17 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
 	}, {
-		"Fridays alone", "0 0 */1 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
+		"only Fridays", "0 0 */1 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
 		[]string{"2026-09-11 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
 	}, {
 		"30 February or a Monday", "0 0 30 2 1", "Etc/UTC", "2026-02-20T00:00:00Z",
@@ -47,40 +47,40 @@ func TestNext(t *testing.T) {
 		"the 31st", "0 0 31 * *", "Etc/UTC", "2026-01-31T00:00:00Z",
 		[]string{"2026-03-31 00:00:00 +0000", "2026-05-31 00:00:00 +0000", "2026-07-31 00:00:00 +0000", "2026-08-31 00:00:00 +0000"},
 	}, {
-		"fixed, swallowed, once at the change", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z",
+		"fixed, skipped, once at the change", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
 	}, {
-		"several swallowed, once", "0,15,30,45 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		"several skipped, once", "0,15,30,45 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
 	}, {
-		"swallowed and at the change, once", "0 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		"skipped and at the change, once", "0 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:00:00 -0400"},
 	}, {
-		"swallowed, from within the gap's second", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z",
+		"skipped, within the last second before the gap", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
 	}, {
-		"swallowed, and done", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z",
+		"skipped, at the change", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z",
 		[]string{"2026-03-09 02:30:00 -0400"},
 	}, {
 		"a list and a range are fixed", "10-20 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:10:00 -0400"},
 	}, {
-		"a wildcard is not made up for", "*/30 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
+		"a skipped time of a wildcard does not run", "*/30 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
 		[]string{"2026-03-09 02:00:00 -0400"},
 	}, {
 		"a step makes a wildcard", "30 2/24 * * *", "America/New_York", "2026-03-08T05:00:00Z",
 		[]string{"2026-03-09 02:30:00 -0400"},
 	}, {
-		"elapsed quarters go on in spring", "*/15 * * * *", "America/New_York", "2026-03-08T06:30:00Z",
+		"every 15 minutes in spring", "*/15 * * * *", "America/New_York", "2026-03-08T06:30:00Z",
 		[]string{"2026-03-08 01:45:00 -0500", "2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
 	}, {
-		"elapsed quarters go on in autumn", "*/15 * * * *", "America/New_York", "2026-11-01T05:30:00Z",
+		"every 15 minutes in autumn", "*/15 * * * *", "America/New_York", "2026-11-01T05:30:00Z",
 		[]string{"2026-11-01 01:45:00 -0400", "2026-11-01 01:00:00 -0500", "2026-11-01 01:15:00 -0500"},
 	}, {
 		"fixed, repeated, the first time", "30 1 * * *", "America/New_York", "2026-11-01T04:00:00Z",
 		[]string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"},
 	}, {
-		"fixed, asked between the two", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z",
+		"fixed, between the two", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z",
 		[]string{"2026-11-02 01:30:00 -0500"},
 	}, {
 		"wildcard, repeated, both", "30 * * * *", "America/New_York", "2026-11-01T04:45:00Z",
@@ -92,13 +92,13 @@ func TestNext(t *testing.T) {
 		"@daily at a midnight that is skipped", "@daily", "America/Havana", "2026-03-07T12:00:00Z",
 		[]string{"2026-03-08 01:00:00 -0400", "2026-03-09 00:00:00 -0400"},
 	}, {
-		"@daily at a midnight that comes twice", "@daily", "America/Havana", "2026-10-31T12:00:00Z",
+		"@daily at a midnight that is repeated", "@daily", "America/Havana", "2026-10-31T12:00:00Z",
 		[]string{"2026-11-01 00:00:00 -0400", "2026-11-02 00:00:00 -0500"},
 	}, {
 		"a skipped midnight keeps its weekday", "0 0 * * 0", "America/Sao_Paulo", "2018-11-01T00:00:00Z",
 		[]string{"2018-11-04 01:00:00 -0200", "2018-11-11 00:00:00 -0200"},
 	}, {
-		"a day's last hour comes twice", "30 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
+		"a day's last hour is repeated", "30 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
 		[]string{"2019-02-16 23:30:00 -0200", "2019-02-23 23:30:00 -0300"},
 	}, {
 		"a wildcard in a day's last hour", "30/60 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
@@ -116,13 +116,13 @@ func TestNext(t *testing.T) {
 		"a repeat of two hours", "0 1,2 * * *", "Antarctica/Troll", "2026-10-24T12:00:00Z",
 		[]string{"2026-10-25 01:00:00 +0200", "2026-10-25 02:00:00 +0200", "2026-10-26 01:00:00 +0000"},
 	}, {
-		"winter time is the daylight saving of Dublin", "30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z",
+		"the zone database has negative daylight saving time for Dublin", "30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z",
 		[]string{"2026-10-25 01:30:00 +0100", "2026-10-26 01:30:00 +0000"},
 	}, {
-		"a date that never was", "0 12 30 * *", "Pacific/Apia", "2011-11-30T23:00:00Z",
+		"a date that was skipped", "0 12 30 * *", "Pacific/Apia", "2011-11-30T23:00:00Z",
 		[]string{"2012-01-30 12:00:00 +1400"},
 	}, {
-		"a day that never was", "0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
+		"a day that was skipped", "0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
 		[]string{"2011-12-29 12:00:00 -1000", "2011-12-31 12:00:00 +1400"},
 	}, {
 		"three hours forward are a correction", "30 1 * * *", "Antarctica/Casey", "2016-10-20T00:00:00Z",
@@ -131,7 +131,7 @@ func TestNext(t *testing.T) {
 		"three hours back are a correction, so both", "30 0 * * *", "Antarctica/Casey", "2010-03-04T12:00:00Z",
 		[]string{"2010-03-05 00:30:00 +1100", "2010-03-05 00:30:00 +0800", "2010-03-06 00:30:00 +0800"},
 	}, {
-		"a gap that does not begin with a minute's end", "10 0 * * *", "Africa/Monrovia", "1972-01-06T12:00:00Z",
+		"a gap that does not begin at a full minute", "10 0 * * *", "Africa/Monrovia", "1972-01-06T12:00:00Z",
 		[]string{"1972-01-07 00:44:30 +0000", "1972-01-08 00:10:00 +0000"},
 	}, {
 		"an offset with seconds", "10 0 * * *", "Africa/Monrovia", "1972-01-05T12:00:00Z",
@@ -162,21 +162,21 @@ func TestPrev(t *testing.T) {
 	tests := []struct {
 		name, expr, zone, at, want string
 	}{
-		{"a slot is its own", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:00Z", "2026-06-01 01:30:00 +0000"},
-		{"up to its end", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:59.9Z", "2026-06-01 01:30:00 +0000"},
+		{"at a scheduled time", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:00Z", "2026-06-01 01:30:00 +0000"},
+		{"until the end of the minute", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:59.9Z", "2026-06-01 01:30:00 +0000"},
 		{"just before", "30 1 * * *", "Etc/UTC", "2026-06-01T01:29:59.9Z", "2026-05-31 01:30:00 +0000"},
 		{"before 1970", "30 1 * * *", "Etc/UTC", "1969-06-01T01:29:59.9Z", "1969-05-31 01:30:00 +0000"},
 		{"years ago", "0 0 29 2 *", "Europe/London", "2104-02-28T12:00:00Z", "2096-02-29 00:00:00 +0000"},
-		{"made up for", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-08 03:00:00 -0400"},
-		{"not yet made up for", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z", "2026-03-07 02:30:00 -0500"},
-		{"between two of the same name", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z", "2026-11-01 01:30:00 -0400"},
+		{"skipped, at the change", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-08 03:00:00 -0400"},
+		{"skipped, before the change", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z", "2026-03-07 02:30:00 -0500"},
+		{"between two of the same local time", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z", "2026-11-01 01:30:00 -0400"},
 		{"not the second", "30 1 * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0400"},
 		{"the second of a wildcard", "30 * * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0500"},
-		{"a day that never was", "0 12 * * *", "Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-29 12:00:00 -1000"},
+		{"a day that was skipped", "0 12 * * *", "Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-29 12:00:00 -1000"},
 		{"the last day of a leap year, after the zone's table", "0 6 * * *", "America/New_York", "2040-12-31T12:00:00Z", "2040-12-31 06:00:00 -0500"},
 		{"since the beginning", "0 0 1 1 *", "Etc/UTC", "0001-01-01T12:00:00Z", "0001-01-01 00:00:00 +0000"},
 		{"before the beginning", "0 12 1 1 *", "Etc/UTC", "0001-01-01T11:00:00Z", "none"},
-		{"before the beginning, on the wall of the year 0", "0 12 * * *", "America/New_York", "0001-01-01T01:00:00Z", "none"},
+		{"before the beginning, in the year 0 of local time", "0 12 * * *", "America/New_York", "0001-01-01T01:00:00Z", "none"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestPrev(t *testing.T) {
 	}
 }
 
-// runs steps with Next or Prev.
+// runs returns n scheduled times of Next or Prev.
 func runs(step func(time.Time, *time.Location) (time.Time, bool), at time.Time, loc *time.Location, n int) []string {
 	var texts []string
 	for range n {
@@ -203,10 +203,10 @@ func runs(step func(time.Time, *time.Location) (time.Time, bool), at time.Time, 
 	return texts
 }
 
-// TestNoSlot has instants and schedules for which there is none, in all kinds of zones.
+// TestNoSlot checks instants and schedules without a scheduled time.
 func TestNoSlot(t *testing.T) {
 	t.Parallel()
-	// The clock is put forward on 1 January, so that no wildcard ever sees that day's first hour.
+	// The clocks are set forward on 1 January, so that the day's first hour is always skipped.
 	newYear := ruledZone(t, "<A>0<B>-1,J1/0,J182/0")
 	midnights := mustParse(t, "*/60 0 1 1 *")
 	never, always := time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0)
@@ -234,7 +234,8 @@ func TestNoSlot(t *testing.T) {
 	}
 }
 
-// TestRuleBefore1970 has a zone that follows a rule at all times, where the time package cuts its years wrongly.
+// TestRuleBefore1970 uses a zone that always follows a rule. For such a zone the time package returns wrong bounds of
+// years before 1970.
 func TestRuleBefore1970(t *testing.T) {
 	t.Parallel()
 	loc := ruledZone(t, "EST5EDT,M3.2.0,M11.1.0")
@@ -254,7 +255,7 @@ func TestNilLocation(t *testing.T) {
 	}
 }
 
-// TestNoAllocations holds Parse, Next and Prev to what lets them be called for every object at every turn.
+// TestNoAllocations checks that Parse, Next and Prev allocate nothing, because they are called in every reconcile.
 func TestNoAllocations(t *testing.T) {
 	loc, at := mustLoad(t, "America/New_York"), instant(t, "2026-03-08T05:00:00Z")
 	allocs := testing.AllocsPerRun(100, func() {

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("admission", func() {
-	It("defaults the users' own manifests", func(ctx SpecContext) {
+	It("sets the defaults of the sample manifest", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/modelbox.yaml")
 		path := "{.spec.resourceType} {.spec.resources.limits.cpu} {.spec.resources.limits.memory} {.spec.serviceType} {.spec.readinessProbe.tcpSocket.port}"
@@ -24,11 +24,11 @@ var _ = Describe("admission", func() {
 		Expect(run(kubectl, "-n", ns, "get", "mbo")).To(ContainSubstring("modelbox-sample"))
 	})
 
-	DescribeTable("refuses what cannot work, with the field and the way out",
-		func(ctx SpecContext, manifest string, says ...string) {
+	DescribeTable("refuses an invalid object with the path of the field",
+		func(ctx SpecContext, manifest string, want ...string) {
 			out := refused(newNamespace(ctx), manifest)
-			for _, words := range says {
-				Expect(out).To(ContainSubstring(words))
+			for _, text := range want {
+				Expect(out).To(ContainSubstring(text))
 			}
 		},
 		Entry("a ModelBox, all errors at once", `
@@ -39,7 +39,7 @@ spec:
   image: A B
   resourceType: small
   resources: {limits: {cpu: "3"}}
-  ports: [{port: 80, targetPort: nobodys}]
+  ports: [{port: 80, targetPort: unknown}]
 `, "spec.image", "spec.resources", "set resourceType: custom", "spec.ports[0].targetPort"),
 		Entry("an App", `
 apiVersion: app.huolala.cn/v1
@@ -77,9 +77,9 @@ spec: {schedule: "61 * * * *", timeZone: "Mars/Olympus"}
 			}
 			Expect(admin.Create(ctx, binding)).To(Succeed())
 		}
-		can := func(who string, words ...string) func() string {
+		can := func(user string, args ...string) func() string {
 			return func() string {
-				out, _ := attempt("", append([]string{kubectl, "-n", ns, "auth", "can-i", "--as", who}, words...)...)
+				out, _ := attempt("", append([]string{kubectl, "-n", ns, "auth", "can-i", "--as", user}, args...)...)
 				return out
 			}
 		}

@@ -32,7 +32,7 @@ spec:
 `
 
 var _ = Describe("an App", func() {
-	It("serves HTTP through its Service, with the variables that it was given", func(ctx SpecContext) {
+	It("serves HTTP through its Service, with its environment variables", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		newClient(ctx, ns)
 		apply(ns, fmt.Sprintf(appManifest, nginx, 2))
@@ -41,23 +41,23 @@ var _ = Describe("an App", func() {
 		fetchable(ns, "http://"+app.Status.Address+"/")
 		Expect(run(kubectl, "-n", ns, "exec", "deployment/site", "--", "sh", "-c", "echo $DEMO")).To(ContainSubstring("app"))
 
-		By("another image and another count")
+		By("changing the image and the number of replicas")
 		apply(ns, fmt.Sprintf(appManifest, nginxOther, 1))
 		awaitReady(ns, "app.app.huolala.cn/site")
 		Eventually(func() []string { return imagesOf(running(ctx, ns, labelsOf("site"))) }).Should(ConsistOf(nginxOther))
 		fetchable(ns, "http://"+app.Status.Address+"/")
 	})
 
-	It("that cannot be pulled says so and leaves its neighbours alone", func(ctx SpecContext) {
+	It("reports an image that cannot be pulled, and does not affect other Apps", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		apply(ns, fmt.Sprintf(appManifest, nginx, 1))
 		awaitReady(ns, "app.app.huolala.cn/site")
 		broken := &appv1.App{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "broken"},
-			Spec:       appv1.AppSpec{Image: "registry.invalid/nobody/nothing:1"},
+			Spec:       appv1.AppSpec{Image: "registry.invalid/none/none:1"},
 		}
 		Expect(admin.Create(ctx, broken)).To(Succeed())
-		Eventually(verdict(ctx, broken)).Should(Equal("False Progressing"))
+		Eventually(readyCondition(ctx, broken)).Should(Equal("False Progressing"))
 		awaitReady(ns, "app.app.huolala.cn/site")
 	})
 })

@@ -10,11 +10,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// How often the webhook is restarted, and its leaf renewed, under load.
+// How often the webhook is restarted, and its certificate renewed, under load.
 const rounds = 20
 
-var _ = Describe("not one admission is lost", Serial, func() {
-	It("in rolling restarts of the webhook", func(ctx SpecContext) {
+var _ = Describe("no admission request is lost", Serial, func() {
+	It("during rolling restarts of the webhook", func(ctx SpecContext) {
 		load := admitting(ctx)
 		for range rounds {
 			restart("modelbox-webhook")
@@ -22,13 +22,13 @@ var _ = Describe("not one admission is lost", Serial, func() {
 		load.lostNone("20 rolling restarts")
 	})
 
-	It("in renewals of its certificate", func(ctx SpecContext) {
+	It("during renewals of its certificate", func(ctx SpecContext) {
 		load := admitting(ctx)
 		for range rounds {
 			renew(ctx)
 			awaitServed(ctx)
 		}
-		load.lostNone("20 renewals of the leaf")
+		load.lostNone("20 renewals of the certificate")
 	})
 
 	It("when a node is drained", func(ctx SpecContext) {
@@ -43,15 +43,16 @@ var _ = Describe("not one admission is lost", Serial, func() {
 		Expect(nodesOf(podsOf(ctx, "modelbox-webhook"))).NotTo(ContainElement(node))
 	})
 
-	It("which is the drain's doing: without it some are", func(ctx SpecContext) {
+	// This spec shows that the others would fail if the drain did not work.
+	It("because of the drain: without it requests are lost", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) {
-			argue(ctx, "modelbox-webhook")
-			// The last of them still cut their connections, and may be gone before the
-			// nodes stop sending new ones there.
-			Eventually(argued).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
-			Eventually(refusals).WithArguments(ctx).Should(BeEmpty())
+			setArgs(ctx, "modelbox-webhook")
+			// The old pods still close their connections without a drain, and may end
+			// before the nodes stop sending new connections to them.
+			Eventually(podsWithArgs).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
+			Eventually(dryRunErrors).WithArguments(ctx).Should(BeEmpty())
 		})
-		argue(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
+		setArgs(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
 		load := admitting(ctx)
 		for range rounds {
 			restart("modelbox-webhook")
@@ -60,6 +61,6 @@ var _ = Describe("not one admission is lost", Serial, func() {
 			}
 		}
 		load.end("rolling restarts without the drain")
-		Expect(load.reported()).NotTo(BeEmpty(), "this test could not have failed with the drain either")
+		Expect(load.reported()).NotTo(BeEmpty(), "the other specs could not fail without the drain either")
 	})
 })

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("an Eru", func() {
-	It("is given to an annotated Deployment, and restarts it at its minute, once", func(ctx SpecContext) {
+	It("is created for an annotated Deployment, and restarts it once at its scheduled time", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		target := deployment(ctx, ns, "idle", 2, map[string]string{mtsrev1.AnnotationEru: "true"})
 		eru := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "idle"}}
@@ -28,26 +28,26 @@ var _ = Describe("an Eru", func() {
 			}
 			return uids
 		}
-		Eventually(verdict(ctx, eru)).Should(Equal("True Disabled"))
+		Eventually(readyCondition(ctx, eru)).Should(Equal("True Disabled"))
 		awaitAvailable(ns, "idle")
 		before := pods()
 
-		By("giving it the next minute but one, and no other this year")
+		By("scheduling it for the next minute, and for no other this year")
 		slot := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
 		if time.Until(slot) < 5*time.Second {
 			slot = slot.Add(time.Minute)
 		}
 		out := run(kubectl, "-n", ns, "patch", "eru", "idle", "--type=merge", "-p",
 			`{"spec":{"enabled":true,"schedule":"`+slot.Format("4 15 2 1")+` *"}}`)
-		Expect(out).To(ContainSubstring("Warning: "), "the next runs are announced")
+		Expect(out).To(ContainSubstring("Warning: "), "kubectl prints the next scheduled times")
 		Expect(get(ctx, eru).Status.History).To(BeEmpty())
 
-		By("waiting for the minute")
+		By("waiting for the scheduled time")
 		Eventually(func() []mtsrev1.EruHistory { return get(ctx, eru).Status.History }).Should(HaveLen(1))
 		entry := eru.Status.History[0]
 		Expect(entry.Result).To(Equal(mtsrev1.EruRestarted))
 		Expect(entry.Slot.UTC()).To(Equal(slot))
-		AddReportEntry("restart after its slot", entry.StartedAt.Sub(slot).String())
+		AddReportEntry("restart after its scheduled time", entry.StartedAt.Sub(slot).String())
 		Eventually(func() *metav1.Time { return get(ctx, eru).Status.History[0].CompletedAt }).ShouldNot(BeNil())
 		Eventually(pods).Should(HaveLen(2))
 		Expect(pods()).NotTo(ContainElements(before))
@@ -55,13 +55,13 @@ var _ = Describe("an Eru", func() {
 			Expect(pods()).NotTo(ContainElement(uid))
 		}
 
-		By("deleting the Deployment: its Eru goes too")
+		By("deleting the Deployment: its Eru is deleted too")
 		Expect(admin.Delete(ctx, target)).To(Succeed())
 		Eventually(func() string { return run(kubectl, "-n", ns, "get", "eru", "-o", "name") }).Should(BeEmpty())
 	})
 })
 
-// awaitAvailable waits until all pods of a Deployment are there.
+// awaitAvailable waits until the rollout of a Deployment is complete.
 func awaitAvailable(ns, name string) {
 	GinkgoHelper()
 	run(kubectl, "-n", ns, "rollout", "status", "deployment", name, "--timeout=120s")

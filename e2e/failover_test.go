@@ -28,46 +28,46 @@ import (
 )
 
 var _ = Describe("when the leading controller", Serial, func() {
-	// within is from the loss to the successor's first write, and is to hold for the
-	// middle one of the rounds. longest is until ten objects are written, and is to
-	// hold for each round. After SIGKILL the successor waits for the lease of 7 s, and
-	// for up to four times the retry period.
-	DescribeTable("is lost, the other acts, and no child is written twice",
-		func(ctx SpecContext, within, longest time.Duration, lose func(context.Context, string)) {
+	// median is the limit for the time from the end of the leader to the first write of
+	// its successor, as the median of the rounds. longest is the limit in each round for
+	// the time until the children of ten objects are written. After SIGKILL the successor
+	// waits until the lease of 7 s expires, and for up to four times the retry period.
+	DescribeTable("ends, the other one takes over, and no child is written twice",
+		func(ctx SpecContext, median, longest time.Duration, end func(context.Context, string)) {
 			ns := newNamespace(ctx)
-			seen := watching(ctx, ns)
+			writes := watchChildren(ctx, ns)
 			var times []time.Duration
 			var slowest time.Duration
 			for round := range 5 {
 				Eventually(func() []corev1.Pod { return readyPods(ctx, "modelbox-controller") }).Should(HaveLen(2))
-				// Some are written by the one, some by the other.
+				// Some of these children are written by the one leader, some by the other.
 				for i := range 10 {
 					create(ctx, ns, fmt.Sprintf("before-%d-%d", round, i))
 				}
-				lost := leader()
+				old := leader()
 				begun := time.Now()
-				lose(ctx, lost)
-				killed := time.Now()
+				end(ctx, old)
+				ended := time.Now()
 				prefix := fmt.Sprintf("after-%d-", round)
 				for i := range 10 {
 					create(ctx, ns, fmt.Sprintf("%s%d", prefix, i))
 				}
-				Eventually(seen.children).WithArguments(prefix).WithTimeout(20*time.Second).WithPolling(20*time.Millisecond).
+				Eventually(writes.children).WithArguments(prefix).WithTimeout(20*time.Second).WithPolling(20*time.Millisecond).
 					Should(HaveLen(20), "a Deployment and a Service each")
-				all := time.Since(killed)
+				all := time.Since(ended)
 				acquired := get(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "modelbox-controller"}}).Spec.AcquireTime
-				// A leader that ends by itself may still write some of them.
-				first := slices.MinFunc(slices.DeleteFunc(seen.children(prefix), acquired.After), time.Time.Compare).Sub(killed)
-				AddReportEntry(fmt.Sprintf("after %s to give the order: lease acquired %s later, first write %s, all %s",
-					killed.Sub(begun), acquired.Sub(killed), first, all), ReportEntryVisibilityAlways)
+				// After SIGTERM the old leader may still write some of them.
+				first := slices.MinFunc(slices.DeleteFunc(writes.children(prefix), acquired.After), time.Time.Compare).Sub(ended)
+				AddReportEntry(fmt.Sprintf("the command took %s; after it: lease acquired %s, first write %s, all %s",
+					ended.Sub(begun), acquired.Sub(ended), first, all), ReportEntryVisibilityAlways)
 				times, slowest = append(times, first), max(slowest, all)
-				Expect(leader()).NotTo(Equal(lost))
+				Expect(leader()).NotTo(Equal(old))
 				Eventually(elections).WithContext(ctx).Should(ContainElement(HavePrefix(leader())))
 			}
-			Eventually(seen.children).WithArguments("").Should(HaveLen(200))
-			Expect(seen.rewritten()).To(BeEmpty())
+			Eventually(writes.children).WithArguments("").Should(HaveLen(200))
+			Expect(writes.repeated()).To(BeEmpty())
 			slices.Sort(times)
-			Expect(times[len(times)/2]).To(BeNumerically("<", within), "%v", times)
+			Expect(times[len(times)/2]).To(BeNumerically("<", median), "%v", times)
 			Expect(slowest).To(BeNumerically("<", longest))
 		},
 		Entry("by SIGKILL, within 8 s, and never more than 10 s", 8*time.Second, 10*time.Second, kill),
@@ -77,7 +77,7 @@ var _ = Describe("when the leading controller", Serial, func() {
 	)
 })
 
-// elections are the messages of the events about the lease.
+// elections returns the messages of the events about the lease.
 func elections(ctx context.Context) ([]string, error) {
 	list := &eventsv1.EventList{}
 	err := admin.List(ctx, list, client.InNamespace(system))
@@ -90,7 +90,7 @@ func elections(ctx context.Context) ([]string, error) {
 	return notes, err
 }
 
-// create makes a ModelBox that asks for no pods.
+// create creates a ModelBox with no replicas.
 func create(ctx context.Context, ns, name string) string {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, &modelv1.ModelBox{
@@ -113,23 +113,23 @@ func readyPods(ctx context.Context, process string) []corev1.Pod {
 	return ready
 }
 
-// written sees every write on the children in a namespace.
-type written struct {
+// childWrites records the controller's writes of the children in a namespace.
+type childWrites struct {
 	mu sync.Mutex
-	// versions are, for each child, the writes of our controller that managedFields
-	// tell of, by operation and time.
+	// versions holds, for each child, the controller's entries in managedFields, by
+	// operation and time.
 	versions map[childKey]map[string]bool
-	// first is when each child was first seen with a write of our controller.
+	// first is when the controller's entry was first seen for each child.
 	first map[childKey]time.Time
 	again []string
 }
 
 type childKey struct{ kind, name string }
 
-// watching watches the Deployments and Services of a namespace.
-func watching(ctx context.Context, ns string) *written {
+// watchChildren watches the Deployments and Services of a namespace.
+func watchChildren(ctx context.Context, ns string) *childWrites {
 	GinkgoHelper()
-	w := &written{versions: map[childKey]map[string]bool{}, first: map[childKey]time.Time{}}
+	w := &childWrites{versions: map[childKey]map[string]bool{}, first: map[childKey]time.Time{}}
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}} {
 		watcher, err := admin.Watch(ctx, list, client.InNamespace(ns))
 		Expect(err).NotTo(HaveOccurred())
@@ -139,17 +139,18 @@ func watching(ctx context.Context, ns string) *written {
 	return w
 }
 
-func (w *written) follow(events <-chan watch.Event) {
+func (w *childWrites) follow(events <-chan watch.Event) {
 	for event := range events {
 		if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
-			w.saw(obj)
+			w.record(obj)
 		}
 	}
 }
 
-// saw notes our own writes on a child: its generation, which its spec's changes
-// count up, and the last time that our manager wrote a field.
-func (w *written) saw(obj client.Object) {
+// record records the controller's writes of a child. A second write shows in the
+// generation, if it changed the spec, or in another time of the controller's entry in
+// managedFields.
+func (w *childWrites) record(obj client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	child := childKey{fmt.Sprintf("%T", obj), obj.GetName()}
@@ -169,9 +170,9 @@ func (w *written) saw(obj client.Object) {
 	}
 }
 
-// children are the times at which our controller was first seen to write the
-// children whose names begin with a prefix.
-func (w *written) children(prefix string) []time.Time {
+// children returns the times of the controller's first writes of the children whose
+// names have a prefix.
+func (w *childWrites) children(prefix string) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var times []time.Time
@@ -183,7 +184,8 @@ func (w *written) children(prefix string) []time.Time {
 	return times
 }
 
-func (w *written) rewritten() []string {
+// repeated returns the children that the controller wrote more than once.
+func (w *childWrites) repeated() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.again

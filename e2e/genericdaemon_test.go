@@ -26,14 +26,14 @@ spec:
 `
 
 var _ = Describe("a Genericdaemon", func() {
-	It("runs on the node that carries its label, and follows it", func(ctx SpecContext) {
+	It("runs on the nodes with its label, also after the label moves", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		first, second := nodes(ctx)[0].Name, nodes(ctx)[1].Name
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "agent"}}
 		on := func() []string { return nodesOf(running(ctx, ns, labelsOf("agent"))) }
 
 		apply(ns, fmt.Sprintf(daemonManifest, ns, nginx))
-		Eventually(verdict(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
+		Eventually(readyCondition(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
 		Eventually(func() string {
 			return run(kubectl, "-n", ns, "get", "events", "-o", "jsonpath={.items[*].reason}")
 		}).Should(ContainSubstring("NoMatchingNodes"))
@@ -50,7 +50,7 @@ var _ = Describe("a Genericdaemon", func() {
 		Eventually(on).Should(ConsistOf(second))
 		awaitReady(ns, "genericdaemon/agent")
 
-		By("asking for every node, on the same DaemonSet")
+		By("selecting every node, with the same DaemonSet")
 		uid := run(kubectl, "-n", ns, "get", "daemonset", "agent", "-o", "jsonpath={.metadata.uid}")
 		run(kubectl, "-n", ns, "patch", "genericdaemon", "agent", "--type=merge", "-p", `{"spec":{"label":""}}`)
 		Eventually(on).Should(ConsistOf(first, second))
@@ -59,7 +59,7 @@ var _ = Describe("a Genericdaemon", func() {
 	})
 })
 
-// label puts the spec's label on a node and takes it away afterwards.
+// label sets the Genericdaemon's label on a node, and removes it after the spec.
 func label(node, value string) {
 	GinkgoHelper()
 	run(kubectl, "label", "--overwrite", "node", node, "e2e-logs="+value)

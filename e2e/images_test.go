@@ -14,7 +14,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
-// inspected is what docker says of an image, as far as it is promised.
+// inspected holds the fields of docker's description of an image that are checked.
 type inspected struct {
 	Size   int64
 	RootFS struct{ Layers []string }
@@ -26,7 +26,7 @@ type inspected struct {
 }
 
 var _ = Describe("the images", func() {
-	DescribeTable("are small, not run by root, and say what they are",
+	DescribeTable("are small, do not run as root, and have labels with name and version",
 		func(process string) {
 			image := inspect("modelbox-" + process + ":" + version.Version)
 			Expect(image.Size).To(BeNumerically("<", 60_000_000))

@@ -14,7 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// samples of all kinds, one of which has a Deployment to hold and to restart.
+// everyKind holds an object of each kind. The UnitedDeployment and the Eru need the
+// Deployment "idle".
 const everyKind = `
 apiVersion: model.github.com/v1
 kind: ModelBox
@@ -43,9 +44,9 @@ spec: {enabled: true}
 `
 
 var _ = Describe("installing and uninstalling", Serial, func() {
-	It("in random order leaves nothing stuck, and converges", func(ctx SpecContext) {
+	It("succeed in random order", func(ctx SpecContext) {
 		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
-		DeferCleanup(func() { // Whatever happened, the operator is there for the others.
+		DeferCleanup(func() { // The other specs need the operator, also after a failure.
 			_, _ = attempt("", kubectl, "apply", "-k", "../config")
 			run(kubectl, "apply", "-k", "../config")
 			awaitOperator()
@@ -55,14 +56,14 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 		apply(ns, everyKind)
 		awaitReady(ns, "modelbox/box")
 
-		By("deleting every object of the install, and the users' namespace, in random order")
+		By("deleting every object of the installation, and a user's namespace, in random order")
 		install := documents(run(kubectl, "kustomize", "../config"))
 		deleted := append(documents(run(kubectl, "get", "namespace", ns, "-o", "yaml")), install...)
 		order.Shuffle(len(deleted), func(i, j int) { deleted[i], deleted[j] = deleted[j], deleted[i] })
 		for _, document := range deleted {
 			Eventually(func() error {
 				_, err := attempt(document, kubectl, "delete", "--ignore-not-found", "--wait=false", "-f", "-")
-				// A kind that is gone took its objects with it.
+				// The objects of a deleted CRD are deleted too.
 				if err != nil && strings.Contains(err.Error(), "no matches for kind") {
 					return nil
 				}
@@ -76,21 +77,21 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 			}
 			return strings.Join(lines(out, "/"), "\n")
 		}
-		// The webhook's pods wait for the API server to close its idle connections.
+		// The webhook's pods end when the API server has closed its idle connections.
 		Eventually(left, 4*time.Minute, time.Second).Should(BeEmpty())
 
-		By("applying every object of the install in random order, each until it is accepted")
+		By("applying every object of the installation in random order, each until it is accepted")
 		order.Shuffle(len(install), func(i, j int) { install[i], install[j] = install[j], install[i] })
-		waiting := install
+		pending := install
 		Eventually(func() []string {
-			var refused []string
-			for _, document := range waiting {
+			var failed []string
+			for _, document := range pending {
 				if _, err := attempt(document, kubectl, "apply", "-f", "-"); err != nil {
-					refused = append(refused, document)
+					failed = append(failed, document)
 				}
 			}
-			waiting = refused
-			return waiting
+			pending = failed
+			return pending
 		}, 2*time.Minute, time.Second).Should(BeEmpty())
 		awaitOperator()
 
@@ -101,7 +102,7 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 	})
 })
 
-// documents are the documents of a YAML stream.
+// documents returns the documents of a YAML stream.
 func documents(stream string) []string {
 	var out []string
 	for document := range strings.SplitSeq(stream, "\n---\n") {
@@ -112,7 +113,7 @@ func documents(stream string) []string {
 	return out
 }
 
-// lines are the lines of a text that contain something.
+// lines returns the lines of a text that contain a substring and no spaces.
 func lines(text, containing string) []string {
 	var out []string
 	for line := range strings.Lines(text) {

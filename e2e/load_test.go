@@ -23,18 +23,19 @@ import (
 
 const (
 	admissionsPerSecond = 75
-	// admissionsOfTurn are one create and the updates.
-	admissionsOfTurn = 3
-	// atOnce are so many that a slow answer does not hold up the rate.
-	atOnce = 40
+	// admissionsPerBatch is the number of admissions in a batch: one create and the
+	// updates.
+	admissionsPerBatch = 3
+	// parallelRequests is high enough to keep the rate when some responses are slow.
+	parallelRequests = 40
 )
 
-// admissions is a steady load of admissions through the API server: ModelBoxes are
-// created and updated. These are dry runs, which are admitted as all others and leave
-// nothing to do, so that even a busy machine gets as many of them to the webhook as
-// the test is to be about.
+// admissions is a constant load of admission requests through the API server:
+// ModelBoxes are created and updated. The requests are dry runs: they call the webhook
+// as other requests do, but cause no work for the API server and the controller after
+// that, so that also a busy machine reaches the rate.
 type admissions struct {
-	// box is one that is there.
+	// box is an existing object, which is updated.
 	box    *modelv1.ModelBox
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -46,26 +47,26 @@ type admissions struct {
 	failures []string
 }
 
-// admitting starts the load, in a namespace of its own.
+// admitting starts the load in a new namespace.
 func admitting(ctx context.Context) *admissions {
 	GinkgoHelper()
 	box := loadBox(newNamespace(ctx), "load")
 	Expect(admin.Create(ctx, box)).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)
 	load := &admissions{box: box, stop: cancel, begun: time.Now()}
-	turns := make(chan int)
-	load.done.Go(func() { pace(ctx, turns) })
-	for range atOnce {
+	batches := make(chan int)
+	load.done.Go(func() { pace(ctx, batches) })
+	for range parallelRequests {
 		load.done.Go(func() {
-			for turn := range turns {
-				load.turn(ctx, turn)
+			for batch := range batches {
+				load.send(ctx, batch)
 			}
 		})
 	}
 	return load
 }
 
-// loadBox is paused, so that nothing comes of it where it is stored.
+// loadBox returns a paused ModelBox, so that the controller creates nothing for it.
 func loadBox(ns, name string) *modelv1.ModelBox {
 	return &modelv1.ModelBox{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
@@ -73,27 +74,27 @@ func loadBox(ns, name string) *modelv1.ModelBox {
 	}
 }
 
-// pace hands out turns at the rate of the load.
-func pace(ctx context.Context, turns chan<- int) {
-	defer close(turns)
-	ticker := time.NewTicker(admissionsOfTurn * time.Second / admissionsPerSecond)
+// pace sends the numbers of batches at the rate of the load.
+func pace(ctx context.Context, batches chan<- int) {
+	defer close(batches)
+	ticker := time.NewTicker(admissionsPerBatch * time.Second / admissionsPerSecond)
 	defer ticker.Stop()
-	for turn := 0; ; turn++ {
+	for batch := 0; ; batch++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			turns <- turn
+			batches <- batch
 		}
 	}
 }
 
-// turn creates an object and updates the one that is there. Each turn is finished,
-// also when the load stops meanwhile.
-func (l *admissions) turn(ctx context.Context, turn int) {
+// send sends one batch: it creates an object and updates the existing one. It completes
+// the batch also when the load is stopped.
+func (l *admissions) send(ctx context.Context, batch int) {
 	ctx = context.WithoutCancel(ctx)
-	l.count(admin.Create(ctx, loadBox(l.box.Namespace, fmt.Sprintf("load-%d", turn)), client.DryRunAll))
-	for update := range admissionsOfTurn - 1 {
+	l.count(admin.Create(ctx, loadBox(l.box.Namespace, fmt.Sprintf("load-%d", batch)), client.DryRunAll))
+	for update := range admissionsPerBatch - 1 {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, update+2)
 		l.count(admin.Patch(ctx, l.box.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.DryRunAll))
 	}
@@ -112,11 +113,11 @@ func (l *admissions) count(err error) {
 	}
 }
 
-// refusals are what goes wrong when so many objects are created at once, as dry runs,
-// that the API server takes every connection it has kept, and opens some to every
-// endpoint it is sent to.
-func refusals(ctx context.Context) []string {
-	errs := make([]error, atOnce)
+// dryRunErrors returns the errors of many creations at the same time, as dry runs. They
+// are so many that the API server uses all its kept connections, and opens new ones to
+// every endpoint of the webhook.
+func dryRunErrors(ctx context.Context) []string {
+	errs := make([]error, parallelRequests)
 	var done sync.WaitGroup
 	for i := range errs {
 		done.Go(func() {
@@ -124,16 +125,16 @@ func refusals(ctx context.Context) []string {
 		})
 	}
 	done.Wait()
-	var refused []string
+	var failed []string
 	for _, err := range errs {
 		if err != nil {
-			refused = append(refused, err.Error())
+			failed = append(failed, err.Error())
 		}
 	}
-	return refused
+	return failed
 }
 
-// end stops the load and tells how it went, and the rate in admissions a second.
+// end stops the load, reports its result, and returns the rate in admissions a second.
 func (l *admissions) end(what string) float64 {
 	GinkgoHelper()
 	l.stop()
@@ -145,16 +146,16 @@ func (l *admissions) end(what string) float64 {
 	return rate
 }
 
-// lostNone stops the load, which must have been one worth the name, and not one
-// admission of which may have failed.
+// lostNone stops the load and expects that no admission has failed, and that the rate
+// was high enough to prove it.
 func (l *admissions) lostNone(during string) {
 	GinkgoHelper()
 	rate := l.end(during)
 	Expect(l.reported()).To(BeEmpty())
-	Expect(rate).To(BeNumerically(">=", 50), "admissions a second, or the test proves too little")
+	Expect(rate).To(BeNumerically(">=", 50), "admissions a second: the load was too low for this test")
 }
 
-// reported are the first failures, for a person.
+// reported returns the first failures.
 func (l *admissions) reported() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// A box whose pods leave in peace: preStop keeps a pod serving until no Service
-// sends it anything.
+// boxManifest is a ModelBox whose pods end without failed requests: preStop keeps a pod
+// serving until no Service sends requests to it.
 const boxManifest = `
 apiVersion: model.github.com/v1
 kind: ModelBox
@@ -52,7 +52,7 @@ spec:
 `
 
 var _ = Describe("a ModelBox", func() {
-	It("serves HTTP through its Service and its node port, through a bad and a good rollout", func(ctx SpecContext) {
+	It("serves HTTP through its Service and its node port, during a failing and a successful rollout", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		newClient(ctx, ns)
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
@@ -64,20 +64,20 @@ var _ = Describe("a ModelBox", func() {
 		Expect(box.Status.Address).To(Equal("web." + ns + ".svc:8080"))
 		Expect(box.Status.AvailableReplicas).To(Equal(int32(2)))
 
-		By("asking it")
+		By("sending requests to it")
 		fetchable(ns, "http://"+box.Status.Address+"/")
 		for _, node := range nodes(ctx) {
 			fetchable(ns, fmt.Sprintf("http://%s:31080/", internalIP(node)))
 		}
 
-		By("rolling out a version that never becomes ready: the old one goes on serving")
-		stop := fetching(ctx, ns, "http://"+box.Status.Address+"/")
+		By("rolling out a version that never becomes ready: the old pods continue to serve")
+		stop := fetchRepeatedly(ctx, ns, "http://"+box.Status.Address+"/")
 		apply(ns, fmt.Sprintf(boxManifest, nginxOther, "/no-such-page"))
 		Eventually(func() []string { return imagesOf(running(ctx, ns, labelsOf("web"))) }).Should(ContainElement(nginxOther))
-		Consistently(verdict(ctx, box), "5s").Should(HavePrefix("False "))
+		Consistently(readyCondition(ctx, box), "5s").Should(HavePrefix("False "))
 		Expect(imagesOf(running(ctx, ns, labelsOf("web")))).To(ContainElement(nginx))
 
-		By("mending the probe: the rollout ends")
+		By("correcting the probe: the rollout completes")
 		apply(ns, fmt.Sprintf(boxManifest, nginxOther, "/"))
 		awaitReady(ns, "modelbox/web")
 		Eventually(func() []string { return imagesOf(running(ctx, ns, labelsOf("web"))) }).Should(ConsistOf(nginxOther, nginxOther))
@@ -87,7 +87,7 @@ var _ = Describe("a ModelBox", func() {
 		Expect(failed).To(BeZero(), "of %d requests", ok+failed)
 	})
 
-	It("is scaled by kubectl scale, and repaired", func(ctx SpecContext) {
+	It("is scaled by kubectl scale, and recreates deleted children", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		apply(ns, strings.ReplaceAll(fmt.Sprintf(boxManifest, nginx, "/"), "nodePort: 31080", "name: http"))
 		awaitReady(ns, "modelbox/web")
@@ -105,7 +105,7 @@ var _ = Describe("a ModelBox", func() {
 		run(kubectl, "-n", ns, "delete", "modelbox/web")
 		Eventually(func() string {
 			return run(kubectl, "-n", ns, "get", "deployment,service", "-o", "name")
-		}).Should(BeEmpty(), "children go with their owner")
+		}).Should(BeEmpty(), "children are deleted with their owner")
 	})
 
 	It("restarts a container whose liveness probe fails", func(ctx SpecContext) {
@@ -137,7 +137,8 @@ var _ = Describe("a ModelBox", func() {
 	})
 })
 
-// labelsOf select the pods of a ModelBox or of any other owner of that name.
+// labelsOf returns the labels of the pods of a ModelBox, or of another kind's object,
+// with a name.
 func labelsOf(instance string) map[string]string {
 	return map[string]string{"app.kubernetes.io/instance": instance}
 }

@@ -20,27 +20,27 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-var _ = Describe("with all webhook pods gone", Serial, func() {
-	It("everything else goes on, refusals say why, and it is over when they are back", func(ctx SpecContext) {
+var _ = Describe("without any webhook pod", Serial, func() {
+	It("everything else continues, errors name the webhook, and admission works again when the pods are back", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		box := &modelv1.ModelBox{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "here"},
 			Spec:       modelv1.ModelBoxSpec{Image: nginx, ResourceType: modelv1.ResourceTypeCustom, Resources: &corev1.ResourceRequirements{}},
 		}
-		doomed := box.DeepCopy()
-		doomed.Name = "doomed"
-		for _, b := range []*modelv1.ModelBox{box, doomed} {
+		deleted := box.DeepCopy()
+		deleted.Name = "deleted"
+		for _, b := range []*modelv1.ModelBox{box, deleted} {
 			Expect(admin.Create(ctx, b)).To(Succeed())
 			awaitReady(ns, "modelbox/"+b.Name)
 		}
 
-		By("taking the webhook away")
+		By("stopping all webhook pods")
 		DeferCleanup(func() {
 			scaleWebhook(2)
 			awaitOperator()
 		})
 		scaleWebhook(0)
-		// At once: an orderly end takes up to two minutes.
+		// Without a grace period: a graceful end takes up to two minutes.
 		run(kubectl, "-n", system, "delete", "pods", "-l", "app.kubernetes.io/name=modelbox-webhook", "--force", "--grace-period=0")
 		Eventually(func() []corev1.Pod {
 			pods := &corev1.PodList{}
@@ -48,24 +48,25 @@ var _ = Describe("with all webhook pods gone", Serial, func() {
 			return pods.Items
 		}, 3*time.Minute).Should(BeEmpty())
 
-		By("creating and changing our objects: refused, with the webhook's name")
+		By("creating and changing objects of the operator's kinds: refused, with the webhook's name")
 		fresh := box.DeepCopy()
 		fresh.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "fresh"}
-		// Their objects are gone; their processes answer on kept connections to the last.
-		Eventually(refusals).WithArguments(ctx).Should(HaveLen(atOnce))
+		// The Pod objects are deleted, but the processes may still respond on open
+		// connections until they end.
+		Eventually(dryRunErrors).WithArguments(ctx).Should(HaveLen(parallelRequests))
 		Expect(admin.Create(ctx, fresh)).To(MatchError(ContainSubstring(`failed calling webhook "default.modelbox.model.github.com"`)))
 		spec := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))
 		Expect(admin.Patch(ctx, get(ctx, box), spec)).To(MatchError(ContainSubstring(`failed calling webhook`)))
 
-		By("other workloads, namespaces, metadata, scale and deletes of our objects: as ever")
+		By("other workloads and namespaces, and metadata and deletion of the operator's kinds: not affected")
 		deployment(ctx, ns, "other", 1, nil)
 		awaitAvailable(ns, "other")
 		other := newNamespace(ctx)
 		run(kubectl, "delete", "namespace", other, "--timeout=60s")
 		run(kubectl, "-n", ns, "label", "modelbox/here", "still=works")
-		run(kubectl, "-n", ns, "delete", "modelbox/doomed", "--timeout=30s")
+		run(kubectl, "-n", ns, "delete", "modelbox/deleted", "--timeout=30s")
 
-		By("the controller: repairs and reports as ever")
+		By("the controller: still reconciles and writes status")
 		run(kubectl, "-n", ns, "scale", "modelbox/here", "--replicas=2")
 		Eventually(func() int32 { return get(ctx, box).Status.AvailableReplicas }).Should(Equal(int32(2)))
 		before := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "here"}})
@@ -77,7 +78,7 @@ var _ = Describe("with all webhook pods gone", Serial, func() {
 		}).ShouldNot(Or(BeEmpty(), Equal(before.UID)))
 		awaitReady(ns, "modelbox/here")
 
-		By("bringing the webhook back")
+		By("starting the webhook again")
 		scaleWebhook(2)
 		run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-webhook", "--timeout=120s")
 		back := time.Now()

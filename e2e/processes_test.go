@@ -30,21 +30,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podsOf are the pods of one of our two processes.
+// podsOf returns the pods of one of the operator's two processes.
 func podsOf(ctx context.Context, process string) []corev1.Pod {
 	GinkgoHelper()
 	return running(ctx, system, map[string]string{"app.kubernetes.io/name": process})
 }
 
-// restart restarts a process, rolling, and returns when the new pods are ready.
+// restart does a rolling restart of a process, and returns when the new pods are ready.
 func restart(process string) {
 	GinkgoHelper()
 	run(kubectl, "-n", system, "rollout", "restart", "deployment", process)
 	run(kubectl, "-n", system, "rollout", "status", "deployment", process, "--timeout=240s")
 }
 
-// renew makes cert-manager issue a new leaf, as "cmctl renew" does, and returns when
-// the Secret holds it.
+// renew makes cert-manager issue a new certificate, as "cmctl renew" does, and returns
+// when it is in the Secret.
 func renew(ctx context.Context) {
 	GinkgoHelper()
 	before := leaf(ctx).SerialNumber
@@ -54,7 +54,7 @@ func renew(ctx context.Context) {
 	Eventually(func() *big.Int { return leaf(ctx).SerialNumber }).ShouldNot(Equal(before))
 }
 
-// leaf is the certificate in the Secret.
+// leaf returns the webhook's certificate from the Secret.
 func leaf(ctx context.Context) *x509.Certificate {
 	GinkgoHelper()
 	return certificateIn(ctx, "modelbox-webhook-tls", "tls.crt")
@@ -70,20 +70,20 @@ func certificateIn(ctx context.Context, secret, key string) *x509.Certificate {
 	return cert
 }
 
-// awaitServed waits until every webhook pod serves the leaf in the Secret. kubelet
-// brings a new Secret when it next looks at a pod, within about a minute; a change of
-// the pod makes it look at once.
+// awaitServed waits until every webhook pod serves the certificate in the Secret. The
+// kubelet updates a Secret volume when it next syncs the pod, within about a minute; a
+// change of the pod's annotations makes it sync immediately.
 func awaitServed(ctx context.Context) {
 	GinkgoHelper()
 	want := leaf(ctx).SerialNumber
 	for _, pod := range podsOf(ctx, "modelbox-webhook") {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/look":%q}}}`, want.String())
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/sync":%q}}}`, want.String())
 		Expect(client.IgnoreNotFound(admin.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)))).To(Succeed())
 	}
 	Eventually(func() ([]*big.Int, error) { return served(ctx) }).Should(HaveEach(want))
 }
 
-// served are the serial numbers of the leaves that the webhook pods serve.
+// served returns the serial numbers of the certificates that the webhook pods serve.
 func served(ctx context.Context) ([]*big.Int, error) {
 	var serials []*big.Int
 	for _, pod := range podsOf(ctx, "modelbox-webhook") {
@@ -103,7 +103,7 @@ func served(ctx context.Context) ([]*big.Int, error) {
 	return serials, nil
 }
 
-// forward makes a port of one of our pods reachable here.
+// forward forwards a local port to a port of one of the operator's pods.
 func forward(pod string, port int) (local uint16, stop func(), err error) {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -138,8 +138,8 @@ func forward(pod string, port int) (local uint16, stop func(), err error) {
 	return ports[0].Local, func() { close(ended) }, nil
 }
 
-// argue gives the process flags; with none it takes them away.
-func argue(ctx context.Context, process string, flags ...string) {
+// setArgs sets the arguments of a process, or removes them if there are none.
+func setArgs(ctx context.Context, process string, flags ...string) {
 	GinkgoHelper()
 	d := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: process}})
 	patch := client.MergeFrom(d.DeepCopy())
@@ -148,9 +148,9 @@ func argue(ctx context.Context, process string, flags ...string) {
 	run(kubectl, "-n", system, "rollout", "status", "deployment", process, "--timeout=240s")
 }
 
-// argued are the pods of a process that were given flags, those on their way out
-// among them.
-func argued(ctx context.Context, process string) []string {
+// podsWithArgs returns the names of the pods of a process that have arguments, including
+// terminating pods.
+func podsWithArgs(ctx context.Context, process string) []string {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
 	Expect(admin.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": process})).To(Succeed())
@@ -163,7 +163,7 @@ func argued(ctx context.Context, process string) []string {
 	return names
 }
 
-// leader is the pod that holds the controller's lease.
+// leader returns the name of the pod that holds the controller's lease.
 func leader() string {
 	GinkgoHelper()
 	holder := run(kubectl, "-n", system, "get", "lease", "modelbox-controller", "-o", "jsonpath={.spec.holderIdentity}")
@@ -171,7 +171,7 @@ func leader() string {
 	return pod
 }
 
-// kill kills a pod's process with SIGKILL, on its node, where nothing can catch it.
+// kill sends SIGKILL to a pod's process, on its node.
 func kill(ctx context.Context, pod string) {
 	GinkgoHelper()
 	p := get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: pod}})

@@ -16,9 +16,9 @@ import (
 )
 
 // The steps are those of docs/operations.md.
-var _ = Describe("a new root", Serial, func() {
-	It("takes over with an overlap, and not one admission is lost", func(ctx SpecContext) {
-		DeferCleanup(func(ctx SpecContext) { // Back to the manifests, whatever happened.
+var _ = Describe("a new root certificate", Serial, func() {
+	It("replaces the old one without a lost admission request", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { // Restore the state of the manifests, also after a failure.
 			inject("inject-ca-from=modelbox-system/modelbox-webhook")
 			trust(ctx, root("modelbox-root"))
 			run(kubectl, "apply", "-k", "../config")
@@ -27,7 +27,7 @@ var _ = Describe("a new root", Serial, func() {
 		})
 		load := admitting(ctx)
 
-		By("1: making the new root beside the old")
+		By("1: creating the new root in addition to the old one")
 		_, err := attempt(newRoot, kubectl, "apply", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() {
@@ -35,7 +35,7 @@ var _ = Describe("a new root", Serial, func() {
 		})
 		run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate/modelbox-root-2")
 
-		By("2: trusting both")
+		By("2: trusting both roots")
 		both := filepath.Join(GinkgoT().TempDir(), "ca.crt")
 		Expect(os.WriteFile(both, []byte(root("modelbox-root")+root("modelbox-root-2")), 0o600)).To(Succeed())
 		run(kubectl, "-n", system, "create", "secret", "generic", "modelbox-roots", "--from-file", both)
@@ -44,7 +44,7 @@ var _ = Describe("a new root", Serial, func() {
 		bothRoots := HaveEach(And(ContainSubstring(root("modelbox-root")), ContainSubstring(root("modelbox-root-2"))))
 		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
 
-		By("3: issuing the leaf by the new root")
+		By("3: issuing the webhook's certificate with the new root")
 		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root-2"}}}`)
 		Eventually(func() string {
 			renew(ctx)
@@ -52,7 +52,7 @@ var _ = Describe("a new root", Serial, func() {
 		}).Should(Equal("modelbox-root-2"))
 		awaitServed(ctx)
 
-		By("4: trusting the new one alone")
+		By("4: trusting only the new root")
 		inject("inject-ca-from=modelbox-system/modelbox-webhook")
 		Eventually(func() []string {
 			trust(ctx, root("modelbox-root-2"))
@@ -60,9 +60,9 @@ var _ = Describe("a new root", Serial, func() {
 		}).Should(HaveEach(root("modelbox-root-2")))
 		restart("modelbox-webhook")
 		Expect(trusted(ctx)).To(HaveEach(root("modelbox-root-2")))
-		load.lostNone("a new root")
+		load.lostNone("a new root certificate")
 
-		By("and back again, the same way")
+		By("going back to the old root in the same way")
 		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
 		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
 		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root"}}}`)
@@ -90,13 +90,13 @@ spec:
   issuerRef: {name: modelbox-self-signed, kind: Issuer, group: cert-manager.io}
 `
 
-// root is the certificate of a root, as PEM.
+// root returns a root certificate from its Secret, as PEM.
 func root(secret string) string {
 	GinkgoHelper()
 	return run(kubectl, "-n", system, "get", "secret", secret, "-o", `go-template={{index .data "tls.crt" | base64decode}}`)
 }
 
-// inject tells cert-manager from where to take what the API server trusts.
+// inject sets the source from which cert-manager injects the CA bundle.
 func inject(source string) {
 	GinkgoHelper()
 	for _, configurations := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
@@ -105,8 +105,8 @@ func inject(source string) {
 	}
 }
 
-// trust sets what the API server trusts. cert-manager adds to that, and does not take
-// away a root that has not expired.
+// trust sets the CA bundle of the webhook configurations. cert-manager adds to it, and
+// does not remove a root that has not expired.
 func trust(ctx SpecContext, bundle string) {
 	GinkgoHelper()
 	named := metav1.ObjectMeta{Name: "modelbox-webhook"}
@@ -126,7 +126,7 @@ func trust(ctx SpecContext, bundle string) {
 	}).Should(Succeed())
 }
 
-// trusted is what the API server trusts, for each webhook.
+// trusted returns the CA bundle of each webhook.
 func trusted(ctx SpecContext) []string {
 	GinkgoHelper()
 	named := metav1.ObjectMeta{Name: "modelbox-webhook"}

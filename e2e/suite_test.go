@@ -27,38 +27,38 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
-// What the suite runs on. Each can be said by an environment variable, so that it
-// runs without access to any registry.
+// The settings of the suite. Each can be set by an environment variable, so that the
+// suite can run without access to a registry.
 var (
-	// clusterName is the kind cluster. One that is there already is used, and left;
-	// otherwise the suite makes it and deletes it.
+	// clusterName is the kind cluster. An existing cluster is used and kept; otherwise
+	// the suite creates the cluster and deletes it.
 	clusterName = setting("E2E_CLUSTER", "modelbox-e2e")
 	// nodeImage is the image of its nodes; empty for kind's own choice.
 	nodeImage = setting("E2E_NODE_IMAGE", "")
 	// certManager is a file or URL with cert-manager's manifest, applied unless
 	// cert-manager is in the cluster.
 	certManager = setting("E2E_CERT_MANAGER", "https://github.com/cert-manager/cert-manager/releases/download/v1.21.2/cert-manager.yaml")
-	// nginx and nginxOther are two images that serve HTTP on port 80, busybox one
-	// with sh, sleep and wget. Those that docker has here are loaded into the
-	// cluster, others are pulled.
+	// nginx and nginxOther are two images that serve HTTP on port 80, and busybox is one
+	// with sh, sleep and wget. Images that the local docker has are loaded into the
+	// cluster; others are pulled.
 	nginx      = setting("E2E_NGINX_IMAGE", "nginx:1.27")
 	nginxOther = setting("E2E_NGINX_OTHER_IMAGE", "nginx:1.26")
 	busybox    = setting("E2E_BUSYBOX_IMAGE", "busybox:1.37")
-	// docker, kind and kubectl are the programs; kind may be several words.
+	// docker, kind and kubectl are the commands; kind may have arguments.
 	docker  = setting("DOCKER", "docker")
 	kind    = setting("KIND", "kind")
 	kubectl = setting("KUBECTL", "kubectl")
-	// keep leaves everything as it is at the end.
+	// keep makes the suite delete nothing at the end.
 	keep = setting("E2E_KEEP", "") != ""
 )
 
 const system = "modelbox-system"
 
-func setting(name, otherwise string) string {
+func setting(name, byDefault string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	return otherwise
+	return byDefault
 }
 
 func operatorImages() []string {
@@ -67,7 +67,7 @@ func operatorImages() []string {
 
 var (
 	config *rest.Config
-	// admin reads and writes without a cache, and without a limit of its own.
+	// admin reads and writes without a cache and without a client-side rate limit.
 	admin client.WithWatch
 )
 
@@ -137,8 +137,8 @@ func createCluster() {
 	run(args...)
 }
 
-// loadImages loads our own images, which must be there, and of the others those
-// that are.
+// loadImages loads the operator's images, which must exist, and those of the other
+// images that exist locally.
 func loadImages() {
 	GinkgoHelper()
 	By("loading images")
@@ -151,8 +151,8 @@ func loadImages() {
 	run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
 }
 
-// installCertManager installs it where it is missing, and from a cluster that
-// stays (that was not made here) takes it away again.
+// installCertManager installs cert-manager if it is missing. If the suite did not create
+// the cluster, it uninstalls cert-manager at the end.
 func installCertManager(made bool) {
 	GinkgoHelper()
 	if _, err := attempt("", kubectl, "get", "crd", "certificates.cert-manager.io"); err != nil {
@@ -167,7 +167,7 @@ func installCertManager(made bool) {
 	run(kubectl, "-n", "cert-manager", "wait", "--for=condition=Available", "--timeout=180s", "deployment", "--all")
 }
 
-// deploy does what the README says, and waits as it says.
+// deploy follows the README's steps.
 func deploy(made bool) {
 	GinkgoHelper()
 	By("deploying the operator from config/")
@@ -182,14 +182,14 @@ func deploy(made bool) {
 		_, err := attempt("", kubectl, "apply", "-k", "../config")
 		return err
 	}, 2*time.Minute, time.Second).Should(Succeed())
-	if missing == nil { // What runs from an earlier time has images of the same names.
+	if missing == nil { // Pods of an earlier deployment have images with the same names.
 		run(kubectl, "-n", system, "rollout", "restart", "deployment", "modelbox-webhook", "modelbox-controller")
 	}
 	awaitOperator()
 }
 
-// awaitOperator waits until both Deployments are rolled out and objects are
-// admitted.
+// awaitOperator waits until the rollouts of both Deployments are complete and objects
+// are admitted.
 func awaitOperator() {
 	GinkgoHelper()
 	for _, name := range []string{"modelbox-webhook", "modelbox-controller"} {
@@ -198,15 +198,15 @@ func awaitOperator() {
 	Eventually(func() error {
 		_, err := attempt("", kubectl, "create", "--dry-run=server", "-f", "../config/samples/modelbox.yaml")
 		return err
-	}, time.Minute, time.Second).Should(Succeed(), "cert-manager must have injected the root")
+	}, time.Minute, time.Second).Should(Succeed(), "cert-manager must inject the root certificate")
 }
 
-// words is a command line of a program that may be several words.
+// words returns a command line, for a program that may have arguments itself.
 func words(program string, args ...string) []string {
 	return append(strings.Fields(program), args...)
 }
 
-// run runs a program and returns what it prints; if it fails, so does the spec.
+// run runs a command and returns its output; if the command fails, the spec fails.
 func run(args ...string) string {
 	GinkgoHelper()
 	out, err := attempt("", args...)
@@ -214,8 +214,8 @@ func run(args ...string) string {
 	return out
 }
 
-// attempt runs a program with a text on its standard input. What it printed is in
-// the error too.
+// attempt runs a command with a text on its standard input. Its output is part of the
+// error too.
 func attempt(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

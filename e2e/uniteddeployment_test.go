@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("a UnitedDeployment", func() {
-	It("holds the number of a Deployment's pods, and lets go of it", func(ctx SpecContext) {
+	It("keeps the replicas of a Deployment until it is deleted", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		target := deployment(ctx, ns, "idle", 1, nil)
 		held := &extensionv1.UnitedDeployment{
@@ -38,17 +38,17 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(running(ctx, ns, target.Spec.Selector.MatchLabels)).To(HaveLen(3))
 		Expect(get(ctx, held).Status.AvailableReplicas).To(Equal(int32(3)))
 
-		By("somebody else scaling the Deployment")
+		By("scaling the Deployment by another client")
 		run(kubectl, "-n", ns, "scale", "deployment/idle", "--replicas=1")
 		Eventually(settled).Should(Equal(int32(3)))
 
-		By("kubectl scale on the holder, then deleting the holder")
+		By("scaling the UnitedDeployment with kubectl, then deleting it")
 		run(kubectl, "-n", ns, "scale", "uniteddeployment/hold", "--replicas=2")
 		Eventually(settled).Should(Equal(int32(2)))
 		run(kubectl, "-n", ns, "delete", "uniteddeployment/hold")
 		Consistently(settled, "3s").Should(Equal(int32(2)))
 		run(kubectl, "-n", ns, "scale", "deployment/idle", "--replicas=1")
 		Eventually(settled).Should(Equal(int32(1)))
-		Consistently(settled, "3s").Should(Equal(int32(1)), "nobody holds it any more")
+		Consistently(settled, "3s").Should(Equal(int32(1)), "no UnitedDeployment sets the replicas any more")
 	})
 })

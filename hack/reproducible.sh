@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares two builds of each image, REGISTRY/modelbox-* and again/modelbox-*, and
-# removes the second. Run it by "make reproducible".
+# removes the second. "make reproducible" runs it.
 #
 #   hack/reproducible.sh VERSION [REGISTRY]
 set -euo pipefail

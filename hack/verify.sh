@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Regenerates, lints, and fails if that changed a file: then something that is
-# generated was not committed as the generators write it.
+# Runs the generators and the linters, and fails if a generated file has changed: then
+# it was not committed as the generators write it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,4 +22,4 @@ if [ "$before" != "$(fingerprint)" ]; then
 fi
 echo "verify: generated files are up to date"
 make --no-print-directory lint
-echo "verify: the linters are content"
+echo "verify: the linters found nothing"

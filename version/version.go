@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version holds the one place where the version is written down: the file
-// VERSION beside this one. The binaries, the labels and tags of the images and the
-// manifests all take it from there.
+// Package version holds the version of the project, which is in the file VERSION of this
+// directory. The binaries, the labels and tags of the images and the manifests all use
+// this file.
 package version
 
 import (
@@ -19,8 +19,8 @@ var file string
 // Version is the version of this program, such as v0.1.0.
 var Version = strings.TrimSpace(file)
 
-// Collector is the metric modelbox_build_info: always 1, with the version and the
-// program's name as labels.
+// Collector returns the metric modelbox_build_info, which is always 1 and has the version
+// and the program's name as labels.
 func Collector(program string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "modelbox_build_info",

@@ -17,7 +17,7 @@ func TestVersionIsSemantic(t *testing.T) {
 	// Canonical: with v in front, all three numbers, and no build metadata, which
 	// the tag of an image cannot have.
 	if version.Version == "" || semver.Canonical(version.Version) != version.Version {
-		t.Errorf("VERSION holds %q, want a semantic version such as v1.2.3 or v1.2.3-rc.1", version.Version)
+		t.Errorf("VERSION contains %q, want a semantic version such as v1.2.3 or v1.2.3-rc.1", version.Version)
 	}
 }
 

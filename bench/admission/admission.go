@@ -23,7 +23,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	boxes "github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/test/replay"
 )
 

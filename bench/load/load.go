@@ -1,7 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load makes objects, and watches from outside what becomes of them.
+// Package load creates objects and watches their progress independently of the
+// implementation.
 package load
 
 import (
@@ -12,60 +13,60 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
-// hands is how many objects are made at once.
-const hands = 16
+// parallelism is how many objects are created at the same time.
+const parallelism = 16
 
-// Each does something for each number, several at once.
+// Each calls do for each number in [from, to), several at the same time.
 func Each(ctx context.Context, from, to int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(hands)
+	group.SetLimit(parallelism)
 	for i := from; i < to; i++ {
 		group.Go(func() error { return do(ctx, i) })
 	}
 	return group.Wait()
 }
 
-// Create makes the objects of the numbers from one to before another.
-func Create(ctx context.Context, p *plane.Plane, from, to int, object func(i int) client.Object) error {
+// Create creates the objects with the numbers in [from, to).
+func Create(ctx context.Context, p *controlplane.ControlPlane, from, to int, object func(i int) client.Object) error {
 	return Each(ctx, from, to, func(ctx context.Context, i int) error {
 		obj := object(i)
-		obj.SetNamespace(plane.Namespace)
+		obj.SetNamespace(controlplane.Namespace)
 		if err := p.Client.Create(ctx, obj); err != nil {
-			return fmt.Errorf("making %s: %w", obj.GetName(), err)
+			return fmt.Errorf("creating %s: %w", obj.GetName(), err)
 		}
 		return nil
 	})
 }
 
-// WarmUp lets the API server do once, for nothing, what the contestant will ask of
-// it: the first request of a sort costs more than those that follow.
-func WarmUp(ctx context.Context, p *plane.Plane) error {
+// WarmUp sends dry-run requests of the kinds that the implementation will send: the
+// first requests of a kind cost the API server more than later ones.
+func WarmUp(ctx context.Context, p *controlplane.ControlPlane) error {
 	const times = 30
 	dry := client.NewDryRunClient(p.Client)
 	return Each(ctx, 0, times, func(ctx context.Context, i int) error {
-		for _, obj := range []client.Object{boxes.Deployment(boxes.Name(i)), boxes.Service(boxes.Name(i))} {
-			obj.SetNamespace(plane.Namespace)
+		for _, obj := range []client.Object{modelboxes.Deployment(modelboxes.Name(i)), modelboxes.Service(modelboxes.Name(i))} {
+			obj.SetNamespace(controlplane.Namespace)
 			if err := dry.Create(ctx, obj); err != nil {
-				return fmt.Errorf("warming the API server up: %w", err)
+				return fmt.Errorf("warming up the API server: %w", err)
 			}
 		}
 		return nil
 	})
 }
 
-// Paced does something for each number at an even rate, whatever the answers take:
-// a loader that waits for answers slows down with the server and hides its
-// slowness.
+// Paced calls do for each number at a constant rate, without waiting for earlier calls
+// (an open loop): a load generator that waits for responses becomes slower with the
+// server and hides its latency.
 func Paced(ctx context.Context, n int, perSecond float64, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	start := time.Now()
 	for i := range n {
 		due := start.Add(time.Duration(float64(i) / perSecond * float64(time.Second)))
-		if err := plane.Pause(ctx, time.Until(due)); err != nil {
+		if err := controlplane.Pause(ctx, time.Until(due)); err != nil {
 			break
 		}
 		group.Go(func() error { return do(ctx, i) })

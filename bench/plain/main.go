@@ -1,11 +1,10 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plain is a controller for ModelBoxes as tutorials teach one to write it:
-// CreateOrUpdate for each child, Owns, the cache and the workers as they come, and
-// a status that is updated each time. It does the main part of the operator's job
-// for ModelBoxes and none of its manners, and is there to be measured, not to be
-// used.
+// Command plain is a controller for ModelBoxes as tutorials write one: CreateOrUpdate
+// for each child, Owns, the default cache and workers, and a status update in each
+// reconcile. It does the main part of the operator's job for ModelBoxes, without
+// validation, events and other care. It exists to be measured, not to be used.
 package main
 
 import (

@@ -23,8 +23,8 @@ var (
 	faint = color.Gray{Y: 218}
 )
 
-// style is how a contestant's line looks. Two of them differ in more than colour,
-// and in colours that the colour-blind tell apart too (Okabe and Ito, 2008).
+// style is the style of an implementation's line. Lines differ in their dashes and
+// marks, and in colours that colour-blind readers can distinguish (Okabe and Ito, 2008).
 type style struct {
 	legend string
 	color  color.Color
@@ -46,22 +46,22 @@ func (p panel) plot(r *report.Report) (*gonum.Plot, error) {
 	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
 	plot.Add(grid)
 	var all plotter.XYs
-	for _, contestant := range p.contestants {
-		points := p.placed(series(r, contestant, p.quantity))
-		if err := addLine(plot, styles[contestant], points); err != nil {
-			return nil, fmt.Errorf("%s of %s: %w", p.quantity, contestant, err)
+	for _, implementation := range p.implementations {
+		points := p.scaleX(series(r, implementation, p.quantity))
+		if err := addLine(plot, styles[implementation], points); err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", p.quantity, implementation, err)
 		}
 		all = append(all, points...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("the report holds no %q of %q", p.quantity, p.contestants)
+		return nil, fmt.Errorf("the report has no %q of %q", p.quantity, p.implementations)
 	}
 	p.scale(plot, all)
-	dress(plot)
+	setFonts(plot)
 	return plot, nil
 }
 
-// addLine adds a contestant's line, unless it took no part.
+// addLine adds an implementation's line if it was measured.
 func addLine(plot *gonum.Plot, s style, points plotter.XYs) error {
 	if len(points) == 0 {
 		return nil
@@ -77,30 +77,30 @@ func addLine(plot *gonum.Plot, s style, points plotter.XYs) error {
 	return nil
 }
 
-// scale sets the axes. Cost is shown from nothing on, so that twice as high is twice
-// as much, with room above for the legend.
+// scale sets the axes. The axis of the cost starts at zero, so that twice the height is
+// twice the cost, and has space for the legend at the top.
 func (p panel) scale(plot *gonum.Plot, all plotter.XYs) {
 	const headroom = 1.25
 	few, many, _, most := plotter.XYRange(all)
 	plot.Y.Min, plot.Y.Max = 0, cmp.Or(headroom*most, 1)
-	plot.Y.Tick.Marker = even{}
+	plot.Y.Tick.Marker = evenTicks{}
 	plot.X.Padding, plot.Y.Padding = 0, 0
 	if p.linear {
 		plot.X.Min, plot.X.Max = 0, 1.03*many
-		plot.X.Tick.Marker = even{}
+		plot.X.Tick.Marker = evenTicks{}
 		return
 	}
 	plot.X.Label.Text += " (logarithmic)"
-	// A little more than was measured, which is also a range where that is one number.
-	const more = 0.06
-	plot.X.Min, plot.X.Max = few-more, many+more
-	plot.X.Tick.Marker = measured(all)
+	// The margin also makes a range of a single number of objects.
+	const margin = 0.06
+	plot.X.Min, plot.X.Max = few-margin, many+margin
+	plot.X.Tick.Marker = measuredTicks(all)
 }
 
-// placed is where points are drawn: at the number of objects, or at its decimal
-// logarithm. (gonum has a logarithmic scale too, on which the label of the axis is
-// taken to stand at the arithmetic mean, so that room is left for it on the right.)
-func (p panel) placed(points plotter.XYs) plotter.XYs {
+// scaleX sets the x coordinates of points: the number of objects, or its decimal
+// logarithm. (gonum's own logarithmic scale reserves space for the axis label at the
+// wrong place, and leaves it empty on the right.)
+func (p panel) scaleX(points plotter.XYs) plotter.XYs {
 	if !p.linear {
 		for i := range points {
 			points[i].X = math.Log10(points[i].X)
@@ -109,8 +109,8 @@ func (p panel) placed(points plotter.XYs) plotter.XYs {
 	return points
 }
 
-// dress sets fonts and distances.
-func dress(plot *gonum.Plot) {
+// setFonts sets fonts and distances.
+func setFonts(plot *gonum.Plot) {
 	for _, text := range []struct {
 		font *font.Font
 		size vg.Length

@@ -21,37 +21,37 @@ import (
 // figure is one file.
 type figure struct {
 	file string
-	// panels are beside each other.
+	// panels are drawn next to each other.
 	panels []panel
 }
 
-// panel is one quantity of one or more contestants.
+// panel shows one quantity of one or more implementations.
 type panel struct {
 	title string
-	// quantity is how the report names it, unit what is written at its axis.
-	quantity, unit string
-	contestants    []string
-	// linear says that the number of objects is not on a logarithmic scale, so that
-	// what each object adds is a slope.
+	// quantity is its name in the report, and unit the label of its axis.
+	quantity, unit  string
+	implementations []string
+	// linear selects a linear scale for the number of objects instead of a logarithmic
+	// one, so that the slope is the cost of an object.
 	linear bool
 }
 
 var figures = []figure{
 	{"growth-time.svg", []panel{
-		{title: "Time per object", quantity: "time per object", unit: "ms", contestants: []string{"ours", "raw"}},
+		{title: "Time per object", quantity: "time per object", unit: "ms", implementations: []string{"ours", "raw"}},
 	}},
 	{"growth-cpu.svg", []panel{
-		{title: "API server + etcd CPU per object", quantity: "API server + etcd CPU per object", unit: "ms of CPU time", contestants: []string{"ours", "raw"}},
-		{title: "Own CPU per object", quantity: "own CPU per object", unit: "ms of CPU time", contestants: []string{"ours", "raw"}},
+		{title: "API server + etcd CPU per object", quantity: "API server + etcd CPU per object", unit: "ms of CPU time", implementations: []string{"ours", "raw"}},
+		{title: "Own CPU per object", quantity: "own CPU per object", unit: "ms of CPU time", implementations: []string{"ours", "raw"}},
 	}},
 	{"growth-memory.svg", []panel{
-		{title: "Memory of the controller after the burst", quantity: "memory after", unit: "VmRSS, MiB", contestants: []string{"ours"}, linear: true},
+		{title: "Memory of the controller after the burst", quantity: "memory after", unit: "VmRSS, MiB", implementations: []string{"ours"}, linear: true},
 	}},
 }
 
 // A figure is 700 pixels wide and 380 high.
 const (
-	pixel  = vg.Inch / 96 // as CSS has it
+	pixel  = vg.Inch / 96 // as in CSS
 	width  = 700 * pixel
 	height = 380 * pixel
 	margin = 12 * pixel
@@ -77,7 +77,7 @@ func Draw(r *report.Report, dir string) error {
 func (f figure) draw(r *report.Report) ([]byte, error) {
 	svg := vgsvg.New(width, height)
 	canvas := draw.New(svg)
-	// Text is black, so the page's own background, which may be dark too, is covered.
+	// Text is black, so the figure needs a background of its own on dark pages.
 	canvas.SetColor(white)
 	canvas.Fill(canvas.Path())
 	tiles := draw.Tiles{Rows: 1, Cols: len(f.panels), PadX: 2 * margin, PadLeft: margin, PadRight: margin, PadTop: margin, PadBottom: margin}
@@ -93,8 +93,8 @@ func (f figure) draw(r *report.Report) ([]byte, error) {
 	return withFallbacks(out.Bytes()), err
 }
 
-// withFallbacks names the fonts that take up as much room as Liberation Sans, which
-// few machines but Linux's have and which would be half a megabyte in each file.
+// withFallbacks adds fonts with the same metrics as Liberation Sans, which is usually
+// installed on Linux only. Embedding it would add half a megabyte to each file.
 func withFallbacks(svg []byte) []byte {
 	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;"))
 }

@@ -21,25 +21,25 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
-// handmade is a report with numbers like those of a real run, and things in it that
-// are not to be drawn.
-func handmade() *report.Report {
+// testReport returns a report with numbers like those of a real run, and with details
+// that must not be drawn.
+func testReport() *report.Report {
 	r := &report.Report{}
 	for _, name := range []string{"raw", "ours"} {
 		for i, n := range []int{10000, 100, 300, 1000, 3000} {
 			at := ", " + strconv.Itoa(n)
-			r.Note("growth", name, "time per object"+at, "ms", 12+float64(i))
-			r.Note("growth", name, "API server + etcd CPU per object"+at, "ms", 20+float64(i))
-			r.Note("growth", name, "own CPU per object"+at, "ms", 4+float64(i))
-			r.Note("growth", name, "writes per object"+at, "", 3)
-			r.Note("growth", name, "memory after"+at, "MiB", 40+float64(n)/50)
+			r.Record("growth", name, "time per object"+at, "ms", 12+float64(i))
+			r.Record("growth", name, "API server + etcd CPU per object"+at, "ms", 20+float64(i))
+			r.Record("growth", name, "own CPU per object"+at, "ms", 4+float64(i))
+			r.Record("growth", name, "writes per object"+at, "", 3)
+			r.Record("growth", name, "memory after"+at, "MiB", 40+float64(n)/50)
 		}
 	}
-	r.Note("created", "ours", "own CPU per object", "ms", 4.3)
+	r.Record("created", "ours", "own CPU per object", "ms", 4.3)
 	return r
 }
 
-func drawn(t *testing.T, r *report.Report) map[string][]byte {
+func drawAll(t *testing.T, r *report.Report) map[string][]byte {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made", "by", "Draw")
 	if err := Draw(r, dir); err != nil {
@@ -90,8 +90,8 @@ func texts(t *testing.T, svg []byte) []string {
 	return out
 }
 
-func TestFiguresSayWhatTheyShow(t *testing.T) {
-	files := drawn(t, handmade())
+func TestTextsOfFigures(t *testing.T) {
+	files := drawAll(t, testReport())
 	counts := []string{"100", "300", "1,000", "3,000", "10,000"}
 	for name, want := range map[string][]string{
 		"growth-time.svg": append([]string{"Time per object", "ms", "number of objects (logarithmic)", "ours", "raw client"}, counts...),
@@ -106,18 +106,18 @@ func TestFiguresSayWhatTheyShow(t *testing.T) {
 				t.Errorf("%s: there is no %q in %q", name, text, got)
 			}
 		}
-		// Neither a number that is none, nor a font that only we have.
+		// No invalid number, and no font without fallbacks.
 		if bytes.Contains(files[name], []byte("NaN")) || bytes.Contains(files[name], []byte("Inf")) {
-			t.Errorf("%s: there are numbers that are none", name)
+			t.Errorf("%s: there are invalid numbers", name)
 		}
 		if !bytes.Contains(files[name], []byte("Arial,")) {
-			t.Errorf("%s: text has no font that others have", name)
+			t.Errorf("%s: the text has no fallback font", name)
 		}
 	}
 }
 
-func TestTheSameReportMakesTheSameBytes(t *testing.T) {
-	first, second := drawn(t, handmade()), drawn(t, handmade())
+func TestDrawIsDeterministic(t *testing.T) {
+	first, second := drawAll(t, testReport()), drawAll(t, testReport())
 	for name := range first {
 		if !bytes.Equal(first[name], second[name]) {
 			t.Errorf("%s: two runs differ", name)
@@ -125,48 +125,47 @@ func TestTheSameReportMakesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhoTookNoPartIsNotInTheLegend(t *testing.T) {
-	r := handmade()
-	r.Details = slices.DeleteFunc(r.Details, func(d report.Detail) bool { return d.Contestant == "raw" })
-	got := texts(t, drawn(t, r)["growth-time.svg"])
+func TestLegendOmitsImplementationsWithoutValues(t *testing.T) {
+	r := testReport()
+	r.Details = slices.DeleteFunc(r.Details, func(d report.Detail) bool { return d.Implementation == "raw" })
+	got := texts(t, drawAll(t, r)["growth-time.svg"])
 	if slices.Contains(got, "raw client") || !slices.Contains(got, "ours") {
 		t.Errorf("the texts are %q", got)
 	}
 }
 
-// A run with one number of objects, and with nothing measured but zeros, has axes
-// all the same.
+// A run with one number of objects, and in which all values are zero, still has axes.
 func TestOnePointIsDrawn(t *testing.T) {
 	r := &report.Report{}
 	for _, quantity := range []string{"time per object, 1", "API server + etcd CPU per object, 1", "own CPU per object, 1", "memory after, 1"} {
-		r.Note("growth", "ours", quantity, "", 0)
+		r.Record("growth", "ours", quantity, "", 0)
 	}
-	for name, svg := range drawn(t, r) {
+	for name, svg := range drawAll(t, r) {
 		if texts(t, svg); bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
-			t.Errorf("%s: there are numbers that are none", name)
+			t.Errorf("%s: there are invalid numbers", name)
 		}
 	}
 }
 
-func TestNothingToDrawIsAnError(t *testing.T) {
+func TestDrawWithoutValuesFails(t *testing.T) {
 	r := &report.Report{}
-	r.Note("created", "ours", "own CPU per object", "ms", 4.3)
-	if err := Draw(r, t.TempDir()); err == nil || !strings.Contains(err.Error(), `growth-time.svg: the report holds no "time per object"`) {
+	r.Record("created", "ours", "own CPU per object", "ms", 4.3)
+	if err := Draw(r, t.TempDir()); err == nil || !strings.Contains(err.Error(), `growth-time.svg: the report has no "time per object"`) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestSeriesIsTheMediansInTheOrderOfCounts(t *testing.T) {
+func TestSeriesIsMediansByNumberOfObjects(t *testing.T) {
 	r := &report.Report{}
 	for _, value := range []float64{9, 1, 2} {
-		r.Note("growth", "ours", "time per object, 1000", "ms", value)
+		r.Record("growth", "ours", "time per object, 1000", "ms", value)
 	}
-	r.Note("growth", "ours", "time per object, 300", "ms", 7)
+	r.Record("growth", "ours", "time per object, 300", "ms", 7)
 	for _, name := range []string{"time per object", "time per object, all", "time per object, -1", "own time per object, 100"} {
-		r.Note("growth", "ours", name, "ms", 5)
+		r.Record("growth", "ours", name, "ms", 5)
 	}
-	r.Note("growth", "raw", "time per object, 100", "ms", 5)
-	r.Note("created", "ours", "time per object, 100", "ms", 5)
+	r.Record("growth", "raw", "time per object, 100", "ms", 5)
+	r.Record("created", "ours", "time per object, 100", "ms", 5)
 	want := plotter.XYs{{X: 300, Y: 7}, {X: 1000, Y: 2}}
 	if got := series(r, "ours", "time per object"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -181,9 +180,9 @@ func labels(ticks []gonum.Tick) []string {
 	return out
 }
 
-func TestCountsThatAreTooCloseHaveNoLabel(t *testing.T) {
-	all := panel{}.placed(plotter.XYs{{X: 100}, {X: 105}, {X: 1000}, {X: 100}})
-	if got, want := labels(measured(all).Ticks(2, 3)), []string{"100", "", "1,000"}; !slices.Equal(got, want) {
+func TestTicksTooCloseHaveNoLabel(t *testing.T) {
+	all := panel{}.scaleX(plotter.XYs{{X: 100}, {X: 105}, {X: 1000}, {X: 100}})
+	if got, want := labels(measuredTicks(all).Ticks(2, 3)), []string{"100", "", "1,000"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -198,7 +197,7 @@ func TestEvenTicks(t *testing.T) {
 		10300:   {"0", "2,000", "4,000", "6,000", "8,000", "10,000"},
 		2500000: {"0", "500,000", "1,000,000", "1,500,000", "2,000,000", "2,500,000"},
 	} {
-		if got := labels(even{}.Ticks(0, high)); !slices.Equal(got, want) {
+		if got := labels(evenTicks{}.Ticks(0, high)); !slices.Equal(got, want) {
 			t.Errorf("to %v: %q, want %q", high, got, want)
 		}
 	}

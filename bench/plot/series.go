@@ -17,12 +17,12 @@ import (
 // group is the measurement that is drawn.
 const group = "growth"
 
-// series is what a contestant was measured to need of a quantity: x is the number of
+// series returns the values of a quantity of an implementation: x is the number of
 // objects, y the median of the rounds.
-func series(r *report.Report, contestant, quantity string) plotter.XYs {
+func series(r *report.Report, implementation, quantity string) plotter.XYs {
 	var points plotter.XYs
 	for _, d := range r.Details {
-		if n, ok := objects(d.Quantity, quantity); ok && d.Group == group && d.Contestant == contestant {
+		if n, ok := objects(d.Quantity, quantity); ok && d.Group == group && d.Implementation == implementation {
 			points = append(points, plotter.XY{X: n, Y: report.Summarize(d.Values).Median})
 		}
 	}
@@ -30,8 +30,8 @@ func series(r *report.Report, contestant, quantity string) plotter.XYs {
 	return points
 }
 
-// objects is the number of objects that a name such as "time per object, 3000"
-// ends in.
+// objects returns the number of objects at the end of a name such as "time per object,
+// 3000".
 func objects(name, quantity string) (float64, bool) {
 	digits, ok := strings.CutPrefix(name, quantity+", ")
 	n, err := strconv.Atoi(digits)

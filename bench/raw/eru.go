@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
-// erus are the two writes for each Eru: the restart of its Deployment, and its
-// status.
+// erus returns the two writes for each Eru: the restart of its Deployment, and the
+// Eru's status.
 func (c *clients) erus(ctx context.Context, slot string) ([]job, error) {
 	at, err := time.Parse(time.RFC3339, slot)
 	if err != nil {
 		return nil, err
 	}
-	erus, err := c.ours.MtsreV1().Erus(boxes.Namespace).List(ctx, metav1.ListOptions{})
+	erus, err := c.ours.MtsreV1().Erus(modelboxes.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	deployments, err := c.kube.AppsV1().Deployments(boxes.Namespace).List(ctx, metav1.ListOptions{})
+	deployments, err := c.kube.AppsV1().Deployments(modelboxes.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (c *clients) restart(ctx context.Context, eru *mtsrev1.Eru, target *appsv1.
 	return err
 }
 
-// afterRestart is the patch of a status that tells of a restart: a line of history
-// and when the next one is.
+// afterRestart returns the status patch after a restart, with a new history entry and
+// the next scheduled time.
 func afterRestart(eru *mtsrev1.Eru, slot time.Time) ([]byte, error) {
 	next := metav1.NewTime(slot.AddDate(1, 0, 0))
 	entry := mtsrev1.EruHistory{Slot: metav1.NewTime(slot), Result: mtsrev1.EruRestarted, StartedAt: new(metav1.Now())}

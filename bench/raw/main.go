@@ -1,11 +1,11 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command raw makes the writes that a controller has to make, and nothing else:
-// no watch, no cache, no queue, no comparison. It is the limit that controllers
-// are measured against. It lists what there is once, makes the writes with
-// client-go's typed clients and as many workers as the operator has, and then waits
-// to be ended, so that what it used can still be read.
+// Command raw sends the writes that a controller has to send, and does nothing else: no
+// watch, no cache, no queue, no comparison. Its cost is the lower bound that controllers
+// are compared with. It lists the objects once and sends the writes with client-go's
+// typed clients and as many workers as the operator. Then it waits for a signal, so that
+// its CPU time can still be read.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 
 	operator "github.com/modelbox-operator/modelbox-operator/api/client/clientset/versioned"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
 func main() {
@@ -37,14 +37,14 @@ func main() {
 }
 
 func run() error {
-	// A set of its own: controller-runtime, which the builders bring along, has put
-	// its -kubeconfig into the common one.
+	// controller-runtime, which the operator's builders import, has already registered
+	// -kubeconfig in flag.CommandLine.
 	flags := flag.NewFlagSet("raw", flag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "the cluster")
-	kind := flags.String("kind", "modelbox", "what to write for: modelbox, or eru for a restart at the instant -slot")
-	slot := flags.String("slot", "", "the time that restarts are for, as it is written to the Deployment")
-	workers := flags.Int("workers", 8, "how many objects are worked on at once")
-	_ = flags.Parse(os.Args[1:]) // It exits where it fails.
+	kubeconfig := flags.String("kubeconfig", "", "the file with the cluster's address and credentials")
+	kind := flags.String("kind", "modelbox", "the kind of the objects to write for: modelbox, or eru for a restart at the time -slot")
+	slot := flags.String("slot", "", "the scheduled time of the restarts, as it is written to the Deployment")
+	workers := flags.Int("workers", 8, "how many objects are handled at the same time")
+	_ = flags.Parse(os.Args[1:]) // ExitOnError: it exits on failure.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -89,10 +89,10 @@ func connect(kubeconfig string) (*clients, error) {
 	return c, err
 }
 
-// job is the writes for one object.
+// job sends the writes for one object.
 type job func(context.Context) error
 
-// each does all jobs, so many at once.
+// each runs all jobs with a number of workers.
 func each(ctx context.Context, workers int, jobs []job) error {
 	queue, errs := make(chan job, len(jobs)), make(chan error, len(jobs))
 	for _, job := range jobs {
@@ -115,7 +115,7 @@ func each(ctx context.Context, workers int, jobs []job) error {
 }
 
 func (c *clients) modelBoxes(ctx context.Context) ([]job, error) {
-	list, err := c.ours.ModelV1().ModelBoxes(boxes.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := c.ours.ModelV1().ModelBoxes(modelboxes.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (c *clients) modelBoxes(ctx context.Context) ([]job, error) {
 }
 
 func (c *clients) write(ctx context.Context, box *modelv1.ModelBox) error {
-	writes, err := boxes.WritesOf(box)
+	writes, err := modelboxes.WritesOf(box)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Machine is where it was measured. Load is the machine's load average over a
-// minute, before and after: more than about one before the start means that others
-// were at work too, and that times are too long for all.
+// Machine describes the machine of a run. Before and After are its load average over a
+// minute before and after the run: if Before is more than about one, other processes
+// were running, and all times are too long.
 type Machine struct {
 	CPUs   int     `json:"cpus"`
 	CPU    string  `json:"cpu"`
@@ -39,7 +39,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%d CPUs (%s), %s, Linux %s, %s; load %.1f before, %.1f after", m.CPUs, m.CPU, m.Memory, m.Kernel, m.Go, m.Before, m.After)
 }
 
-// Load is the machine's load average over a minute.
+// Load returns the machine's load average over a minute.
 func Load() float64 {
 	var load float64
 	_, _ = fmt.Sscan(text("/proc/loadavg"), &load)

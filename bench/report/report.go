@@ -14,53 +14,54 @@ import (
 	"time"
 )
 
-// Report is all that a run has measured.
+// Report holds all results of a run.
 type Report struct {
 	Started time.Time         `json:"started"`
 	Ended   time.Time         `json:"ended"`
 	Machine Machine           `json:"machine"`
 	Options map[string]string `json:"options"`
 	Rows    []Row             `json:"rows"`
-	// Details are what rows were made from: group, contestant, quantity.
+	// Details are the measured values that the rows are calculated from.
 	Details []Detail `json:"details"`
-	// Failures are measurements that could not be made, and why.
+	// Failures are the measurements that failed, with the error.
 	Failures []string `json:"failures,omitempty"`
 }
 
-// Detail is a quantity of a contestant.
+// Detail is a quantity of an implementation, with one value for each round. Its field
+// names in JSON stay as they are, because -replot reads reports of earlier runs.
 type Detail struct {
-	Group      string    `json:"group"`
-	Contestant string    `json:"contestant"`
-	Quantity   string    `json:"quantity"`
-	Unit       string    `json:"unit,omitempty"`
-	Values     []float64 `json:"values"`
+	Group          string    `json:"group"`
+	Implementation string    `json:"contestant"`
+	Quantity       string    `json:"quantity"`
+	Unit           string    `json:"unit,omitempty"`
+	Values         []float64 `json:"values"`
 }
 
 // Add adds a row.
-func (r *Report) Add(row Row) { r.Rows = append(r.Rows, row.Judge()) }
+func (r *Report) Add(row Row) { r.Rows = append(r.Rows, row.Evaluate()) }
 
-// Note adds a value to a quantity of a contestant.
-func (r *Report) Note(group, contestant, quantity, unit string, value float64) {
+// Record adds a value to a quantity of an implementation.
+func (r *Report) Record(group, implementation, quantity, unit string, value float64) {
 	for i := range r.Details {
-		if d := &r.Details[i]; d.Group == group && d.Contestant == contestant && d.Quantity == quantity {
+		if d := &r.Details[i]; d.Group == group && d.Implementation == implementation && d.Quantity == quantity {
 			d.Values = append(d.Values, value)
 			return
 		}
 	}
-	r.Details = append(r.Details, Detail{group, contestant, quantity, unit, []float64{value}})
+	r.Details = append(r.Details, Detail{group, implementation, quantity, unit, []float64{value}})
 }
 
-// Of is what was noted of a quantity of a contestant.
-func (r *Report) Of(group, contestant, quantity string) []float64 {
+// Values returns the recorded values of a quantity of an implementation.
+func (r *Report) Values(group, implementation, quantity string) []float64 {
 	for _, d := range r.Details {
-		if d.Group == group && d.Contestant == contestant && d.Quantity == quantity {
+		if d.Group == group && d.Implementation == implementation && d.Quantity == quantity {
 			return d.Values
 		}
 	}
 	return nil
 }
 
-// Fail notes that a measurement could not be made.
+// Fail records that a measurement failed.
 func (r *Report) Fail(what string, err error) {
 	r.Failures = append(r.Failures, fmt.Sprintf("%s: %v", what, err))
 }
@@ -74,7 +75,7 @@ func (r *Report) Write(path string) error {
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// Read reads a report that an earlier run has written.
+// Read reads the report of an earlier run.
 func Read(path string) (*Report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -87,11 +88,11 @@ func Read(path string) (*Report, error) {
 	return r, nil
 }
 
-// Print prints the budgets, then what each contestant was measured to need.
+// Print prints the budgets, and then the values of each implementation.
 func (r *Report) Print(out io.Writer) {
 	fmt.Fprintf(out, "\n%s\n\n", r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "BUDGET\tLIMIT\tMEASURED\tSPREAD\tVERDICT")
+	fmt.Fprintln(table, "BUDGET\tLIMIT\tMEASURED\tSPREAD\tRESULT")
 	for _, row := range r.Rows {
 		fmt.Fprintln(table, strings.Join(row.cells(), "\t"))
 	}
@@ -109,11 +110,11 @@ func (r *Report) Print(out io.Writer) {
 
 func (r Row) cells() []string {
 	if len(r.Values) == 0 {
-		return []string{r.Name, r.limit(), "", "", r.Verdict}
+		return []string{r.Name, r.limit(), "", "", r.Result}
 	}
 	return []string{
 		r.Name, r.limit(), number(r.Median, r.Unit),
-		fmt.Sprintf("%s .. %s (%d)", number(r.Min, ""), number(r.Max, ""), len(r.Values)), r.Verdict,
+		fmt.Sprintf("%s .. %s (%d)", number(r.Min, ""), number(r.Max, ""), len(r.Values)), r.Result,
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *Report) printDetails(out io.Writer) {
 				continue
 			}
 			s := Summarize(d.Values)
-			fmt.Fprintf(table, "  %s\t%s\t%s\t(%s .. %s)\n", d.Contestant, d.Quantity, number(s.Median, d.Unit), number(s.Min, ""), number(s.Max, ""))
+			fmt.Fprintf(table, "  %s\t%s\t%s\t(%s .. %s)\n", d.Implementation, d.Quantity, number(s.Median, d.Unit), number(s.Min, ""), number(s.Max, ""))
 		}
 		_ = table.Flush()
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-func TestWhatIsWrittenCanBeRead(t *testing.T) {
+func TestReadReturnsWhatWriteWrote(t *testing.T) {
 	r := &Report{Options: map[string]string{"growth": "100,300"}}
-	r.Note("growth", "ours", "own CPU per object, 100", "ms", 4.25)
-	r.Note("growth", "ours", "own CPU per object, 100", "ms", 4.5)
+	r.Record("growth", "ours", "own CPU per object, 100", "ms", 4.25)
+	r.Record("growth", "ours", "own CPU per object, 100", "ms", 4.5)
 	r.Add(Row{Group: "growth", Name: "own CPU per object, 300 / 100: ours", NoBudget: true, Values: []float64{1.5}})
 	path := filepath.Join(t.TempDir(), "results.json")
 	if err := r.Write(path); err != nil {
@@ -29,7 +29,7 @@ func TestWhatIsWrittenCanBeRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReportIsNotRead(t *testing.T) {
+func TestReadRefusesOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	if err := os.WriteFile(path, []byte("<svg/>"), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report holds what was measured against what was asked for, and prints it.
+// Package report compares measured values with budgets, and prints them.
 package report
 
 import (
@@ -11,36 +11,36 @@ import (
 	"slices"
 )
 
-// Row is one budget and what was measured for it.
+// Row is a budget and the values that are compared with it.
 type Row struct {
-	// Group is the measurement that it comes from, Name what it is about.
+	// Group is the name of the measurement, and Name describes the quantity.
 	Group string `json:"group"`
 	Name  string `json:"name"`
 	// Unit is the unit of all numbers, "" for a ratio.
 	Unit string `json:"unit,omitempty"`
-	// Limit is the budget: the most that is allowed, or the least if AtLeast is set.
+	// Limit is the budget: the maximum, or the minimum if AtLeast is set.
 	Limit   float64 `json:"limit"`
 	AtLeast bool    `json:"atLeast,omitempty"`
-	// NoBudget says that nothing was asked for: Limit means nothing, and there is no
-	// verdict on what was measured.
+	// NoBudget marks a row without a budget: Limit has no meaning, and Result is empty if
+	// there are values.
 	NoBudget bool `json:"noBudget,omitempty"`
-	// Values are what was measured, one for each round.
+	// Values are the measured values, one for each round.
 	Values []float64 `json:"values"`
-	// Note says what the reader should know of it.
+	// Note is an explanation for the reader.
 	Note string `json:"note,omitempty"`
 
 	Summary
-	Verdict string `json:"verdict"`
+	Result string `json:"result"`
 }
 
-// Summary sums values up.
+// Summary is a summary of values.
 type Summary struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Summarize sums values up; of none it makes zeros.
+// Summarize returns the summary of values, which is zero if there are none.
 func Summarize(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -48,9 +48,9 @@ func Summarize(values []float64) Summary {
 	return Summary{Median: Quantile(values, 0.5), Min: slices.Min(values), Max: slices.Max(values)}
 }
 
-// Quantile is a quantile of values, the middle of two where it falls between them
-// and q is a half, and otherwise the next one up: a p99 is never better than what
-// was seen.
+// Quantile returns a quantile of values. The median of an even number of values is the
+// mean of the middle two. Other quantiles that fall between two values are the higher
+// one, so that a p99 is never lower than a measured value.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -63,14 +63,14 @@ func Quantile(values []float64, q float64) float64 {
 	return sorted[min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1)]
 }
 
-// Judge fills in the summary and the verdict.
-func (r Row) Judge() Row {
+// Evaluate returns the row with its summary and result.
+func (r Row) Evaluate() Row {
 	r.Summary = Summarize(r.Values)
-	r.Verdict = r.verdict()
+	r.Result = r.result()
 	return r
 }
 
-func (r Row) verdict() string {
+func (r Row) result() string {
 	if len(r.Values) == 0 {
 		return "NOT MEASURED"
 	}
@@ -90,8 +90,8 @@ func (r Row) verdict() string {
 	return fmt.Sprintf("SHORT by %s (%.0f %%)", number(short, r.Unit), 100*short/r.Limit)
 }
 
-// Ratios divides the values of each round by those of the same round of another:
-// what the machine was doing then falls out.
+// Ratios divides the value of each round by the value of another quantity in the same
+// round, so that changes in the speed of the machine cancel out.
 func Ratios(of, by []float64) []float64 {
 	var out []float64
 	for i := range min(len(of), len(by)) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestVerdict(t *testing.T) {
+func TestResult(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		row  Row
@@ -25,7 +25,7 @@ func TestVerdict(t *testing.T) {
 		{"no budget", Row{NoBudget: true, Values: []float64{4}}, ""},
 		{"no budget, not measured", Row{NoBudget: true}, "NOT MEASURED"},
 	} {
-		if got := tc.row.Judge().Verdict; got != tc.want {
+		if got := tc.row.Evaluate().Result; got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
@@ -27,72 +27,71 @@ const (
 	residentAfter = "memory after"
 )
 
-// created measures what new objects cost: the time until the last has its
+// created measures the cost of new objects: the time until the last object has its
 // Deployment, Service and status, the requests, and the CPU time of all processes.
 //
-// The objects are there before the contestant starts, and its clock starts with
-// the first write that an independent watch sees of it. By then its connections
-// stand and its caches are filled; and what the making of the objects costs the API
-// server is not in anybody's sum, where it would make all look alike. It is also
-// the one way that asks nothing of a contestant: a lease that is let go is a gate
-// that half of them don't have, and the watches of a process that is stopped for a
-// while may not survive it.
+// The objects exist before the implementation starts, and the measurement starts with
+// its first write that an independent watch sees. At that time its connections are open
+// and its caches are filled. The API server's cost of creating the objects is not
+// included, because it is the same for all and would hide their differences. This method
+// also works with every implementation: only half of them could wait for a lease, and
+// the watches of a process that is paused with a signal may break.
 //
-// CPU time is counted until the contestant rests, so that reconciles which find
-// nothing to do are in it. Requests are counted over the whole turn, because to read
-// the count costs too much to do it inside.
+// CPU time is counted until the implementation is idle, so no-op reconciles are
+// included. Requests are counted over the whole run, because reading the counts costs
+// too much CPU time during the measurement.
 func (b *Bench) created(ctx context.Context) error {
 	const group = "created"
 	failed := map[string]bool{}
-	err := b.turns(b.Rounds, b.Contestants, func(round int, c *contestant.Contestant) error {
+	err := b.alternate(b.Rounds, b.Implementations, func(round int, c *implementation.Implementation) error {
 		if failed[c.Name] {
 			return nil
 		}
-		b.say("created: round %d of %d: %s", round+1, b.Rounds, c.Name)
-		sample, err := b.turn(ctx, c)
+		b.logf("created: round %d of %d: %s", round+1, b.Rounds, c.Name)
+		sample, err := b.run(ctx, c)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// One who cannot finish does not keep the others from it.
+			// The other implementations are measured in spite of the failure.
 			failed[c.Name] = true
 			b.Fail(group+": "+c.Name, err)
-			b.say("  failed: %v", err)
+			b.logf("  failed: %v", err)
 			return nil
 		}
-		b.say("  %s", sample.note(b.Report, group, c.Name, b.Objects))
+		b.logf("  %s", sample.record(b.Report, group, c.Name, b.Objects))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b.judgeCreated(group)
+	b.addCreatedRows(group)
 	return nil
 }
 
-func (b *Bench) judgeCreated(group string) {
-	of := func(name, quantity string) []float64 { return b.Of(group, name, quantity) }
+func (b *Bench) addCreatedRows(group string) {
+	of := func(name, quantity string) []float64 { return b.Values(group, name, quantity) }
 	to := func(name, quantity string) []float64 { return report.Ratios(of("ours", quantity), of(name, quantity)) }
 	b.Add(report.Row{Group: group, Name: "time until all exist / raw client", Limit: 1.15, Values: to("raw", seconds)})
 	b.Add(report.Row{Group: group, Name: "writes per new ModelBox", Limit: 3.05, Values: of("ours", writes)})
 	b.Add(report.Row{Group: group, Name: "uncached reads per new ModelBox", Limit: 0, Values: of("ours", reads)})
 	b.Add(report.Row{Group: group, Name: "API server + etcd CPU / raw client", Limit: 1.10, Values: to("raw", serverCPU)})
 	b.Add(report.Row{Group: group, Name: "controller CPU / raw client", Limit: 2, Values: to("raw", ownCPU)})
-	for _, kro := range b.takingPart("kro-tuned", "kro") {
+	for _, kro := range b.selected("kro-tuned", "kro") {
 		b.Add(report.Row{Group: group, Name: "requests / " + kro.Name, Limit: 1.0 / 6, Values: to(kro.Name, total)})
 		b.Add(report.Row{Group: group, Name: "controller CPU / " + kro.Name, Limit: 1.0 / 5, Values: to(kro.Name, ownCPU)})
 	}
 }
 
-// sample is what one turn was measured to be.
+// sample holds the measured values of one run.
 type sample struct {
 	took        time.Duration
 	server, own time.Duration
-	requests    plane.Requests
+	requests    controlplane.Requests
 	memory      int64
 }
 
-func (s sample) note(r *report.Report, group, name string, objects int) string {
+func (s sample) record(r *report.Report, group, name string, objects int) string {
 	n := float64(objects)
 	for _, quantity := range []struct {
 		name, unit string
@@ -107,14 +106,14 @@ func (s sample) note(r *report.Report, group, name string, objects int) string {
 		{total, "", float64(s.requests.Total()) / n},
 		{residentAfter, "MiB", float64(s.memory) / (1 << 20)},
 	} {
-		r.Note(group, name, quantity.name, quantity.unit, quantity.value)
+		r.Record(group, name, quantity.name, quantity.unit, quantity.value)
 	}
 	return fmt.Sprintf("%.2f s; CPU %s of the API server and etcd, %s own; %s", s.took.Seconds(), s.server, s.own, s.requests)
 }
 
-// turn is one contestant's turn on a fresh plane.
-func (b *Bench) turn(ctx context.Context, c *contestant.Contestant) (sample, error) {
-	p, account, err := c.Ready(ctx)
+// run measures an implementation once, on a new control plane.
+func (b *Bench) run(ctx context.Context, c *implementation.Implementation) (sample, error) {
+	p, account, err := c.Setup(ctx)
 	if err != nil {
 		return sample{}, err
 	}
@@ -122,14 +121,14 @@ func (b *Bench) turn(ctx context.Context, c *contestant.Contestant) (sample, err
 	if err := load.Create(ctx, p, 0, b.Objects, c.Object); err != nil {
 		return sample{}, err
 	}
-	if err := p.Rest(ctx); err != nil {
+	if err := p.WaitIdle(ctx); err != nil {
 		return sample{}, err
 	}
-	return b.race(ctx, c, p, account)
+	return b.runTimed(ctx, c, p, account)
 }
 
-// race starts the contestant and times it.
-func (b *Bench) race(ctx context.Context, c *contestant.Contestant, p *plane.Plane, account *plane.Account) (sample, error) {
+// runTimed starts the implementation and measures it.
+func (b *Bench) runTimed(ctx context.Context, c *implementation.Implementation, p *controlplane.ControlPlane, account *controlplane.Account) (sample, error) {
 	before, err := account.Requests(ctx)
 	if err != nil {
 		return sample{}, err
@@ -137,7 +136,7 @@ func (b *Bench) race(ctx context.Context, c *contestant.Contestant, p *plane.Pla
 	start := &start{p: p, ready: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tallies, err := watchAll(ctx, c, p, start.first)
+	counters, err := watchAll(ctx, c, p, start.first)
 	if err != nil {
 		return sample{}, err
 	}
@@ -146,31 +145,31 @@ func (b *Bench) race(ctx context.Context, c *contestant.Contestant, p *plane.Pla
 		return sample{}, err
 	}
 	defer process.Stop()
-	start.now(process)
-	if err := load.Await(ctx, b.Objects, b.Patience, process.Alive, tallies...); err != nil {
+	start.setProcess(process)
+	if err := load.Await(ctx, b.Objects, b.Timeout, process.Alive, counters...); err != nil {
 		return sample{}, err
 	}
-	// Whoever limits himself goes on for minutes after his last object is there.
-	if err := process.Settle(ctx, b.Patience); err != nil {
+	// An implementation with rate limits may continue for minutes after the last object.
+	if err := process.WaitIdle(ctx, b.Timeout); err != nil {
 		return sample{}, err
 	}
-	s, err := finish(ctx, start, process, account, before, tallies)
+	s, err := finish(ctx, start, process, account, before, counters)
 	if err != nil {
 		return s, err
 	}
 	return s, c.Check(ctx, p, b.Objects-1)
 }
 
-func finish(ctx context.Context, start *start, process *contestant.Process, account *plane.Account, before plane.Requests, tallies []*load.Tally) (sample, error) {
+func finish(ctx context.Context, start *start, process *implementation.Process, account *controlplane.Account, before controlplane.Requests, counters []*load.Counter) (sample, error) {
 	server, own, err := start.since()
 	if err != nil {
 		return sample{}, err
 	}
 	s := sample{server: server, own: own}
-	for _, t := range tallies {
+	for _, t := range counters {
 		s.took = max(s.took, t.Last().Sub(start.at))
 	}
-	if s.memory, _, err = plane.Memory(process.PID()); err != nil {
+	if s.memory, _, err = controlplane.Memory(process.PID()); err != nil {
 		return sample{}, err
 	}
 	after, err := account.Requests(ctx)
@@ -178,11 +177,11 @@ func finish(ctx context.Context, start *start, process *contestant.Process, acco
 	return s, err
 }
 
-// watchAll watches what has to come of a contestant's objects.
-func watchAll(ctx context.Context, c *contestant.Contestant, p *plane.Plane, first func(time.Time)) ([]*load.Tally, error) {
-	var tallies []*load.Tally
-	add := func(t *load.Tally, err error) error {
-		tallies = append(tallies, t)
+// watchAll counts the Deployments, Services and statuses that an implementation writes.
+func watchAll(ctx context.Context, c *implementation.Implementation, p *controlplane.ControlPlane, first func(time.Time)) ([]*load.Counter, error) {
+	var counters []*load.Counter
+	add := func(t *load.Counter, err error) error {
+		counters = append(counters, t)
 		return err
 	}
 	if err := add(load.Watch(ctx, p, load.Deployments, load.Exists, first)); err != nil {
@@ -193,15 +192,15 @@ func watchAll(ctx context.Context, c *contestant.Contestant, p *plane.Plane, fir
 			return nil, err
 		}
 	}
-	return tallies, add(load.Watch(ctx, p, c.Resource, load.HasStatus, first))
+	return counters, add(load.Watch(ctx, p, c.Resource, load.HasStatus, first))
 }
 
-// start is the moment at which a contestant makes its first write, and what the
-// processes had used by then.
+// start holds the time of an implementation's first write, and the CPU time of the
+// processes at that time.
 type start struct {
-	p       *plane.Plane
+	p       *controlplane.ControlPlane
 	ready   chan struct{}
-	process *contestant.Process
+	process *implementation.Process
 
 	once        sync.Once
 	at          time.Time
@@ -209,13 +208,13 @@ type start struct {
 	err         error
 }
 
-// now tells which process it is about.
-func (s *start) now(process *contestant.Process) {
+// setProcess sets the process that is measured.
+func (s *start) setProcess(process *implementation.Process) {
 	s.process = process
 	close(s.ready)
 }
 
-// first is called at the first write of each sort, the first of which counts.
+// first is called at the first write of each resource. The first call counts.
 func (s *start) first(at time.Time) {
 	s.once.Do(func() {
 		<-s.ready
@@ -226,7 +225,8 @@ func (s *start) first(at time.Time) {
 	})
 }
 
-// since is what the API server with etcd, and the contestant have used since.
+// since returns the CPU time that the API server with etcd, and the implementation, have
+// used since the start.
 func (s *start) since() (server, own time.Duration, err error) {
 	if s.err != nil {
 		return 0, 0, s.err

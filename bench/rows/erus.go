@@ -14,10 +14,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
@@ -32,34 +32,35 @@ const (
 	quietInterval = 10 * time.Second
 )
 
-// erus measures many Erus that are due in the same second: how fast the restarts
-// are written, what each costs, and whether there is silence before and after. The
-// raw client makes the same two patches for each Eru; its rate is the limit.
+// erus measures many Erus with the same scheduled time: how fast the restarts are
+// written, how many requests each costs, and whether there are requests before and
+// after. The raw client sends the same two patches for each Eru; its rate is the upper
+// bound.
 func (b *Bench) erus(ctx context.Context) error {
 	const group = "eru"
-	ours, raw := contestant.Ours(), contestant.Raw()
-	err := b.turns(min(b.Rounds, b.LongRounds), []*contestant.Contestant{ours, raw}, func(round int, c *contestant.Contestant) error {
-		b.say("eru: round %d: %s", round+1, c.Name)
-		return b.eruTurn(ctx, group, c)
+	ours, raw := implementation.Ours(), implementation.Raw()
+	err := b.alternate(min(b.Rounds, b.LongRounds), []*implementation.Implementation{ours, raw}, func(round int, c *implementation.Implementation) error {
+		b.logf("eru: round %d: %s", round+1, c.Name)
+		return b.runErus(ctx, group, c)
 	})
 	if err != nil {
 		return err
 	}
 	b.Add(report.Row{Group: group, Name: "restarts issued / raw PATCH rate", Limit: 0.85, AtLeast: true,
-		Values: report.Ratios(b.Of(group, "ours", restarts), b.Of(group, "raw", restarts))})
-	b.Add(report.Row{Group: group, Name: deployWrites, Limit: 1, Values: b.Of(group, "ours", deployWrites)})
-	b.Add(report.Row{Group: group, Name: statusWrites, Limit: 2, Values: b.Of(group, "ours", statusWrites)})
-	b.Add(report.Row{Group: group, Name: betweenSlots, Limit: 0, Values: b.Of(group, "ours", betweenSlots)})
+		Values: report.Ratios(b.Values(group, "ours", restarts), b.Values(group, "raw", restarts))})
+	b.Add(report.Row{Group: group, Name: deployWrites, Limit: 1, Values: b.Values(group, "ours", deployWrites)})
+	b.Add(report.Row{Group: group, Name: statusWrites, Limit: 2, Values: b.Values(group, "ours", statusWrites)})
+	b.Add(report.Row{Group: group, Name: betweenSlots, Limit: 0, Values: b.Values(group, "ours", betweenSlots)})
 	return nil
 }
 
-func (b *Bench) eruTurn(ctx context.Context, group string, c *contestant.Contestant) error {
-	p, account, err := c.Ready(ctx)
+func (b *Bench) runErus(ctx context.Context, group string, c *implementation.Implementation) error {
+	p, account, err := c.Setup(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = p.Stop() }()
-	// Both find status as it is before the first slot: written, by the operator.
+	// For both, the operator has written the status before the first scheduled time.
 	slot, err := b.schedule(ctx, p)
 	if err != nil {
 		return err
@@ -73,78 +74,79 @@ func (b *Bench) eruTurn(ctx context.Context, group string, c *contestant.Contest
 	if err := load.Create(ctx, p, 0, b.Objects, func(i int) client.Object { return eru(i, slot) }); err != nil {
 		return err
 	}
-	controller, err := contestant.Ours().Start(p, account)
+	controller, err := implementation.Ours().Start(p, account)
 	if err != nil {
 		return err
 	}
 	defer controller.Stop()
-	if err := load.Await(ctx, b.Objects, b.Patience, controller.Alive, known); err != nil {
+	if err := load.Await(ctx, b.Objects, b.Timeout, controller.Alive, known); err != nil {
 		return err
 	}
-	if err := controller.Settle(ctx, time.Minute); err != nil {
+	if err := controller.WaitIdle(ctx, time.Minute); err != nil {
 		return err
 	}
-	turn := &eruRace{bench: b, group: group, plane: p, account: account, slot: slot}
+	run := &eruRun{bench: b, group: group, controlPlane: p, account: account, slot: slot}
 	if c.Name == "ours" {
-		return turn.ours(ctx, controller)
+		return run.ours(ctx, controller)
 	}
 	controller.Stop()
-	return turn.raw(ctx, c)
+	return run.raw(ctx, c)
 }
 
-// schedule makes Deployments that are rolled out, as nobody but a Deployment
-// controller would say, and finds a slot that leaves time for the rest.
-func (b *Bench) schedule(ctx context.Context, p *plane.Plane) (time.Time, error) {
+// schedule creates Deployments with the status of a complete rollout, which a Deployment
+// controller would write, and returns a scheduled time that leaves enough time for the
+// next steps.
+func (b *Bench) schedule(ctx context.Context, p *controlplane.ControlPlane) (time.Time, error) {
 	err := load.Each(ctx, 0, b.Objects, func(ctx context.Context, i int) error {
-		d := boxes.Deployment(boxes.Name(i))
-		d.Namespace = boxes.Namespace
+		d := modelboxes.Deployment(modelboxes.Name(i))
+		d.Namespace = modelboxes.Namespace
 		if err := p.Client.Create(ctx, d); err != nil {
 			return err
 		}
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 		return p.Client.Status().Update(ctx, d)
 	})
-	// What is still to be done takes 10 ms an Eru on a slow machine, and the quiet
-	// before the slot is measured too.
+	// The next steps take 10 ms for each Eru on a slow machine. The requests before the
+	// scheduled time are counted too.
 	ahead := 45*time.Second + time.Duration(b.Objects)*10*time.Millisecond
 	return time.Now().Add(ahead).Truncate(time.Minute).Add(time.Minute), err
 }
 
-// eru is due once, at a slot, and then not for a year.
+// eru returns an Eru that is due at a scheduled time, and then not for a year.
 func eru(i int, slot time.Time) *mtsrev1.Eru {
 	at := slot.UTC()
 	return &mtsrev1.Eru{
-		ObjectMeta: metav1.ObjectMeta{Name: boxes.Name(i)},
+		ObjectMeta: metav1.ObjectMeta{Name: modelboxes.Name(i)},
 		Spec: mtsrev1.EruSpec{
-			DeploymentName: boxes.Name(i), Enabled: true, TimeZone: "Etc/UTC",
+			DeploymentName: modelboxes.Name(i), Enabled: true, TimeZone: "Etc/UTC",
 			Schedule:                fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), at.Month()),
 			StartingDeadlineSeconds: new(int64(600)), HistoryLimit: new(int32(10)),
 		},
 	}
 }
 
-// eruRace is one turn.
-type eruRace struct {
-	bench   *Bench
-	group   string
-	plane   *plane.Plane
-	account *plane.Account
-	slot    time.Time
+// eruRun is one run of an implementation.
+type eruRun struct {
+	bench        *Bench
+	group        string
+	controlPlane *controlplane.ControlPlane
+	account      *controlplane.Account
+	slot         time.Time
 }
 
-func (r *eruRace) note(name, quantity, unit string, value float64) {
-	r.bench.Note(r.group, name, quantity, unit, value)
+func (r *eruRun) record(name, quantity, unit string, value float64) {
+	r.bench.Record(r.group, name, quantity, unit, value)
 }
 
-func (r *eruRace) ours(ctx context.Context, controller *contestant.Process) error {
+func (r *eruRun) ours(ctx context.Context, controller *implementation.Process) error {
 	before, err := r.silence(ctx)
 	if err != nil {
 		return err
 	}
 	if left := time.Until(r.slot); left < 0 {
-		return fmt.Errorf("the slot was over %s before all was ready: this machine is too slow or too busy for so many Erus", -left)
+		return fmt.Errorf("the scheduled time was %s before all objects were ready: this machine is too slow or too busy for so many Erus", -left)
 	}
-	restarted, err := load.Watch(ctx, r.plane, load.Deployments, load.Changed, nil)
+	restarted, err := load.Watch(ctx, r.controlPlane, load.Deployments, load.Changed, nil)
 	if err != nil {
 		return err
 	}
@@ -152,11 +154,11 @@ func (r *eruRace) ours(ctx context.Context, controller *contestant.Process) erro
 	if err != nil {
 		return err
 	}
-	patience := r.bench.Patience + time.Until(r.slot)
-	if err := load.Await(ctx, r.bench.Objects, patience, controller.Alive, restarted); err != nil {
+	timeout := r.bench.Timeout + time.Until(r.slot)
+	if err := load.Await(ctx, r.bench.Objects, timeout, controller.Alive, restarted); err != nil {
 		return err
 	}
-	if err := controller.Settle(ctx, time.Minute); err != nil {
+	if err := controller.WaitIdle(ctx, time.Minute); err != nil {
 		return err
 	}
 	now, err := r.account.Requests(ctx)
@@ -164,51 +166,51 @@ func (r *eruRace) ours(ctx context.Context, controller *contestant.Process) erro
 		return err
 	}
 	r.rate("ours", restarted)
-	r.note("ours", afterTheSlot, "s", restarted.Last().Sub(r.slot).Seconds())
+	r.record("ours", afterTheSlot, "s", restarted.Last().Sub(r.slot).Seconds())
 	n, made := float64(r.bench.Objects), now.Sub(mark)
-	r.note("ours", deployWrites, "", float64(made.Writes)/n)
-	r.note("ours", statusWrites, "", float64(made.Status)/n)
-	r.note("ours", eruEvents, "", float64(made.Events)/n)
+	r.record("ours", deployWrites, "", float64(made.Writes)/n)
+	r.record("ours", statusWrites, "", float64(made.Status)/n)
+	r.record("ours", eruEvents, "", float64(made.Events)/n)
 	after, err := r.silence(ctx)
-	r.note("ours", betweenSlots, "", before+after)
-	r.bench.say("  %s; %.0f requests in silence", made, before+after)
+	r.record("ours", betweenSlots, "", before+after)
+	r.bench.logf("  %s; %.0f requests without anything due", made, before+after)
 	return err
 }
 
-// silence counts the requests while there is nothing to do.
-func (r *eruRace) silence(ctx context.Context) (float64, error) {
+// silence counts the requests while nothing is due.
+func (r *eruRun) silence(ctx context.Context) (float64, error) {
 	before, err := r.account.Requests(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := plane.Pause(ctx, quietInterval); err != nil {
+	if err := controlplane.Pause(ctx, quietInterval); err != nil {
 		return 0, err
 	}
 	after, err := r.account.Requests(ctx)
 	return float64(after.Sub(before).Total()), err
 }
 
-func (r *eruRace) raw(ctx context.Context, c *contestant.Contestant) error {
-	restarted, err := load.Watch(ctx, r.plane, load.Deployments, load.Changed, nil)
+func (r *eruRun) raw(ctx context.Context, c *implementation.Implementation) error {
+	restarted, err := load.Watch(ctx, r.controlPlane, load.Deployments, load.Changed, nil)
 	if err != nil {
 		return err
 	}
-	process, err := c.Start(r.plane, r.account, "--kind=eru", "--slot="+r.slot.UTC().Format(time.RFC3339))
+	process, err := c.Start(r.controlPlane, r.account, "--kind=eru", "--slot="+r.slot.UTC().Format(time.RFC3339))
 	if err != nil {
 		return err
 	}
 	defer process.Stop()
-	if err := load.Await(ctx, r.bench.Objects, r.bench.Patience, process.Alive, restarted); err != nil {
+	if err := load.Await(ctx, r.bench.Objects, r.bench.Timeout, process.Alive, restarted); err != nil {
 		return err
 	}
 	r.rate("raw", restarted)
 	return nil
 }
 
-// rate is how many restarts a second were written, from the first to the last.
-func (r *eruRace) rate(name string, restarted *load.Tally) {
+// rate records how many restarts a second were written, from the first to the last.
+func (r *eruRun) rate(name string, restarted *load.Counter) {
 	took := restarted.Last().Sub(restarted.First())
 	rate := float64(r.bench.Objects-1) / took.Seconds()
-	r.note(name, restarts, "", rate)
-	r.bench.say("  %d restarts in %.2f s", r.bench.Objects, took.Seconds())
+	r.record(name, restarts, "", rate)
+	r.bench.logf("  %d restarts in %.2f s", r.bench.Objects, took.Seconds())
 }

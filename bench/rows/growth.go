@@ -10,21 +10,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
-// perObject is the one quantity of the group "growth" that "created" has not. It is
-// what all objects took, divided by their number: several are worked on at once, so
-// each of them waits for longer.
+// perObject is the only quantity of the group "growth" that "created" does not have. It
+// is the time for all objects divided by their number: several objects are reconciled at
+// the same time, so the latency of each is longer.
 const perObject = "time per object"
 
-// growthPatience is the least that a turn may take for each object. A burst of many
-// takes longer for each than one of few, so a limit that is ample for the one may be
-// too little for the other.
-const growthPatience = 200 * time.Millisecond
+// growthTimeout is the minimum timeout for each object. With many objects each one takes
+// longer than with few, so a timeout that is long enough for few may be too short for
+// many.
+const growthTimeout = 200 * time.Millisecond
 
-// Counts are numbers of objects, the fewest first. It is a flag.Value.
+// Counts are numbers of objects in ascending order. It is a flag.Value.
 type Counts []int
 
 func (c *Counts) String() string {
@@ -35,7 +35,7 @@ func (c *Counts) String() string {
 	return strings.Join(fields, ",")
 }
 
-// Set reads counts with commas between them.
+// Set parses numbers that are separated by commas.
 func (c *Counts) Set(text string) error {
 	var counts Counts
 	last := 0
@@ -45,7 +45,7 @@ func (c *Counts) Set(text string) error {
 			return fmt.Errorf("%q is not a number of objects", field)
 		}
 		if n <= last {
-			return fmt.Errorf("%d comes after %d: the fewest come first, and none twice", n, last)
+			return fmt.Errorf("%d comes after %d: the numbers must be ascending and unique", n, last)
 		}
 		counts, last = append(counts, n), n
 	}
@@ -53,55 +53,55 @@ func (c *Counts) Set(text string) error {
 	return nil
 }
 
-// growth measures what a new object costs when it is one of few and when it is one
-// of many: turns as those of "created", with more and more objects. What the raw
-// client's cost grows by is the API server's doing, and the rest is ours.
+// growth measures how the cost of a new object depends on the number of objects: the
+// runs are those of "created", with more and more objects. The API server causes the
+// growth of the raw client's cost; the rest is the operator's.
 //
-// All counts take their turns before one takes its second, and they count as rounds
-// of their own: a machine that gets slower meanwhile then does so neither to the high
-// counts nor to one contestant alone.
+// Each number of objects is measured once before one is measured again, and is a round
+// of its own: a machine that becomes slower then affects neither only the high numbers
+// nor only one implementation.
 func (b *Bench) growth(ctx context.Context) error {
 	const group = "growth"
 	failed := map[string]bool{}
-	who := b.takingPart("ours", "raw")
-	err := b.turns(b.GrowthRounds*len(b.Growth), who, func(round int, c *contestant.Contestant) error {
+	implementations := b.selected("ours", "raw")
+	err := b.alternate(b.GrowthRounds*len(b.Growth), implementations, func(round int, c *implementation.Implementation) error {
 		if failed[c.Name] {
 			return nil
 		}
 		n := b.Growth[round%len(b.Growth)]
-		b.say("growth: round %d of %d: %s with %d objects", round/len(b.Growth)+1, b.GrowthRounds, c.Name, n)
-		sample, err := b.with(n).turn(ctx, c)
+		b.logf("growth: round %d of %d: %s with %d objects", round/len(b.Growth)+1, b.GrowthRounds, c.Name, n)
+		sample, err := b.with(n).run(ctx, c)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// Who cannot finish with so many will not with more.
+			// An implementation that fails with so many objects also fails with more.
 			failed[c.Name] = true
 			b.Fail(fmt.Sprintf("%s: %s with %d objects", group, c.Name, n), err)
-			b.say("  failed: %v", err)
+			b.logf("  failed: %v", err)
 			return nil
 		}
-		b.say("  %s", sample.noteGrowth(b.Report, group, c.Name, n))
+		b.logf("  %s", sample.recordGrowth(b.Report, group, c.Name, n))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b.judgeGrowth(group, who)
+	b.addGrowthRows(group, implementations)
 	return nil
 }
 
-// with is the same bench for another number of objects, and with patience for them.
+// with returns the bench for another number of objects, with a sufficient timeout.
 func (b *Bench) with(objects int) *Bench {
 	other := *b
 	other.Objects = objects
-	other.Patience = max(b.Patience, time.Duration(objects)*growthPatience)
+	other.Timeout = max(b.Timeout, time.Duration(objects)*growthTimeout)
 	return &other
 }
 
-// noteGrowth notes a turn under quantities that name the number of objects, because
-// each number is a measurement of its own and not another round of one.
-func (s sample) noteGrowth(r *report.Report, group, name string, objects int) string {
+// recordGrowth records a run under quantities that include the number of objects,
+// because each number is a separate measurement and not another round of the same.
+func (s sample) recordGrowth(r *report.Report, group, name string, objects int) string {
 	n := float64(objects)
 	for _, quantity := range []struct {
 		name, unit string
@@ -114,27 +114,27 @@ func (s sample) noteGrowth(r *report.Report, group, name string, objects int) st
 		{reads, "", float64(s.requests.Reads()) / n},
 		{residentAfter, "MiB", float64(s.memory) / (1 << 20)},
 	} {
-		r.Note(group, name, at(quantity.name, objects), quantity.unit, quantity.value)
+		r.Record(group, name, at(quantity.name, objects), quantity.unit, quantity.value)
 	}
 	return fmt.Sprintf("for each %.1f ms; CPU %.1f ms of the API server and etcd, %.1f ms own; memory %d MiB; %s",
 		milliseconds(s.took)/n, milliseconds(s.server)/n, milliseconds(s.own)/n, s.memory>>20, s.requests)
 }
 
-// at is the name of a quantity at a number of objects, as bench/plot reads it.
+// at returns the name of a quantity at a number of objects, as bench/plot parses it.
 func at(quantity string, objects int) string { return fmt.Sprintf("%s, %d", quantity, objects) }
 
 func milliseconds(d time.Duration) float64 { return 1000 * d.Seconds() }
 
-// judgeGrowth says by how much an object of the most costs more than one of the
-// fewest. Nobody has set a budget for that.
-func (b *Bench) judgeGrowth(group string, who []*contestant.Contestant) {
+// addGrowthRows adds the ratios of the cost of an object at the highest and the lowest
+// number of objects. They have no budget.
+func (b *Bench) addGrowthRows(group string, implementations []*implementation.Implementation) {
 	few, many := b.Growth[0], b.Growth[len(b.Growth)-1]
 	if few == many {
 		return
 	}
 	for _, quantity := range []string{perObject, serverCPU, ownCPU} {
-		for _, c := range who {
-			of := func(objects int) []float64 { return b.Of(group, c.Name, at(quantity, objects)) }
+		for _, c := range implementations {
+			of := func(objects int) []float64 { return b.Values(group, c.Name, at(quantity, objects)) }
 			name := fmt.Sprintf("%s, %d / %d: %s", quantity, many, few, c.Name)
 			b.Add(report.Row{Group: group, Name: name, NoBudget: true, Values: report.Ratios(of(many), of(few))})
 		}

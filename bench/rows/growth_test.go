@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/plot"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
@@ -45,7 +45,7 @@ func TestCountsAreAFlag(t *testing.T) {
 				t.Errorf("%q: error %v, want %q", tc.text, err, tc.err)
 			}
 			if !slices.Equal(counts, Counts{1, 2}) {
-				t.Errorf("%q: left %v behind", tc.text, counts)
+				t.Errorf("%q: changed the counts to %v", tc.text, counts)
 			}
 			continue
 		}
@@ -55,7 +55,7 @@ func TestCountsAreAFlag(t *testing.T) {
 	}
 }
 
-func TestCountsAreWrittenAsTheyAreRead(t *testing.T) {
+func TestCountsString(t *testing.T) {
 	counts := Counts{100, 300, 10000}
 	if counts.String() != "100,300,10000" {
 		t.Errorf("wrote %q", counts.String())
@@ -65,20 +65,20 @@ func TestCountsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-// measured is a bench that has measured two turns of each contestant: 100 objects in
-// a second, and 1,000 in twenty.
+// measured returns a bench with the results of two runs of each implementation: 100
+// objects in a second, and 1,000 in twenty seconds.
 func measured() *Bench {
 	b := &Bench{Report: &report.Report{}, Growth: Counts{100, 1000}}
 	for _, name := range []string{"ours", "raw"} {
-		s := sample{took: time.Second, server: 2 * time.Second, own: time.Second / 2, requests: plane.Requests{Writes: 200, Status: 100, Gets: 50}, memory: 30 << 20}
-		s.noteGrowth(b.Report, "growth", name, 100)
-		s = sample{took: 20 * time.Second, server: 60 * time.Second, own: 5 * time.Second, requests: plane.Requests{Writes: 2000, Status: 1000}, memory: 60 << 20}
-		s.noteGrowth(b.Report, "growth", name, 1000)
+		s := sample{took: time.Second, server: 2 * time.Second, own: time.Second / 2, requests: controlplane.Requests{Writes: 200, Status: 100, Gets: 50}, memory: 30 << 20}
+		s.recordGrowth(b.Report, "growth", name, 100)
+		s = sample{took: 20 * time.Second, server: 60 * time.Second, own: 5 * time.Second, requests: controlplane.Requests{Writes: 2000, Status: 1000}, memory: 60 << 20}
+		s.recordGrowth(b.Report, "growth", name, 1000)
 	}
 	return b
 }
 
-func TestGrowthIsNotedForEachObject(t *testing.T) {
+func TestGrowthIsRecordedForEachObject(t *testing.T) {
 	b := measured()
 	for quantity, want := range map[string]float64{
 		"time per object, 100":                  10,
@@ -89,7 +89,7 @@ func TestGrowthIsNotedForEachObject(t *testing.T) {
 		"uncached reads per object, 100":        0.5,
 		"memory after, 1000":                    60,
 	} {
-		if got := b.Of("growth", "ours", quantity); !slices.Equal(got, []float64{want}) {
+		if got := b.Values("growth", "ours", quantity); !slices.Equal(got, []float64{want}) {
 			t.Errorf("%s: %v, want %v", quantity, got, want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestGrowthIsNotedForEachObject(t *testing.T) {
 
 func TestGrowthIsARatioWithoutABudget(t *testing.T) {
 	b := measured()
-	b.judgeGrowth("growth", []*contestant.Contestant{contestant.Ours(), contestant.Raw()})
+	b.addGrowthRows("growth", []*implementation.Implementation{implementation.Ours(), implementation.Raw()})
 	want := []struct {
 		name   string
 		median float64
@@ -113,7 +113,7 @@ func TestGrowthIsARatioWithoutABudget(t *testing.T) {
 		t.Fatalf("%d rows, want %d", len(b.Rows), len(want))
 	}
 	for i, row := range b.Rows {
-		if row.Name != want[i].name || row.Median != want[i].median || !row.NoBudget || row.Verdict != "" {
+		if row.Name != want[i].name || row.Median != want[i].median || !row.NoBudget || row.Result != "" {
 			t.Errorf("row %d: %+v, want %+v", i, row, want[i])
 		}
 	}
@@ -122,26 +122,26 @@ func TestGrowthIsARatioWithoutABudget(t *testing.T) {
 func TestOneCountDoesNotGrow(t *testing.T) {
 	b := measured()
 	b.Growth = Counts{100}
-	if b.judgeGrowth("growth", []*contestant.Contestant{contestant.Ours()}); len(b.Rows) != 0 {
+	if b.addGrowthRows("growth", []*implementation.Implementation{implementation.Ours()}); len(b.Rows) != 0 {
 		t.Errorf("rows %+v", b.Rows)
 	}
 }
 
-func TestPatienceGrowsWithTheObjects(t *testing.T) {
-	b := &Bench{Objects: 1000, Patience: 10 * time.Minute}
-	if few := b.with(100); few.Objects != 100 || few.Patience != 10*time.Minute {
-		t.Errorf("%s for %d", few.Patience, few.Objects)
+func TestTimeoutGrowsWithTheObjects(t *testing.T) {
+	b := &Bench{Objects: 1000, Timeout: 10 * time.Minute}
+	if few := b.with(100); few.Objects != 100 || few.Timeout != 10*time.Minute {
+		t.Errorf("%s for %d", few.Timeout, few.Objects)
 	}
-	if many := b.with(10000); many.Objects != 10000 || many.Patience != 2000*time.Second {
-		t.Errorf("%s for %d", many.Patience, many.Objects)
+	if many := b.with(10000); many.Objects != 10000 || many.Timeout != 2000*time.Second {
+		t.Errorf("%s for %d", many.Timeout, many.Objects)
 	}
-	if b.Objects != 1000 || b.Patience != 10*time.Minute {
-		t.Errorf("the bench itself has changed: %s for %d", b.Patience, b.Objects)
+	if b.Objects != 1000 || b.Timeout != 10*time.Minute {
+		t.Errorf("the original bench has changed: %s for %d", b.Timeout, b.Objects)
 	}
 }
 
-// The two packages agree on nothing but names.
-func TestWhatIsNotedCanBeDrawn(t *testing.T) {
+// The names of quantities are the only contract between this package and bench/plot.
+func TestRecordedGrowthCanBeDrawn(t *testing.T) {
 	if err := plot.Draw(measured().Report, t.TempDir()); err != nil {
 		t.Error(err)
 	}

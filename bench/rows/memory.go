@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
@@ -26,15 +26,15 @@ const (
 	fresh = "memory per object, of a new process"
 )
 
-// memory measures the memory (VmRSS) that objects cost: between a process that has
-// worked off the lower count of objects and the same process when it has worked
-// off the upper one. Of the same plane it also takes a new process that finds
-// all objects done, which is the memory without what the burst left behind.
+// memory measures the resident memory (VmRSS) for each object: the difference between a
+// process that has reconciled the lower number of objects and the same process after the
+// upper number. It also measures a new process on the same control plane, in which all
+// objects are already reconciled: its memory does not include what the burst allocated.
 func (b *Bench) memory(ctx context.Context) error {
 	const group = "memory"
-	err := b.turns(min(b.Rounds, b.LongRounds), b.takingPart("ours", "plain"), func(round int, c *contestant.Contestant) error {
-		b.say("memory: round %d: %s", round+1, c.Name)
-		return b.memoryTurn(ctx, group, c)
+	err := b.alternate(min(b.Rounds, b.LongRounds), b.selected("ours", "plain"), func(round int, c *implementation.Implementation) error {
+		b.logf("memory: round %d: %s", round+1, c.Name)
+		return b.memoryRun(ctx, group, c)
 	})
 	if err != nil {
 		return err
@@ -42,24 +42,24 @@ func (b *Bench) memory(ctx context.Context) error {
 	if err := b.idleWebhook(ctx, group); err != nil {
 		return err
 	}
-	ours := b.Of(group, "ours", slope)
+	ours := b.Values(group, "ours", slope)
 	name := fmt.Sprintf("memory per ModelBox, %d to %d", b.MemoryFrom, b.MemoryTo)
 	b.Add(report.Row{Group: group, Name: name, Unit: "kB", Limit: 6, Values: ours})
-	b.Add(report.Row{Group: group, Name: name + " / plain controller", Limit: 0.25, Values: report.Ratios(ours, b.Of(group, "plain", slope))})
-	b.Add(report.Row{Group: group, Name: "idle memory of the controller", Unit: "MiB", Limit: 40, Values: b.Of(group, "ours", idle)})
-	b.Add(report.Row{Group: group, Name: "idle memory of the webhook", Unit: "MiB", Limit: 40, Values: b.Of(group, "webhook", idle)})
+	b.Add(report.Row{Group: group, Name: name + " / plain controller", Limit: 0.25, Values: report.Ratios(ours, b.Values(group, "plain", slope))})
+	b.Add(report.Row{Group: group, Name: "idle memory of the controller", Unit: "MiB", Limit: 40, Values: b.Values(group, "ours", idle)})
+	b.Add(report.Row{Group: group, Name: "idle memory of the webhook", Unit: "MiB", Limit: 40, Values: b.Values(group, "webhook", idle)})
 	return nil
 }
 
-func (b *Bench) memoryTurn(ctx context.Context, group string, c *contestant.Contestant) error {
-	p, account, err := c.Ready(ctx)
+func (b *Bench) memoryRun(ctx context.Context, group string, c *implementation.Implementation) error {
+	p, account, err := c.Setup(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = p.Stop() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tallies, err := watchAll(ctx, c, p, nil)
+	counters, err := watchAll(ctx, c, p, nil)
 	if err != nil {
 		return err
 	}
@@ -68,27 +68,27 @@ func (b *Bench) memoryTurn(ctx context.Context, group string, c *contestant.Cont
 		return err
 	}
 	defer func() { m.process.Stop() }()
-	empty := m.resting()
-	m.work(p, c, 0, b.MemoryFrom, tallies)
-	low := m.resting()
-	m.work(p, c, b.MemoryFrom, b.MemoryTo, tallies)
-	high := m.resting()
-	anew, err := m.anew(c, p, account)
+	empty := m.idleMemory()
+	m.reconcile(p, c, 0, b.MemoryFrom, counters)
+	low := m.idleMemory()
+	m.reconcile(p, c, b.MemoryFrom, b.MemoryTo, counters)
+	high := m.idleMemory()
+	restarted, err := m.restart(c, p, account)
 	if err != nil {
 		return err
 	}
 	between := float64(b.MemoryTo - b.MemoryFrom)
-	b.Note(group, c.Name, idle, "MiB", empty/(1<<20))
-	b.Note(group, c.Name, fmt.Sprintf("memory with %d objects", b.MemoryTo), "MiB", high/(1<<20))
-	b.Note(group, c.Name, slope, "kB", (high-low)/1000/between)
-	b.Note(group, c.Name, fresh, "kB", (anew-empty)/1000/float64(b.MemoryTo))
-	b.say("  %.1f MiB idle, %.1f with %d, %.1f with %d; %.1f in a new process", empty/(1<<20), low/(1<<20), b.MemoryFrom, high/(1<<20), b.MemoryTo, anew/(1<<20))
+	b.Record(group, c.Name, idle, "MiB", empty/(1<<20))
+	b.Record(group, c.Name, fmt.Sprintf("memory with %d objects", b.MemoryTo), "MiB", high/(1<<20))
+	b.Record(group, c.Name, slope, "kB", (high-low)/1000/between)
+	b.Record(group, c.Name, fresh, "kB", (restarted-empty)/1000/float64(b.MemoryTo))
+	b.logf("  %.1f MiB idle, %.1f with %d, %.1f with %d; %.1f in a new process", empty/(1<<20), low/(1<<20), b.MemoryFrom, high/(1<<20), b.MemoryTo, restarted/(1<<20))
 	return nil
 }
 
-// startReader starts a contestant whose memory can be read.
-func (b *Bench) startReader(ctx context.Context, c *contestant.Contestant, p *plane.Plane, account *plane.Account) (*memoryReader, error) {
-	addresses, err := contestant.Addresses(1)
+// startReader starts an implementation whose memory can be read.
+func (b *Bench) startReader(ctx context.Context, c *implementation.Implementation, p *controlplane.ControlPlane, account *controlplane.Account) (*memoryReader, error) {
+	addresses, err := implementation.Addresses(1)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func (b *Bench) startReader(ctx context.Context, c *contestant.Contestant, p *pl
 	return &memoryReader{bench: b, ctx: ctx, process: process, pprof: addresses[0]}, err
 }
 
-// anew is the memory of a new process that takes the place of the one before.
-func (m *memoryReader) anew(c *contestant.Contestant, p *plane.Plane, account *plane.Account) (float64, error) {
+// restart replaces the process with a new one and returns the memory of the new one.
+func (m *memoryReader) restart(c *implementation.Implementation, p *controlplane.ControlPlane, account *controlplane.Account) (float64, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
@@ -107,44 +107,44 @@ func (m *memoryReader) anew(c *contestant.Contestant, p *plane.Plane, account *p
 		return 0, err
 	}
 	m.process = next.process
-	rss := next.resting()
+	rss := next.idleMemory()
 	return rss, next.err
 }
 
-// memoryReader gives objects to a process and reads its memory, until something
-// fails.
+// memoryReader creates objects for a process and reads its memory. It does nothing after
+// the first error.
 type memoryReader struct {
 	bench   *Bench
 	ctx     context.Context
-	process *contestant.Process
+	process *implementation.Process
 	pprof   string
 	err     error
-	// profiles is how many were written.
+	// profiles is how many heap profiles were written.
 	profiles int
 }
 
-// resting is the memory of the process when it has come to rest, in bytes.
-func (m *memoryReader) resting() float64 {
+// idleMemory waits until the process is idle and returns its memory in bytes.
+func (m *memoryReader) idleMemory() float64 {
 	if m.err != nil {
 		return 0
 	}
-	if m.err = m.process.Settle(m.ctx, time.Minute); m.err != nil {
+	if m.err = m.process.WaitIdle(m.ctx, time.Minute); m.err != nil {
 		return 0
 	}
-	if m.err = m.collect(); m.err != nil {
+	if m.err = m.runGC(); m.err != nil {
 		return 0
 	}
-	if m.err = plane.Pause(m.ctx, m.bench.MemoryRest); m.err != nil {
+	if m.err = controlplane.Pause(m.ctx, m.bench.MemoryRest); m.err != nil {
 		return 0
 	}
 	var now int64
-	now, _, m.err = plane.Memory(m.process.PID())
+	now, _, m.err = controlplane.Memory(m.process.PID())
 	return float64(now)
 }
 
-// collect has the process collect its garbage, twice, because what is in a sync.Pool
-// outlives one collection. What it answers is a profile of what is left.
-func (m *memoryReader) collect() error {
+// runGC runs the garbage collector of the process twice, because the content of a
+// sync.Pool survives one collection. The response is a heap profile after it.
+func (m *memoryReader) runGC() error {
 	var profile []byte
 	for range 2 {
 		request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, "http://"+m.pprof+"/debug/pprof/heap?gc=1", nil)
@@ -153,7 +153,7 @@ func (m *memoryReader) collect() error {
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return fmt.Errorf("asking for a garbage collection: %w", err)
+			return fmt.Errorf("requesting a garbage collection: %w", err)
 		}
 		profile, err = io.ReadAll(response.Body)
 		if err := errors.Join(err, response.Body.Close()); err != nil {
@@ -168,26 +168,26 @@ func (m *memoryReader) collect() error {
 	return os.WriteFile(filepath.Join(m.bench.Profiles, name), profile, 0o600)
 }
 
-func (m *memoryReader) work(p *plane.Plane, c *contestant.Contestant, from, to int, tallies []*load.Tally) {
+func (m *memoryReader) reconcile(p *controlplane.ControlPlane, c *implementation.Implementation, from, to int, counters []*load.Counter) {
 	if m.err == nil {
 		m.err = load.Create(m.ctx, p, from, to, c.Object)
 	}
 	if m.err == nil {
-		m.err = load.Await(m.ctx, to, m.bench.Patience, m.process.Alive, tallies...)
+		m.err = load.Await(m.ctx, to, m.bench.Timeout, m.process.Alive, counters...)
 	}
 }
 
-// idleWebhook reads the memory of a webhook process that nobody has asked yet.
+// idleWebhook measures the memory of a webhook process that has received no request.
 func (b *Bench) idleWebhook(ctx context.Context, group string) error {
-	b.say("memory: webhook")
+	b.logf("memory: webhook")
 	server, err := startWebhook(ctx)
 	if err != nil {
 		return err
 	}
 	defer server.stop()
 	m := &memoryReader{bench: b, ctx: ctx, process: server.process, pprof: server.pprof}
-	if rss := m.resting(); m.err == nil {
-		b.Note(group, "webhook", idle, "MiB", rss/(1<<20))
+	if rss := m.idleMemory(); m.err == nil {
+		b.Record(group, "webhook", idle, "MiB", rss/(1<<20))
 	}
 	return m.err
 }

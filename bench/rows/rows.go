@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rows measures: one file for each thing that there is a budget for.
+// Package rows holds the measurements, one file for each group of budgets.
 package rows
 
 import (
@@ -11,52 +11,53 @@ import (
 	"slices"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
 )
 
 // Bench is a run of the benchmarks.
 type Bench struct {
 	*report.Report
-	// Objects is how many objects are created at once, Rounds how often
-	// each contestant takes its turn.
+	// Objects is how many objects are created at once, and Rounds how often each
+	// implementation is measured.
 	Objects, Rounds int
-	// LongRounds is the same for what takes minutes a round, if it is less: memory and
-	// Erus.
+	// LongRounds is the number of rounds for memory and Erus, which take minutes a round,
+	// if it is lower than Rounds.
 	LongRounds int
-	// SlowRounds is the same for contestants that are slow by their own limits.
+	// SlowRounds is the number of rounds for implementations that are slow because of
+	// their own rate limits.
 	SlowRounds int
-	// MemoryFrom and MemoryTo are between which counts of objects the slope of
-	// memory is taken.
+	// MemoryFrom and MemoryTo are the numbers of objects between which memory per object
+	// is measured.
 	MemoryFrom, MemoryTo int
-	// MemoryRest is how long a process rests before its memory is read, because Go
-	// gives memory back in the background. The collection that it makes by itself
-	// every two minutes is asked for, so that nobody has to wait for it.
+	// MemoryRest is how long a process is idle before its memory is read, because Go
+	// returns memory to the system in the background. The garbage collection that Go
+	// runs at least every two minutes is triggered before, to save that time.
 	MemoryRest time.Duration
-	// Profiles is a directory that gets a heap profile for each reading of memory;
-	// none if empty.
+	// Profiles is a directory for a heap profile for each reading of memory; there are
+	// none if it is empty.
 	Profiles string
-	// Growth are the counts of objects at which the growth of cost is taken, and
+	// Growth holds the numbers of objects at which the growth of cost is measured, and
 	// GrowthRounds is how often at each.
 	Growth       Counts
 	GrowthRounds int
 	// Failovers is how often a leader is killed.
 	Failovers int
-	// Contestants are who takes part.
-	Contestants []*contestant.Contestant
-	// Patience is how long a contestant may take for one turn.
-	Patience time.Duration
-	// Out gets a line for each thing that is done.
+	// Implementations are the implementations that are compared.
+	Implementations []*implementation.Implementation
+	// Timeout is how long one run of an implementation may take.
+	Timeout time.Duration
+	// Out is where progress is written, one line for each step.
 	Out io.Writer
 }
 
-// Group is a measurement that can be asked for by name.
+// Group is a measurement that can be selected by name.
 type Group struct {
 	Name string
 	Run  func(*Bench, context.Context) error
 }
 
-// Groups are all measurements, in their order.
+// Groups returns all measurements in their order.
 func Groups() []Group {
 	return []Group{
 		{"created", (*Bench).created},
@@ -69,13 +70,13 @@ func Groups() []Group {
 	}
 }
 
-func (b *Bench) say(format string, args ...any) {
+func (b *Bench) logf(format string, args ...any) {
 	fmt.Fprintf(b.Out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// turns is whose turn it is, round by round: forth, then back (ABBA), so that a
-// machine that gets slower or faster meanwhile does so to all alike.
-func (b *Bench) turns(rounds int, of []*contestant.Contestant, turn func(round int, c *contestant.Contestant) error) error {
+// alternate calls run for each implementation in each round, in alternating order
+// (ABBA), so that a machine that becomes slower or faster affects all alike.
+func (b *Bench) alternate(rounds int, of []*implementation.Implementation, run func(round int, c *implementation.Implementation) error) error {
 	for round := range rounds {
 		order := slices.Clone(of)
 		if round%2 == 1 {
@@ -85,7 +86,7 @@ func (b *Bench) turns(rounds int, of []*contestant.Contestant, turn func(round i
 			if c.Slow && round >= b.SlowRounds {
 				continue
 			}
-			if err := turn(round, c); err != nil {
+			if err := run(round, c); err != nil {
 				return err
 			}
 		}
@@ -93,10 +94,10 @@ func (b *Bench) turns(rounds int, of []*contestant.Contestant, turn func(round i
 	return nil
 }
 
-// takingPart are those of the contestants named who take part.
-func (b *Bench) takingPart(names ...string) []*contestant.Contestant {
-	var out []*contestant.Contestant
-	for _, c := range b.Contestants {
+// selected returns those of the named implementations that are compared in this run.
+func (b *Bench) selected(names ...string) []*implementation.Implementation {
+	var out []*implementation.Implementation
+	for _, c := range b.Implementations {
 		if slices.Contains(names, c.Name) {
 			out = append(out, c)
 		}

@@ -20,35 +20,36 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/bench/admission"
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
-	"github.com/modelbox-operator/modelbox-operator/bench/contestant"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// webhook measures what an admission costs, in a process of its own that calls the
-// handlers, and counts over the life of an object how often the webhooks are
-// called.
+// webhook measures the cost of an admission in a separate process that calls the
+// handlers, and counts how often the webhooks are called during the lifecycle of an
+// object.
 func (b *Bench) webhook(ctx context.Context) error {
 	const group = "webhook"
 	for round := range b.Rounds {
-		b.say("webhook: round %d of %d: the handlers", round+1, b.Rounds)
+		b.logf("webhook: round %d of %d: the handlers", round+1, b.Rounds)
 		if err := b.admissions(ctx, group, round%2 == 1); err != nil {
 			return err
 		}
 	}
-	b.say("webhook: calls over the life of an object")
+	b.logf("webhook: calls during the lifecycle of an object")
 	calls, err := b.calls(ctx)
 	if err != nil {
 		return err
 	}
 	b.Add(report.Row{
 		Group: group, Name: "CPU per admission / typed defaulter + validator", Limit: 0.2,
-		Values: report.Ratios(b.Of(group, "ours", admission.CPU), b.Of(group, "typed", admission.CPU)),
-		Note:   "both handlers, from the request's bytes to the answer's, without TLS and HTTP; with the same defaults and rules behind them",
+		Values: report.Ratios(b.Values(group, "ours", admission.CPU), b.Values(group, "typed", admission.CPU)),
+		Note:   "both handlers, from the bytes of the request to those of the response, without TLS and HTTP; with the same defaults and validation rules",
 	})
 	b.Add(report.Row{
-		Group: group, Name: "allocations, changed 1.6 kB object", Limit: 60, Values: b.Of(group, "ours", admission.Allocations),
+		Group: group, Name: "allocations, changed 1.6 kB object", Limit: 60, Values: b.Values(group, "ours", admission.Allocations),
 		Note: "of the mutating handler; the moonshot is 40",
 	})
 	b.Add(report.Row{
@@ -68,31 +69,31 @@ func (b *Bench) admissions(ctx context.Context, group string, backwards bool) er
 		if err != nil {
 			return err
 		}
-		b.Note(group, side, admission.CPU, "µs", result.CPU)
-		b.Note(group, side, admission.Allocations, "", result.Allocations)
+		b.Record(group, side, admission.CPU, "µs", result.CPU)
+		b.Record(group, side, admission.Allocations, "", result.Allocations)
 	}
 	return nil
 }
 
-// webhookServer is a webhook process and the plane that asks it.
+// webhookServer is a webhook process and the control plane that calls it.
 type webhookServer struct {
-	plane   *plane.Plane
-	process *contestant.Process
-	metrics string
-	pprof   string
+	controlPlane *controlplane.ControlPlane
+	process      *implementation.Process
+	metrics      string
+	pprof        string
 }
 
-// startWebhook starts a plane with the webhook configurations, and the process that
-// they call.
+// startWebhook starts a control plane with the webhook configurations, and the process
+// that they call.
 func startWebhook(ctx context.Context) (*webhookServer, error) {
-	p, err := plane.Start(ctx, plane.Options{
-		CRDs:     []string{plane.OperatorCRDs()},
-		Webhooks: []string{filepath.Join(plane.Root(), "config", "webhook", "generated")},
+	p, err := controlplane.Start(ctx, controlplane.Options{
+		CRDs:     []string{controlplane.OperatorCRDs()},
+		Webhooks: []string{filepath.Join(testenv.Root(), "config", "webhook", "generated")},
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &webhookServer{plane: p}
+	s := &webhookServer{controlPlane: p}
 	if err := s.start(ctx); err != nil {
 		s.stop()
 		return nil, err
@@ -101,24 +102,24 @@ func startWebhook(ctx context.Context) (*webhookServer, error) {
 }
 
 func (s *webhookServer) start(ctx context.Context) error {
-	account, err := s.plane.Account(ctx, "webhook")
+	account, err := s.controlPlane.Account(ctx, "webhook")
 	if err != nil {
 		return err
 	}
-	addresses, err := contestant.Addresses(3)
+	addresses, err := implementation.Addresses(3)
 	if err != nil {
 		return err
 	}
 	s.metrics, s.pprof = "http://"+addresses[0]+"/metrics", addresses[2]
-	local := s.plane.Webhooks()
-	s.process, err = contestant.Run(contestant.Webhook, filepath.Join(s.plane.Dir, "webhook.log"), account,
+	local := s.controlPlane.Webhooks()
+	s.process, err = implementation.Run(implementation.Webhook, filepath.Join(s.controlPlane.Dir, "webhook.log"), account,
 		"--cert-dir="+local.LocalServingCertDir,
 		"--webhook-bind-address="+net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		"--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2], "--drain=0s", "--linger=0s")
 	if err != nil {
 		return err
 	}
-	return plane.Poll(ctx, 100*time.Millisecond, time.Minute, "waiting for the webhook to be ready", func() (bool, error) {
+	return controlplane.Poll(ctx, 100*time.Millisecond, time.Minute, "waiting for the webhook to be ready", func() (bool, error) {
 		return answers("http://" + addresses[1] + "/readyz"), s.process.Alive()
 	})
 }
@@ -127,7 +128,7 @@ func (s *webhookServer) stop() {
 	if s.process != nil {
 		s.process.Stop()
 	}
-	_ = s.plane.Stop()
+	_ = s.controlPlane.Stop()
 }
 
 func answers(url string) bool {
@@ -139,15 +140,15 @@ func answers(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// calls leads an object through its life and counts how often that of its two
-// webhooks was called which was called more often.
+// calls counts the calls of the two webhooks during the lifecycle of an object, and
+// returns the higher count.
 func (b *Bench) calls(ctx context.Context) ([]float64, error) {
 	server, err := startWebhook(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer server.stop()
-	if err := live(ctx, server.plane.Client); err != nil {
+	if err := lifecycle(ctx, server.controlPlane.Client); err != nil {
 		return nil, err
 	}
 	counts, err := scrape(ctx, server.metrics, "modelbox_admission_requests_total")
@@ -165,12 +166,12 @@ func (b *Bench) calls(ctx context.Context) ([]float64, error) {
 	return []float64{max(byWebhook["mutating"], byWebhook["validating"])}, nil
 }
 
-// live is the life of an object: create, 10 changes of status, 3 of metadata, 1 of
-// spec, delete.
-func live(ctx context.Context, c client.Client) error {
-	box := boxes.Written(0)
-	box.Namespace = boxes.Namespace
-	if err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: boxes.Namespace}})); err != nil {
+// lifecycle creates an object, changes its status 10 times, its metadata 3 times and its
+// spec once, and deletes it.
+func lifecycle(ctx context.Context, c client.Client) error {
+	box := modelboxes.Written(0)
+	box.Namespace = modelboxes.Namespace
+	if err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: modelboxes.Namespace}})); err != nil {
 		return err
 	}
 	steps := []func() error{func() error { return c.Create(ctx, box) }}
@@ -192,7 +193,7 @@ func live(ctx context.Context, c client.Client) error {
 	)
 	for i, step := range steps {
 		if err := step(); err != nil {
-			return fmt.Errorf("step %d of an object's life: %w", i, err)
+			return fmt.Errorf("step %d of an object's lifecycle: %w", i, err)
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func scrape(ctx context.Context, url, metric string) (map[string]float64, error)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking for metrics: %w", err)
+		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	series := map[string]float64{}

@@ -15,7 +15,7 @@ import (
 func TestProgress(t *testing.T) {
 	condition := func(kind appsv1.DeploymentConditionType, value corev1.ConditionStatus, reason string) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) {
-			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: kind, Status: value, Reason: reason, Message: "in its own words"}}
+			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: kind, Status: value, Reason: reason, Message: "the Deployment's message"}}
 		}
 	}
 	for _, test := range []struct {
@@ -23,13 +23,13 @@ func TestProgress(t *testing.T) {
 		change func(*appsv1.Deployment)
 		want   status.Readiness
 	}{
-		{"all there", func(*appsv1.Deployment) {}, status.NewReady("2 of 2 pods are available")},
-		{"none asked for", func(d *appsv1.Deployment) {
+		{"complete", func(*appsv1.Deployment) {}, status.NewReady("2 of 2 pods are available")},
+		{"no replicas", func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 3}
 		}, status.NewReady("0 of 0 pods are available")},
-		{"not seen yet", func(d *appsv1.Deployment) { d.Generation = 4 },
+		{"not observed yet", func(d *appsv1.Deployment) { d.Generation = 4 },
 			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
-		{"never written", func(d *appsv1.Deployment) { *d = appsv1.Deployment{} },
+		{"not created yet", func(d *appsv1.Deployment) { *d = appsv1.Deployment{} },
 			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
 		{"an old template", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 },
 			status.NewReconciling("Progressing", "1 of 2 pods run the current template")},
@@ -38,11 +38,11 @@ func TestProgress(t *testing.T) {
 		{"not available", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 },
 			status.NewReconciling("Progressing", "0 of 2 pods are available")},
 		{"a quota", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate"),
-			status.NewStalled("ReplicaFailure", "in its own words")},
+			status.NewStalled("ReplicaFailure", "the Deployment's message")},
 		{"a quota that was lifted", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionFalse, "FailedCreate"),
 			status.NewReady("2 of 2 pods are available")},
 		{"a deadline", condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded"),
-			status.NewStalled("ProgressDeadlineExceeded", "in its own words")},
+			status.NewStalled("ProgressDeadlineExceeded", "the Deployment's message")},
 		{"progress", condition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetAvailable"),
 			status.NewReady("2 of 2 pods are available")},
 	} {

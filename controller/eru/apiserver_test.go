@@ -21,16 +21,15 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 )
 
-// server is an API server that knows one Eru and one Deployment. It is a hundred
-// times as fast as the fake client, and does the one thing that counts here as the
-// real one does: a patch that names a resourceVersion holds for that version only.
-// It may be used by several goroutines.
+// server is a fake API server with one Eru and one Deployment. It is a hundred times as
+// fast as the fake client, and has the optimistic lock, which is important here: a patch
+// with a resourceVersion is refused for any other version. It is safe for concurrent use.
 type server struct {
 	mu         sync.Mutex
 	version    int
 	eru        *mtsrev1.Eru
 	deployment *appsv1.Deployment // nil if there is none
-	// restarts and statuses are told of each write, under the lock.
+	// restarts and statuses are called for each write while mu is held.
 	restarts func(before, after *appsv1.Deployment)
 	statuses func(before, after *mtsrev1.Eru)
 }
@@ -40,7 +39,7 @@ func (s *server) next() string {
 	return strconv.Itoa(s.version)
 }
 
-// change changes the Deployment as its spec's owners do.
+// change changes the Deployment's spec.
 func (s *server) change(how func(*appsv1.Deployment)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +53,7 @@ func (s *server) change(how func(*appsv1.Deployment)) {
 	s.deployment = d
 }
 
-// replace puts another Deployment, or none, in the place of the one there is.
+// replace replaces the Deployment with another one, or deletes it if d is nil.
 func (s *server) replace(d *appsv1.Deployment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *server) patchStatus(data []byte) (version string, err error) {
 	return after.ResourceVersion, nil
 }
 
-// merged applies a patch to an object, if it is of the version that the patch names.
+// merged applies a patch to an object, if the resourceVersion in the patch is current.
 func merged[T client.Object](stored T, patch []byte) (T, error) {
 	var none T
 	doc, err := json.Marshal(stored)
@@ -129,7 +128,7 @@ func merged[T client.Object](stored T, patch []byte) (T, error) {
 	return after, nil
 }
 
-// patched applies a JSON patch, which is a list, or a merge patch.
+// patched applies a patch: a JSON patch if it is a list, else a merge patch.
 func patched(doc, patch []byte) ([]byte, error) {
 	if patch[0] != '[' {
 		return jsonpatch.MergePatch(doc, patch)
@@ -150,31 +149,31 @@ func clearObject(obj client.Object) {
 	}
 }
 
-// view is one controller's client: it reads from a cache that it fills when it is
-// told to, and each write passes through a hook.
-type view struct {
+// cachedClient is the client of one controller. It reads from a cache that is updated by
+// syncEru and syncDeployment, and calls write for each write.
+type cachedClient struct {
 	client.Client // Nil: nothing else is called.
 	server        *server
 	eru           *mtsrev1.Eru
 	deployment    *appsv1.Deployment
-	// write is handed each write, and decides whether and when it is done.
+	// write is called for each write, and decides whether and when to do it.
 	write func(do func() error) error
 }
 
-func (v *view) syncEru() {
+func (v *cachedClient) syncEru() {
 	v.server.mu.Lock()
 	defer v.server.mu.Unlock()
 	v.eru = v.server.eru
 }
 
-func (v *view) syncDeployment() {
+func (v *cachedClient) syncDeployment() {
 	v.server.mu.Lock()
 	defer v.server.mu.Unlock()
 	v.deployment = v.server.deployment
 }
 
 // Get reads from the cache.
-func (v *view) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (v *cachedClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
 	case *mtsrev1.Eru:
 		v.eru.DeepCopyInto(into)
@@ -188,7 +187,7 @@ func (v *view) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 }
 
 // Patch patches the Deployment.
-func (v *view) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (v *cachedClient) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	data, err := patch.Data(obj)
 	if err != nil {
 		return err
@@ -197,11 +196,11 @@ func (v *view) Patch(_ context.Context, obj client.Object, patch client.Patch, _
 }
 
 // Status patches the Eru's status.
-func (v *view) Status() client.SubResourceWriter { return statusOf{view: v} }
+func (v *cachedClient) Status() client.SubResourceWriter { return statusOf{client: v} }
 
 type statusOf struct {
 	client.SubResourceWriter // Nil: nothing else is called.
-	view                     *view
+	client                   *cachedClient
 }
 
 func (s statusOf) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
@@ -209,8 +208,8 @@ func (s statusOf) Patch(_ context.Context, obj client.Object, patch client.Patch
 	if err != nil {
 		return err
 	}
-	return s.view.write(func() error {
-		version, err := s.view.server.patchStatus(data)
+	return s.client.write(func() error {
+		version, err := s.client.server.patchStatus(data)
 		if err == nil {
 			obj.SetResourceVersion(version)
 		}

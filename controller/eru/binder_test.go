@@ -24,8 +24,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 )
 
-// says annotates a Deployment: pairs of key and value.
-func says(pairs ...string) func(*appsv1.Deployment) {
+// withAnnotations sets the annotations of a Deployment to pairs of key and value.
+func withAnnotations(pairs ...string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		d.Annotations = map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -34,7 +34,7 @@ func says(pairs ...string) func(*appsv1.Deployment) {
 	}
 }
 
-func called(name string) func(*appsv1.Deployment) {
+func withName(name string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Name = name }
 }
 
@@ -47,16 +47,16 @@ func TestBound(t *testing.T) {
 		errs       []string
 	}{
 		{"no annotation", web(), nil, nil},
-		{"false", web(says(yes, "false", mtsrev1.AnnotationSchedule, "nonsense")), nil, nil},
-		{"true", web(says(yes, "true")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
-		{"all of it", web(says(yes, "true", mtsrev1.AnnotationSchedule, "@hourly", mtsrev1.AnnotationTimeZone, "Asia/Shanghai", mtsrev1.AnnotationEnabled, "true")),
+		{"false", web(withAnnotations(yes, "false", mtsrev1.AnnotationSchedule, "nonsense")), nil, nil},
+		{"true", web(withAnnotations(yes, "true")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
+		{"all annotations", web(withAnnotations(yes, "true", mtsrev1.AnnotationSchedule, "@hourly", mtsrev1.AnnotationTimeZone, "Asia/Shanghai", mtsrev1.AnnotationEnabled, "true")),
 			&mtsrev1.EruSpec{DeploymentName: "web", Enabled: true, Schedule: "@hourly", TimeZone: "Asia/Shanghai"}, nil},
-		{"disabled in so many words", web(says(yes, "true", mtsrev1.AnnotationEnabled, "false")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
-		{"yes", web(says(yes, "yes")), nil, []string{yes}},
-		{"what is wrong, all at once", web(says(yes, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *", mtsrev1.AnnotationTimeZone, "", mtsrev1.AnnotationEnabled, "True"), called("a.b")),
+		{"disabled by annotation", web(withAnnotations(yes, "true", mtsrev1.AnnotationEnabled, "false")), &mtsrev1.EruSpec{DeploymentName: "web"}, nil},
+		{"yes", web(withAnnotations(yes, "yes")), nil, []string{yes}},
+		{"several invalid values", web(withAnnotations(yes, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *", mtsrev1.AnnotationTimeZone, "", mtsrev1.AnnotationEnabled, "True"), withName("a.b")),
 			&mtsrev1.EruSpec{DeploymentName: "a.b", Schedule: "0 0 30 2 *"},
 			[]string{"metadata.name", mtsrev1.AnnotationEnabled, mtsrev1.AnnotationSchedule, mtsrev1.AnnotationTimeZone}},
-		{"a name of 64 characters", web(says(yes, "true"), called(strings.Repeat("a", 64))),
+		{"a name of 64 characters", web(withAnnotations(yes, "true"), withName(strings.Repeat("a", 64))),
 			&mtsrev1.EruSpec{DeploymentName: strings.Repeat("a", 64)}, []string{"metadata.name"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestBound(t *testing.T) {
 }
 
 // bind reconciles a Deployment and returns the events.
-func bind(w *world, name string) ([]string, error) {
+func bind(w *fixture, name string) ([]string, error) {
 	w.t.Helper()
 	w.requests = nil
 	b := &Binder{Client: w.client, Live: w.client, Recorder: w.events}
@@ -101,13 +101,13 @@ func bind(w *world, name string) ([]string, error) {
 	return events, err
 }
 
-func TestAnAnnotatedDeploymentGetsAnEru(t *testing.T) {
-	w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@hourly")))
+func TestEruIsCreatedForAnAnnotatedDeployment(t *testing.T) {
+	w := newFixture(t, web(withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@hourly")))
 	events, err := bind(w, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.wrote("create *v1.Eru")
+	w.expectWrites("create *v1.Eru")
 	if len(events) != 1 || !strings.HasPrefix(events[0], "Normal EruCreated") {
 		t.Errorf("events are %q", events)
 	}
@@ -122,42 +122,42 @@ func TestAnAnnotatedDeploymentGetsAnEru(t *testing.T) {
 		t.Errorf("the Eru (-want +got):\n%s", diff)
 	}
 
-	w.change(false, says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily", mtsrev1.AnnotationEnabled, "nonsense"))
+	w.change(false, withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily", mtsrev1.AnnotationEnabled, "nonsense"))
 	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
-		t.Errorf("an Eru that exists is no business of its annotations: %v, %v", events, err)
+		t.Errorf("an existing Eru must not be changed because of annotations: %v, %v", events, err)
 	}
-	w.wrote()
+	w.expectWrites()
 	if got := w.eru().Spec.Schedule; got != "@hourly" {
-		t.Errorf("the Eru was rewritten: %s", got)
+		t.Errorf("the Eru was changed: %s", got)
 	}
 }
 
-func TestAnEruMadeByHandStaysAsItIs(t *testing.T) {
-	mine := asked(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "another" })
-	w := newWorld(t, mine, web(says(mtsrev1.AnnotationEru, "true")))
+func TestAnExistingEruIsNotChanged(t *testing.T) {
+	mine := hourlyEru(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "another" })
+	w := newFixture(t, mine, web(withAnnotations(mtsrev1.AnnotationEru, "true")))
 	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
-		t.Errorf("it is not left alone: %v, %v", events, err)
+		t.Errorf("an event or an error: %v, %v", events, err)
 	}
-	w.wrote()
+	w.expectWrites()
 }
 
-// The Eru of an earlier Deployment of this name is not touched: the garbage
-// collector takes it, and then there is room for another.
-func TestADeploymentThatWasCreatedAgainGetsItsOwnEru(t *testing.T) {
-	w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true")))
+// The Eru of a deleted Deployment with the same name is not changed. When the garbage
+// collector has deleted it, a new one is created.
+func TestANewEruIsCreatedForARecreatedDeployment(t *testing.T) {
+	w := newFixture(t, web(withAnnotations(mtsrev1.AnnotationEru, "true")))
 	if _, err := bind(w, "web"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.client.Delete(t.Context(), w.deployment()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.client.Create(t.Context(), web(says(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })); err != nil {
+	if err := w.client.Create(t.Context(), web(withAnnotations(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bind(w, "web"); err != nil {
 		t.Fatal(err)
 	}
-	w.wrote()
+	w.expectWrites()
 	if err := w.client.Delete(t.Context(), w.eru()); err != nil {
 		t.Fatal(err)
 	}
@@ -169,28 +169,28 @@ func TestADeploymentThatWasCreatedAgainGetsItsOwnEru(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeBound(t *testing.T) {
+func TestNoEruIsCreated(t *testing.T) {
 	finalizer := func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/wait"} }
 	for _, test := range []struct {
 		name       string
 		deployment *appsv1.Deployment
-		events     []string // the beginning, and a part of each
+		events     []string // the beginning of the event, and a part of it
 	}{
-		{"not asked for", web(), nil},
-		{"being deleted", web(says(mtsrev1.AnnotationEru, "true"), finalizer, deleting), nil},
-		{"a name with dots", web(says(mtsrev1.AnnotationEru, "true"), called("a.b")), []string{"Warning NameNotAllowed", "create an Eru of another name"}},
-		{"a schedule that never fires", web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *")),
+		{"no annotation", web(), nil},
+		{"being deleted", web(withAnnotations(mtsrev1.AnnotationEru, "true"), finalizer, deleting), nil},
+		{"a name with dots", web(withAnnotations(mtsrev1.AnnotationEru, "true"), withName("a.b")), []string{"Warning NameNotAllowed", "create an Eru of another name"}},
+		{"a schedule that never fires", web(withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "0 0 30 2 *")),
 			[]string{"Warning InvalidAnnotation", "metadata.annotations[mtsre.meitu.com/schedule]"}},
-		{"neither true nor false", web(says(mtsrev1.AnnotationEru, "True")), []string{"Warning InvalidAnnotation", `supported values: "true", "false"`}},
+		{"neither true nor false", web(withAnnotations(mtsrev1.AnnotationEru, "True")), []string{"Warning InvalidAnnotation", `supported values: "true", "false"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, test.deployment)
+			w := newFixture(t, test.deployment)
 			events, err := bind(w, test.deployment.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.wrote()
+			w.expectWrites()
 			if test.events == nil {
 				if len(events) > 0 {
 					t.Errorf("events are %q, want none", events)
@@ -198,15 +198,15 @@ func TestWhatCannotBeBound(t *testing.T) {
 				return
 			}
 			if len(events) != 1 || !strings.HasPrefix(events[0], test.events[0]) || !strings.Contains(events[0], test.events[1]) {
-				t.Errorf("events are %q, want one that begins with %q and says %q", events, test.events[0], test.events[1])
+				t.Errorf("events are %q, want one that begins with %q and contains %q", events, test.events[0], test.events[1])
 			}
 		})
 	}
 }
 
-func TestACreateThatGoesWrong(t *testing.T) {
+func TestCreateFails(t *testing.T) {
 	erus := schema.GroupResource{Group: mtsrev1.GroupName, Resource: "erus"}
-	terminating := apierrors.NewForbidden(erus, "web", errors.New("the namespace goes"))
+	terminating := apierrors.NewForbidden(erus, "web", errors.New("the namespace is being deleted"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for _, test := range []struct {
 		name    string
@@ -214,14 +214,14 @@ func TestACreateThatGoesWrong(t *testing.T) {
 		retried bool
 		event   string
 	}{
-		{"somebody was quicker", apierrors.NewAlreadyExists(erus, "web"), false, ""},
+		{"it exists already", apierrors.NewAlreadyExists(erus, "web"), false, ""},
 		{"the namespace is being deleted", terminating, false, ""},
 		{"forbidden", apierrors.NewForbidden(erus, "web", errors.New("quota")), true, "quota"},
 		{"a cut connection", errors.New("connection reset"), true, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, web(says(mtsrev1.AnnotationEru, "true")))
+			w := newFixture(t, web(withAnnotations(mtsrev1.AnnotationEru, "true")))
 			w.before = func(string) error { return test.err }
 			events, err := bind(w, "web")
 			if got := err != nil; got != test.retried {
@@ -234,8 +234,8 @@ func TestACreateThatGoesWrong(t *testing.T) {
 	}
 }
 
-func TestWhatTriggersTheBinder(t *testing.T) {
-	yes := web(says(mtsrev1.AnnotationEru, "true"))
+func TestBinderPredicates(t *testing.T) {
+	yes := web(withAnnotations(mtsrev1.AnnotationEru, "true"))
 	update := func(was, is client.Object) bool {
 		return annotated.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
 	}
@@ -247,14 +247,14 @@ func TestWhatTriggersTheBinder(t *testing.T) {
 		{"a Deployment with the annotation is created", annotated.Create(event.CreateEvent{Object: yes}), true},
 		{"another one is created", annotated.Create(event.CreateEvent{Object: web()}), false},
 		{"it is annotated", update(web(), yes), true},
-		{"its schedule is annotated", update(yes, web(says(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily"))), true},
-		{"its rollout goes on", update(yes, web(says(mtsrev1.AnnotationEru, "true"), rolling)), false},
+		{"its schedule is annotated", update(yes, web(withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily"))), true},
+		{"its rollout progresses", update(yes, web(withAnnotations(mtsrev1.AnnotationEru, "true"), rolling)), false},
 		{"its annotation is removed", update(yes, web()), false},
-		{"it was replaced, and the watch missed it", update(yes, web(says(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })), true},
+		{"it was replaced, and the watch missed it", update(yes, web(withAnnotations(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })), true},
 		{"it is deleted", annotated.Delete(event.DeleteEvent{Object: yes}), false},
-		{"an Eru is created", deleted.Create(event.CreateEvent{Object: asked()}), false},
-		{"an Eru changes", deleted.Update(event.UpdateEvent{ObjectOld: asked(), ObjectNew: asked()}), false},
-		{"an Eru is deleted", deleted.Delete(event.DeleteEvent{Object: asked()}), true},
+		{"an Eru is created", deleted.Create(event.CreateEvent{Object: hourlyEru()}), false},
+		{"an Eru changes", deleted.Update(event.UpdateEvent{ObjectOld: hourlyEru(), ObjectNew: hourlyEru()}), false},
+		{"an Eru is deleted", deleted.Delete(event.DeleteEvent{Object: hourlyEru()}), true},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: it triggers a reconcile: %t, want %t", test.name, test.got, test.want)
@@ -262,21 +262,22 @@ func TestWhatTriggersTheBinder(t *testing.T) {
 	}
 }
 
-// The cache may still have a Deployment whose Eru the garbage collector has deleted.
-func TestADeploymentOfTheCacheThatIsGoneGetsNoEru(t *testing.T) {
-	cached := web(says(mtsrev1.AnnotationEru, "true"))
+// A stale cache may still have a deleted Deployment whose Eru the garbage collector has
+// already deleted.
+func TestNoEruIsCreatedForADeletedDeploymentInTheCache(t *testing.T) {
+	cached := web(withAnnotations(mtsrev1.AnnotationEru, "true"))
 	replaced := cached.DeepCopy()
 	replaced.UID = "another"
 	deleting := cached.DeepCopy()
 	deleting.DeletionTimestamp, deleting.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
-	for name, live := range map[string][]client.Object{"gone": nil, "replaced": {replaced}, "being deleted": {deleting}} {
+	for name, live := range map[string][]client.Object{"deleted": nil, "replaced": {replaced}, "being deleted": {deleting}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			b := &Binder{Client: w.client, Live: newWorld(t, live...).client, Recorder: w.events}
+			w := newFixture(t)
+			b := &Binder{Client: w.client, Live: newFixture(t, live...).client, Recorder: w.events}
 			if _, err := b.Reconcile(t.Context(), cached.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}
-			w.wrote()
+			w.expectWrites()
 		})
 	}
 }

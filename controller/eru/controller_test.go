@@ -36,15 +36,16 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// world is a cluster with one Eru, one Deployment and a clock.
-type world struct {
+// fixture is a fake cluster with an Eru, a Deployment and a clock.
+type fixture struct {
 	t        *testing.T
 	client   client.Client
 	clock    *clocktesting.FakePassiveClock
 	events   *events.FakeRecorder
 	requests []string
-	// before and after are asked at each write; an error of before keeps it from
-	// happening, one of after is all that the writer hears of it.
+	// before and after are called for each write. If before returns an error, the write
+	// is not done; if after returns an error, the write is done and the client gets the
+	// error.
 	before, after func(write string) error
 }
 
@@ -57,10 +58,10 @@ func newScheme(tb testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// newWorld is a world of some objects, at 11:59:30.
-func newWorld(t *testing.T, objects ...client.Object) *world {
+// newFixture returns a fixture with some objects, at 11:59:30.
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(at("11:59:30")), events: events.NewFakeRecorder(100)}
+	w := &fixture{t: t, clock: clocktesting.NewFakePassiveClock(at("11:59:30")), events: events.NewFakeRecorder(100)}
 	never := func(string) error { return nil }
 	w.before, w.after = never, never
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t))
@@ -81,7 +82,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 					if err := c.Patch(ctx, obj, patch, opts...); err != nil {
 						return err
 					}
-					obj.SetGeneration(obj.GetGeneration() + 1) // The API server counts changes of the spec.
+					obj.SetGeneration(obj.GetGeneration() + 1) // As the API server does for changes of the spec.
 					return c.Update(ctx, obj)
 				})
 			},
@@ -107,7 +108,7 @@ const (
 	writeStatus     = "patch *v1.Eru/status"
 )
 
-func (w *world) write(name string, do func() error) error {
+func (w *fixture) write(name string, do func() error) error {
 	w.requests = append(w.requests, name)
 	if err := w.before(name); err != nil {
 		return err
@@ -118,9 +119,9 @@ func (w *world) write(name string, do func() error) error {
 	return w.after(name)
 }
 
-// reconcile moves the clock and reconciles the Eru as the controller does. It
-// returns for how long the controller would sleep.
-func (w *world) reconcile(clock string) time.Duration {
+// reconcile sets the clock and reconciles the Eru as the controller does. It returns
+// RequeueAfter.
+func (w *fixture) reconcile(clock string) time.Duration {
 	w.t.Helper()
 	result, err := w.try(clock)
 	if err != nil {
@@ -129,7 +130,7 @@ func (w *world) reconcile(clock string) time.Duration {
 	return result.RequeueAfter
 }
 
-func (w *world) try(clock string) (reconcile.Result, error) {
+func (w *fixture) try(clock string) (reconcile.Result, error) {
 	w.t.Helper()
 	if clock != "" {
 		w.clock.SetTime(at(clock))
@@ -139,17 +140,17 @@ func (w *world) try(clock string) (reconcile.Result, error) {
 	return r.recorded().Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
 }
 
-func (w *world) eru() *mtsrev1.Eru {
+func (w *fixture) eru() *mtsrev1.Eru {
 	w.t.Helper()
 	return read(w, &mtsrev1.Eru{})
 }
 
-func (w *world) deployment() *appsv1.Deployment {
+func (w *fixture) deployment() *appsv1.Deployment {
 	w.t.Helper()
 	return read(w, &appsv1.Deployment{})
 }
 
-func read[T client.Object](w *world, obj T) T {
+func read[T client.Object](w *fixture, obj T) T {
 	w.t.Helper()
 	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, obj); err != nil {
 		w.t.Fatal(err)
@@ -157,8 +158,8 @@ func read[T client.Object](w *world, obj T) T {
 	return obj
 }
 
-// edit changes the Eru's spec as a person does; the API server counts it.
-func (w *world) edit(change func(*mtsrev1.EruSpec)) {
+// edit changes the Eru's spec and generation.
+func (w *fixture) edit(change func(*mtsrev1.EruSpec)) {
 	w.t.Helper()
 	obj := w.eru()
 	change(&obj.Spec)
@@ -168,8 +169,8 @@ func (w *world) edit(change func(*mtsrev1.EruSpec)) {
 	}
 }
 
-// change changes the Deployment; status is true if that is what changes.
-func (w *world) change(status bool, change func(*appsv1.Deployment)) {
+// change changes the Deployment's spec, or its status if status is true.
+func (w *fixture) change(status bool, change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	d := w.deployment()
 	change(d)
@@ -185,9 +186,9 @@ func (w *world) change(status bool, change func(*appsv1.Deployment)) {
 	}
 }
 
-// says checks what the Eru says of itself: phase, Ready, next slot, and its history
-// from the newest on.
-func (w *world) says(want ...string) {
+// expectStatus checks the Eru's status: phase, Ready condition, next scheduled time, and
+// the history with the newest entry first.
+func (w *fixture) expectStatus(want ...string) {
 	w.t.Helper()
 	st := w.eru().Status
 	ready := meta.FindStatusCondition(st.Conditions, status.ConditionReady)
@@ -214,41 +215,41 @@ func (w *world) says(want ...string) {
 	}
 }
 
-// wrote checks the writes of the last reconcile.
-func (w *world) wrote(want ...string) {
+// expectWrites checks the writes of the last reconcile.
+func (w *fixture) expectWrites(want ...string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.requests); diff != "" {
 		w.t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
-// restarted checks the Deployment's annotation.
-func (w *world) restarted(want string) {
+// expectRestartedAt checks the Deployment's restartedAt annotation.
+func (w *fixture) expectRestartedAt(want string) {
 	w.t.Helper()
 	if got := w.deployment().Spec.Template.Annotations[annotationRestartedAt]; got != want {
 		w.t.Errorf("restartedAt is %q, want %q", got, want)
 	}
 }
 
-// condition tells whether a condition is true.
-func (w *world) condition(name string) bool {
+// condition reports whether a condition is true.
+func (w *fixture) condition(name string) bool {
 	return meta.IsStatusConditionTrue(w.eru().Status.Conditions, name)
 }
 
-func TestASlotIsOneWriteOnTheDeploymentBetweenTwoOnStatus(t *testing.T) {
-	w := newWorld(t, asked(), web())
+func TestRestartIsOneDeploymentWriteBetweenTwoStatusWrites(t *testing.T) {
+	w := newFixture(t, hourlyEru(), web())
 	if sleep := w.reconcile("11:59:30"); sleep != 30*time.Second {
-		t.Errorf("it sleeps %v, want half a minute", sleep)
+		t.Errorf("RequeueAfter is %v, want 30s", sleep)
 	}
-	w.wrote(writeStatus)
-	w.says("Running True Scheduled next 12:00:00", "11:00:00 Skipped MissedDeadline")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Running True Scheduled next 12:00:00", "11:00:00 Skipped MissedDeadline")
 	w.reconcile("11:59:59")
-	w.wrote()
+	w.expectWrites()
 
 	w.reconcile("12:00:00")
-	w.wrote(writeStatus, writeDeployment, writeStatus)
-	w.restarted("2026-03-02T12:00:00Z")
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00", "11:00:00 Skipped MissedDeadline")
+	w.expectWrites(writeStatus, writeDeployment, writeStatus)
+	w.expectRestartedAt("2026-03-02T12:00:00Z")
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00", "11:00:00 Skipped MissedDeadline")
 	if got := w.eru().Status.LastScheduleTime.Time; !got.Equal(at("12:00:00")) {
 		t.Errorf("lastScheduleTime is %v", got)
 	}
@@ -258,18 +259,18 @@ func TestASlotIsOneWriteOnTheDeploymentBetweenTwoOnStatus(t *testing.T) {
 
 	w.change(true, rolling)
 	w.reconcile("12:00:20")
-	w.wrote()
+	w.expectWrites()
 	w.change(true, rolledOut)
 	w.reconcile("12:01:10")
-	w.wrote(writeStatus)
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00 completed 12:01:10", "11:00:00 Skipped MissedDeadline")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00 completed 12:01:10", "11:00:00 Skipped MissedDeadline")
 	if sleep := w.reconcile("12:01:11"); sleep != maxRequeueAfter {
-		t.Errorf("it sleeps %v, want %v at most", sleep, maxRequeueAfter)
+		t.Errorf("RequeueAfter is %v, want the maximum %v", sleep, maxRequeueAfter)
 	}
-	w.wrote()
+	w.expectWrites()
 }
 
-func TestASlotThatMayNotRestart(t *testing.T) {
+func TestSkippedRestarts(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		target func(*appsv1.Deployment)
@@ -283,56 +284,56 @@ func TestASlotThatMayNotRestart(t *testing.T) {
 			t.Parallel()
 			d := web(test.target)
 			before := d.Spec.Template.Annotations[annotationRestartedAt]
-			w := newWorld(t, asked(func(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }), d)
+			w := newFixture(t, hourlyEru(func(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }), d)
 			w.reconcile("12:00:02")
-			w.wrote(writeStatus)
-			w.restarted(before)
-			w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped "+test.reason)
+			w.expectWrites(writeStatus)
+			w.expectRestartedAt(before)
+			w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped "+test.reason)
 			w.reconcile("12:05:00")
-			w.wrote()
+			w.expectWrites()
 		})
 	}
 }
 
 func recent(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }
 
-func TestARolloutUnderWayIsWaitedFor(t *testing.T) {
-	w := newWorld(t, asked(recent), web(rolling))
+func TestRestartWaitsForARollout(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web(rolling))
 	w.reconcile("")
-	w.says("Running True Scheduled next 12:00:00")
+	w.expectStatus("Running True Scheduled next 12:00:00")
 	w.reconcile("12:00:00")
-	w.wrote(writeStatus)
-	w.says("Running False RolloutInProgress next 12:00:00")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Running False RolloutInProgress next 12:00:00")
 	if !w.condition(status.ConditionReconciling) {
-		t.Error("waiting is not Reconciling")
+		t.Error("Reconciling is not true while it waits")
 	}
 	w.change(true, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 })
 	w.reconcile("12:03:00")
-	w.wrote()
+	w.expectWrites()
 	w.change(true, rolledOut)
 	w.reconcile("12:04:00")
-	w.wrote(writeStatus, writeDeployment, writeStatus)
-	w.restarted("2026-03-02T12:00:00Z")
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
+	w.expectWrites(writeStatus, writeDeployment, writeStatus)
+	w.expectRestartedAt("2026-03-02T12:00:00Z")
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
 	if w.condition(status.ConditionReconciling) {
-		t.Error("Reconciling is still there")
+		t.Error("Reconciling is still true")
 	}
 }
 
-func TestARolloutThatDoesNotEndIsSkipped(t *testing.T) {
-	w := newWorld(t, asked(recent), web(rolling))
+func TestRestartIsSkippedIfTheRolloutDoesNotComplete(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web(rolling))
 	w.reconcile("12:00:00")
 	if sleep := w.reconcile("12:09:00"); sleep != 61*time.Second {
-		t.Errorf("it sleeps %v, want until the deadline", sleep)
+		t.Errorf("RequeueAfter is %v, want the time until the deadline", sleep)
 	}
 	w.reconcile("12:10:01")
-	w.wrote(writeStatus)
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped RolloutInProgress")
-	w.restarted("")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped RolloutInProgress")
+	w.expectRestartedAt("")
 }
 
-func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+func TestARefusedRestartIsRetriedUntilTheDeadline(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web())
 	refusal := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("policy says no"))
 	w.before = func(write string) error {
 		if write == writeDeployment {
@@ -341,57 +342,57 @@ func TestARefusedRestartIsTriedUntilTheDeadline(t *testing.T) {
 		return nil
 	}
 	if sleep := w.reconcile("12:00:00"); sleep != time.Second {
-		t.Errorf("it sleeps %v, want a second", sleep)
+		t.Errorf("RequeueAfter is %v, want 1s", sleep)
 	}
-	w.wrote(writeStatus, writeDeployment, writeStatus)
-	w.says("Running False Forbidden next 12:00:00")
+	w.expectWrites(writeStatus, writeDeployment, writeStatus)
+	w.expectStatus("Running False Forbidden next 12:00:00")
 	if message := meta.FindStatusCondition(w.eru().Status.Conditions, status.ConditionReady).Message; !strings.Contains(message, "policy says no") {
-		t.Errorf("the server's own words are missing: %s", message)
+		t.Errorf("the API server's message is missing: %s", message)
 	}
 	if sleep := w.reconcile("12:01:00"); sleep != time.Minute {
-		t.Errorf("it sleeps %v, want a minute", sleep)
+		t.Errorf("RequeueAfter is %v, want 1m", sleep)
 	}
-	w.wrote(writeStatus, writeDeployment, writeStatus)
+	w.expectWrites(writeStatus, writeDeployment, writeStatus)
 
 	w.reconcile("12:10:01")
-	w.wrote(writeStatus)
-	w.says("Failed False Forbidden next 13:00:00", "12:00:00 Failed Forbidden")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Failed False Forbidden next 13:00:00", "12:00:00 Failed Forbidden")
 	if !w.condition(status.ConditionStalled) || w.condition(status.ConditionReconciling) {
-		t.Error("it is not Stalled alone")
+		t.Error("Stalled is not true, or Reconciling is true")
 	}
 	w.reconcile("12:20:00")
-	w.wrote()
+	w.expectWrites()
 
 	w.before = w.after
 	w.reconcile("13:00:00")
-	w.says("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Failed Forbidden")
+	w.expectStatus("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Failed Forbidden")
 	if w.condition(status.ConditionStalled) {
-		t.Error("it is still Stalled")
+		t.Error("Stalled is still true")
 	}
 }
 
-func TestTheWordForARefusalIsOneThatAConditionCanHave(t *testing.T) {
-	says := func(reason string) error {
+func TestRefusalReasonIsAValidConditionReason(t *testing.T) {
+	refusal := func(reason string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}}
 	}
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{says("Forbidden"), "Forbidden"},
-		{fmt.Errorf("wrapped: %w", says("Invalid")), "Invalid"},
-		{says(""), "Refused"},
-		{says("not on a Friday"), "Refused"},
-		{says(strings.Repeat("No", 40)), "Refused"},
+		{refusal("Forbidden"), "Forbidden"},
+		{fmt.Errorf("wrapped: %w", refusal("Invalid")), "Invalid"},
+		{refusal(""), "Refused"},
+		{refusal("not on a Friday"), "Refused"},
+		{refusal(strings.Repeat("No", 40)), "Refused"},
 	} {
 		if got := refusalReason(test.err); got != test.want {
-			t.Errorf("the word for %v is %q, want %q", test.err, got, test.want)
+			t.Errorf("the reason for %v is %q, want %q", test.err, got, test.want)
 		}
 	}
 }
 
-func TestAFailureIsForgottenWithTheSpec(t *testing.T) {
-	w := newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(0)) }), web())
+func TestANewSpecClearsAFailure(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(0)) }), web())
 	w.before = func(write string) error {
 		if write == writeDeployment {
 			return apierrors.NewInvalid(schema.GroupKind{}, "web", nil)
@@ -400,24 +401,24 @@ func TestAFailureIsForgottenWithTheSpec(t *testing.T) {
 	}
 	w.reconcile("12:00:00")
 	w.reconcile("12:10:01")
-	w.says("Failed False Invalid next 13:00:00")
+	w.expectStatus("Failed False Invalid next 13:00:00")
 	w.reconcile("12:11:00")
-	w.says("Failed False Invalid next 13:00:00")
+	w.expectStatus("Failed False Invalid next 13:00:00")
 	w.edit(func(s *mtsrev1.EruSpec) { s.Schedule = "30 * * * *" })
 	w.reconcile("12:12:00")
-	w.says("Running True Scheduled next 12:30:00")
+	w.expectStatus("Running True Scheduled next 12:30:00")
 }
 
-// What a crash, a lost answer or another controller leaves behind is found, and
-// never done twice.
-func TestAWriteThatGoesWrong(t *testing.T) {
+// After a crash, a lost response or a write of another controller, the next reconcile
+// finds the state and never restarts twice.
+func TestWriteFails(t *testing.T) {
 	cut := errors.New("connection reset by peer")
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("it was changed"))
 	restart := []string{writeStatus, writeDeployment, writeStatus}
 	const first, second = "12:00:00 Restarted started 12:00:00", "12:00:00 Restarted started 12:00:09"
 	for _, test := range []struct {
 		name string
-		// write is the write that goes wrong, nth which of that name.
+		// write is the write that fails, and nth its number among those of that name.
 		write  string
 		nth    int
 		before error
@@ -425,19 +426,19 @@ func TestAWriteThatGoesWrong(t *testing.T) {
 		again  []string
 		want   string
 	}{
-		{"the claim does not arrive", writeStatus, 1, cut, nil, restart, second},
-		{"the claim's answer is lost", writeStatus, 1, nil, cut, restart, second},
+		{"the first status write is not sent", writeStatus, 1, cut, nil, restart, second},
+		{"the first status write's response is lost", writeStatus, 1, nil, cut, restart, second},
 		{"the Eru was changed", writeStatus, 1, conflict, nil, restart, second},
-		{"the Deployment's does not arrive", writeDeployment, 1, cut, nil, restart, second},
-		{"the Deployment's answer is lost", writeDeployment, 1, nil, cut, []string{writeStatus}, first},
+		{"the Deployment write is not sent", writeDeployment, 1, cut, nil, restart, second},
+		{"the Deployment write's response is lost", writeDeployment, 1, nil, cut, []string{writeStatus}, first},
 		{"the Deployment was changed", writeDeployment, 1, conflict, nil, restart, second},
-		{"status does not arrive", writeStatus, 2, cut, nil, []string{writeStatus}, first},
-		{"status is refused once", writeStatus, 2, conflict, nil, []string{writeStatus}, first},
-		{"status' answer is lost", writeStatus, 2, nil, cut, nil, first},
+		{"the second status write is not sent", writeStatus, 2, cut, nil, []string{writeStatus}, first},
+		{"the second status write is refused once", writeStatus, 2, conflict, nil, []string{writeStatus}, first},
+		{"the second status write's response is lost", writeStatus, 2, nil, cut, nil, first},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, asked(recent), web())
+			w := newFixture(t, hourlyEru(recent), web())
 			w.reconcile("")
 			fail := func(err error) func(string) error {
 				seen := 0
@@ -457,19 +458,19 @@ func TestAWriteThatGoesWrong(t *testing.T) {
 			}
 			w.before, w.after = fail(nil), fail(nil)
 			w.reconcile("12:00:09")
-			w.wrote(test.again...)
-			w.restarted("2026-03-02T12:00:00Z")
-			w.says("Running True Scheduled next 13:00:00", test.want)
+			w.expectWrites(test.again...)
+			w.expectRestartedAt("2026-03-02T12:00:00Z")
+			w.expectStatus("Running True Scheduled next 13:00:00", test.want)
 			w.reconcile("12:00:10")
-			w.wrote()
+			w.expectWrites()
 		})
 	}
 }
 
-// A Deployment that went between the cache's reading and the write is one that is
-// not there, as soon as the cache shows it.
-func TestADeploymentThatIsGoneAtTheWrite(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+// If the Deployment is deleted between the read from the cache and the write, the error
+// is retried until the cache shows the deletion.
+func TestDeploymentIsDeletedBeforeTheWrite(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web())
 	w.before = func(write string) error {
 		if write == writeDeployment {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
@@ -477,14 +478,14 @@ func TestADeploymentThatIsGoneAtTheWrite(t *testing.T) {
 		return nil
 	}
 	if _, err := w.try("12:00:00"); !apierrors.IsNotFound(err) {
-		t.Fatalf("the error is %v, want one that is tried again", err)
+		t.Fatalf("the error is %v, want NotFound, which is retried", err)
 	}
-	w.wrote(writeStatus, writeDeployment)
+	w.expectWrites(writeStatus, writeDeployment)
 }
 
-// A restart is written only on the Deployment that was judged.
-func TestADeploymentThatWasChangedSinceItWasJudged(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+// A restart is only written to the version of the Deployment for which it was decided.
+func TestDeploymentIsChangedAfterTheDecision(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web())
 	w.before = func(write string) error {
 		if write == writeDeployment {
 			w.before = w.after
@@ -496,11 +497,11 @@ func TestADeploymentThatWasChangedSinceItWasJudged(t *testing.T) {
 		t.Fatalf("the error is %v, want a conflict", err)
 	}
 	w.reconcile("12:00:01")
-	w.restarted("")
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped DeploymentPaused")
+	w.expectRestartedAt("")
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped DeploymentPaused")
 }
 
-// A status that somebody wrote into does not make lastScheduleTime move back.
+// lastScheduleTime does not move back, also if another client has changed the status.
 func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
 	st := &mtsrev1.EruStatus{LastScheduleTime: new(metav1.NewTime(at("12:00:00")))}
 	var d decision
@@ -511,9 +512,9 @@ func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
 	}
 }
 
-// A status is written only over the one that it was made from.
+// A status is only written to the version from which it was calculated.
 func TestAStaleStatusIsNotWritten(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+	w := newFixture(t, hourlyEru(recent), web())
 	w.before = func(write string) error {
 		if write == writeStatus {
 			w.before = w.after
@@ -530,68 +531,68 @@ func TestAStaleStatusIsNotWritten(t *testing.T) {
 }
 
 func TestAMissingDeployment(t *testing.T) {
-	w := newWorld(t, asked(recent))
+	w := newFixture(t, hourlyEru(recent))
 	w.reconcile("11:59:30")
-	w.says("Failed False TargetNotFound next 12:00:00")
+	w.expectStatus("Failed False TargetNotFound next 12:00:00")
 	w.reconcile("12:00:00")
-	w.wrote(writeStatus)
-	w.says("Failed False TargetNotFound next 13:00:00", "12:00:00 Skipped TargetNotFound")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Failed False TargetNotFound next 13:00:00", "12:00:00 Skipped TargetNotFound")
 	w.reconcile("12:30:00")
-	w.wrote()
+	w.expectWrites()
 	if err := w.client.Create(t.Context(), web(createdAt("12:31:00"))); err != nil {
 		t.Fatal(err)
 	}
 	w.reconcile("12:31:00")
-	w.says("Running True Scheduled next 13:00:00", "12:00:00 Skipped TargetNotFound")
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped TargetNotFound")
 	w.reconcile("13:00:00")
-	w.restarted("2026-03-02T13:00:00Z")
+	w.expectRestartedAt("2026-03-02T13:00:00Z")
 }
 
 func TestADisabledEru(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+	w := newFixture(t, hourlyEru(recent), web())
 	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = false })
 	if sleep := w.reconcile("11:59:30"); sleep != 0 {
-		t.Errorf("it sleeps %v, want for ever", sleep)
+		t.Errorf("RequeueAfter is %v, want none", sleep)
 	}
-	w.says("Stopped True Disabled next never")
+	w.expectStatus("Stopped True Disabled next never")
 	w.reconcile("12:00:00")
-	w.wrote()
+	w.expectWrites()
 
 	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = true })
 	w.reconcile("12:00:01")
-	w.says("Running True Scheduled next 13:00:00")
-	w.restarted("")
+	w.expectStatus("Running True Scheduled next 13:00:00")
+	w.expectRestartedAt("")
 
 	w.change(true, rolling)
 	w.reconcile("13:00:00")
 	w.edit(func(s *mtsrev1.EruSpec) { s.Enabled = false })
 	w.reconcile("13:01:00")
-	w.says("Stopped True Disabled next never", "13:00:00 Skipped Disabled")
+	w.expectStatus("Stopped True Disabled next never", "13:00:00 Skipped Disabled")
 
 	if err := w.client.Delete(t.Context(), w.deployment()); err != nil {
 		t.Fatal(err)
 	}
 	w.reconcile("13:02:00")
-	w.says("Stopped False TargetNotFound next never", "13:00:00 Skipped Disabled")
+	w.expectStatus("Stopped False TargetNotFound next never", "13:00:00 Skipped Disabled")
 }
 
-// An object that was stored while the webhook was away has its defaults, or is
-// left alone.
-func TestAnObjectThatAdmissionHasNotSeen(t *testing.T) {
-	bare := asked(recent, func(o *mtsrev1.Eru) { o.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 * * * *"} })
-	w := newWorld(t, bare, web())
+// An object that was stored without admission is defaulted in memory, or reported as
+// invalid.
+func TestAnObjectWithoutAdmission(t *testing.T) {
+	bare := hourlyEru(recent, func(o *mtsrev1.Eru) { o.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 * * * *"} })
+	w := newFixture(t, bare, web())
 	w.reconcile("12:00:00")
-	w.restarted("2026-03-02T12:00:00Z")
+	w.expectRestartedAt("2026-03-02T12:00:00Z")
 	if spec := w.eru().Spec; spec.DeploymentName != "" || spec.HistoryLimit != nil {
 		t.Errorf("the defaults were written: %v", spec)
 	}
 
-	w = newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * *", "Mars" }), web())
+	w = newFixture(t, hourlyEru(recent, func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * *", "Mars" }), web())
 	if sleep := w.reconcile("12:00:00"); sleep != 0 {
-		t.Errorf("it sleeps %v, want until the spec changes", sleep)
+		t.Errorf("RequeueAfter is %v, want none until the spec changes", sleep)
 	}
-	w.says("Failed False InvalidSpec next never")
-	w.restarted("")
+	w.expectStatus("Failed False InvalidSpec next never")
+	w.expectRestartedAt("")
 	message := meta.FindStatusCondition(w.eru().Status.Conditions, status.ConditionStalled).Message
 	for _, part := range []string{"spec.schedule", "spec.timeZone"} {
 		if !strings.Contains(message, part) {
@@ -599,27 +600,27 @@ func TestAnObjectThatAdmissionHasNotSeen(t *testing.T) {
 		}
 	}
 	w.reconcile("13:00:00")
-	w.wrote()
+	w.expectWrites()
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	w := newWorld(t, asked(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(2)) }), web(paused))
+	w := newFixture(t, hourlyEru(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(2)) }), web(paused))
 	w.reconcile("12:00:00")
 	w.reconcile("13:00:00")
 	w.reconcile("14:00:00")
-	w.says("Running True Scheduled next 15:00:00", "14:00:00 Skipped DeploymentPaused", "13:00:00 Skipped DeploymentPaused")
+	w.expectStatus("Running True Scheduled next 15:00:00", "14:00:00 Skipped DeploymentPaused", "13:00:00 Skipped DeploymentPaused")
 	w.edit(func(s *mtsrev1.EruSpec) { s.HistoryLimit = new(int32(0)) })
 	w.reconcile("14:00:01")
-	w.says("Running True Scheduled next 15:00:00")
+	w.expectStatus("Running True Scheduled next 15:00:00")
 	w.reconcile("15:00:00")
-	w.says("Running True Scheduled next 16:00:00")
+	w.expectStatus("Running True Scheduled next 16:00:00")
 	if got := w.eru().Status.LastScheduleTime.Time; !got.Equal(at("15:00:00")) {
 		t.Errorf("lastScheduleTime is %v", got)
 	}
 }
 
-func TestEventsTellWhatCameOfSlots(t *testing.T) {
-	w := newWorld(t, asked(recent), web())
+func TestEventsForScheduledTimes(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web())
 	w.reconcile("12:00:00")
 	w.change(false, paused)
 	w.reconcile("13:00:00")
@@ -635,10 +636,10 @@ func TestEventsTellWhatCameOfSlots(t *testing.T) {
 	}
 }
 
-// The metrics are the process's, so this test runs alone.
+// The metrics are global, so this test is not parallel.
 func TestMetrics(t *testing.T) {
 	const next, done, late = "modelbox_eru_next_restart_timestamp_seconds", "modelbox_eru_restarts_total", "modelbox_eru_restart_lateness_seconds"
-	w := newWorld(t, asked(recent), web())
+	w := newFixture(t, hourlyEru(recent), web())
 	before := scrape(t)
 	w.reconcile("11:59:30")
 	if got := scrape(t)[next+" web default"]; got != float64(at("12:00:00").Unix()) {
@@ -660,12 +661,12 @@ func TestMetrics(t *testing.T) {
 	}
 	w.reconcile("12:01:00")
 	if got, ok := scrape(t)[next+" web default"]; ok {
-		t.Errorf("an Eru that is gone has still the metric %v", got)
+		t.Errorf("a deleted Eru still has the metric %v", got)
 	}
 }
 
-// scrape reads all metrics, by their names and the values of their labels; of a
-// histogram it is the sum.
+// scrape returns all metrics, by their names and the values of their labels. The value of
+// a histogram is its sum.
 func scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -686,11 +687,11 @@ func scrape(t *testing.T) map[string]float64 {
 }
 
 func TestADeploymentEnqueuesItsErus(t *testing.T) {
-	other := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "other", "web" })
-	unnamed := asked(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "" })
-	stranger := asked(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "stranger", "db" })
-	elsewhere := asked(func(o *mtsrev1.Eru) { o.Namespace = "elsewhere" })
-	w := newWorld(t, other, unnamed, stranger, elsewhere)
+	other := hourlyEru(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "other", "web" })
+	unnamed := hourlyEru(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "" })
+	stranger := hourlyEru(func(o *mtsrev1.Eru) { o.Name, o.Spec.DeploymentName = "stranger", "db" })
+	elsewhere := hourlyEru(func(o *mtsrev1.Eru) { o.Namespace = "elsewhere" })
+	w := newFixture(t, other, unnamed, stranger, elsewhere)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	enqueue := target(w.client)

@@ -20,10 +20,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 )
 
-// day is the day on which the tables play.
+// day is the date of the times in the tables.
 const day = "2026-03-02"
 
-// at is a time of the day of the tables, "" the zero time.
+// at returns a time on that day, or the zero time for "".
 func at(clock string) time.Time {
 	if clock == "" {
 		return time.Time{}
@@ -45,7 +45,7 @@ func short(t time.Time) string {
 	return t.UTC().Format(time.TimeOnly)
 }
 
-// text is a decision in a line.
+// text returns a decision as a line of text.
 func text(d decision) string {
 	var parts []string
 	for _, entry := range d.entries {
@@ -62,9 +62,9 @@ func text(d decision) string {
 	return strings.Join(parts, ", ")
 }
 
-// asked is an enabled Eru for Deployment "web" that restarts it at each full hour,
-// created at midnight.
-func asked(change ...func(*mtsrev1.Eru)) *mtsrev1.Eru {
+// hourlyEru returns an enabled Eru, created at midnight, that restarts Deployment "web"
+// at each full hour.
+func hourlyEru(change ...func(*mtsrev1.Eru)) *mtsrev1.Eru {
 	obj := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web", UID: "eru-uid", Generation: 1, CreationTimestamp: metav1.NewTime(at("00:00:00")),
 	}}
@@ -85,7 +85,7 @@ func planFor(tb testing.TB, obj *mtsrev1.Eru) plan {
 	return p
 }
 
-// web is a Deployment of three pods whose rollout is complete, created at
+// web returns a Deployment with three replicas whose rollout is complete, created at
 // midnight.
 func web(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -101,7 +101,7 @@ func web(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	return d
 }
 
-// rolledOut is what the Deployment controller does in the end.
+// rolledOut sets the status that the Deployment controller writes after a rollout.
 func rolledOut(d *appsv1.Deployment) {
 	n := *d.Spec.Replicas
 	d.Status = appsv1.DeploymentStatus{
@@ -124,7 +124,8 @@ func createdAt(clock string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(at(clock)) }
 }
 
-// decidedBefore is the state of an Eru whose scheduled times before the given one are decided.
+// decidedBefore returns the state of an Eru whose scheduled times before the given one are
+// decided.
 func decidedBefore(clock string) state {
 	return state{next: at(clock), last: at(clock).Add(-time.Hour)}
 }
@@ -146,8 +147,8 @@ func TestDecideOnTheAnnouncedSlot(t *testing.T) {
 		{"in the last second of the deadline", "12:10:00", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
 		{"after the deadline", "12:10:01", decidedBefore("12:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
 		{"restarted before", "12:00:00", decidedBefore("12:00:00"), web(restartedFor("11:00:00")), "restart 12:00:00"},
-		{"restarted by a person, with another zone", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("2026-03-02T13:59:59+02:00")), "restart 12:00:00"},
-		{"a value that nobody can read", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("yesterday")), "restart 12:00:00"},
+		{"restarted by a user, with another zone", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("2026-03-02T13:59:59+02:00")), "restart 12:00:00"},
+		{"an invalid value", "12:00:00", decidedBefore("12:00:00"), web(restartedBy("yesterday")), "restart 12:00:00"},
 		{"restarted for it, and status was lost", "12:00:05", decidedBefore("12:00:00"), web(restartedFor("12:00:00")), "12:00:00 Restarted, next 13:00:00"},
 		{"restarted for it, paused and late", "12:30:00", decidedBefore("12:00:00"), web(restartedFor("12:00:00"), paused), "12:00:00 Restarted, next 13:00:00"},
 		{"restarted after it", "12:00:05", decidedBefore("12:00:00"), web(restartedFor("12:00:01")), "12:00:00 Skipped AlreadyRestarted, next 13:00:00"},
@@ -172,7 +173,7 @@ func TestDecideOnTheAnnouncedSlot(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := text(planFor(t, asked()).decide(test.state, test.target, at(test.now))); got != test.want {
+			if got := text(planFor(t, hourlyEru()).decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
@@ -195,7 +196,7 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 		{"one waited, the next overtakes it", "12:00:00", decidedBefore("11:00:00").waitingFor(reasonRolloutInProgress), web(rolling),
 			"11:00:00 Skipped RolloutInProgress, wait 12:00:00 RolloutInProgress"},
 		{"one was refused, the next overtakes it", "12:00:00", decidedBefore("11:00:00").waitingFor("Invalid"), web(), "11:00:00 Failed Invalid, restart 12:00:00"},
-		{"one waited, then nobody was there", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(),
+		{"one waited, then there was a downtime", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(),
 			"03:00:00 Skipped RolloutInProgress, 11:00:00 Skipped Superseded, restart 12:00:00"},
 		{"one waited, the latest is late", "12:30:00", decidedBefore("03:00:00").waitingFor("Forbidden"), web(),
 			"03:00:00 Failed Forbidden, 12:00:00 Skipped MissedDeadline, next 13:00:00"},
@@ -207,22 +208,22 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 			"07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
 		{"one waited, a later one was restarted", "12:00:00", decidedBefore("03:00:00").waitingFor(reasonRolloutInProgress), web(restartedFor("08:00:00")),
 			"03:00:00 Skipped RolloutInProgress, 07:00:00 Skipped Superseded, 08:00:00 Restarted, next 09:00:00"},
-		{"and what is left then", "12:00:00", decidedBefore("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
+		{"the remaining ones after that", "12:00:00", decidedBefore("09:00:00"), web(restartedFor("08:00:00")), "11:00:00 Skipped Superseded, restart 12:00:00"},
 		{"the latest was restarted", "12:05:00", decidedBefore("10:00:00"), web(restartedFor("12:00:00")),
 			"11:00:00 Skipped Superseded, 12:00:00 Restarted, next 13:00:00"},
-		{"a person restarted it between two slots", "12:00:00", decidedBefore("10:00:00"), web(restartedFor("10:30:00")),
+		{"a user restarted it between two scheduled times", "12:00:00", decidedBefore("10:00:00"), web(restartedFor("10:30:00")),
 			"11:00:00 Skipped Superseded, restart 12:00:00"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := text(planFor(t, asked()).decide(test.state, test.target, at(test.now))); got != test.want {
+			if got := text(planFor(t, hourlyEru()).decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestDecideFromWhenASpecHolds(t *testing.T) {
+func TestDecideForNewSpecs(t *testing.T) {
 	created := state{created: at("09:30:00")}
 	for _, test := range []struct {
 		name     string
@@ -234,14 +235,14 @@ func TestDecideFromWhenASpecHolds(t *testing.T) {
 	}{
 		{"created just now", "", "09:30:00", created, web(), "next 10:00:00"},
 		{"created on a slot", "", "09:00:00", state{created: at("09:00:00")}, web(), "next 10:00:00"},
-		{"created while nobody was there", "", "10:05:00", created, web(), "restart 10:00:00"},
+		{"created during a downtime", "", "10:05:00", created, web(), "restart 10:00:00"},
 		{"created long ago", "", "12:30:00", created, web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
 		{"created by a clock ahead of this one", "", "09:29:00", created, web(), "next 10:00:00"},
 		{"enabled just after a slot", "", "12:00:01", state{changed: true, last: at("03:00:00")}, web(), "next 13:00:00"},
 		{"enabled, and the clock went back", "", "12:00:01", state{changed: true, last: at("15:00:00")}, web(), "next 16:00:00"},
-		{"status was wiped", "", "12:00:01", state{}, web(), "next 13:00:00"},
+		{"status was deleted", "", "12:00:01", state{}, web(), "next 13:00:00"},
 		{"a new schedule, before the announced slot", "30 * * * *", "11:45:00", decidedBefore("12:00:00").withNewSpec(), web(), "next 12:30:00"},
-		{"a new spec that still asks for it", "", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(), "restart 12:00:00"},
+		{"a new spec with the same scheduled time", "", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(), "restart 12:00:00"},
 		{"a new spec while it waits", "", "12:00:01", decidedBefore("12:00:00").withNewSpec().waitingFor(reasonRolloutInProgress), web(rolling), "wait 12:00:00 RolloutInProgress"},
 		{"a new schedule without it", "30 * * * *", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(), "12:00:00 Skipped SpecChanged, next 12:30:00"},
 		{"a new schedule without it, which was restarted for", "30 * * * *", "12:00:01", decidedBefore("12:00:00").withNewSpec(), web(restartedFor("12:00:00")),
@@ -253,7 +254,7 @@ func TestDecideFromWhenASpecHolds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule = cmp.Or(test.schedule, o.Spec.Schedule) }))
+			p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = cmp.Or(test.schedule, o.Spec.Schedule) }))
 			if got := text(p.decide(test.state, test.target, at(test.now))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
 			}
@@ -261,7 +262,7 @@ func TestDecideFromWhenASpecHolds(t *testing.T) {
 	}
 }
 
-func TestHalt(t *testing.T) {
+func TestSuspend(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		state  state
@@ -300,7 +301,7 @@ func TestWake(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.StartingDeadlineSeconds = &test.deadline }))
+			p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.StartingDeadlineSeconds = &test.deadline }))
 			if got := short(p.wake(test.decision, at("12:01:00"))); got != test.want {
 				t.Errorf("it wakes at %s, want %s", got, test.want)
 			}
@@ -309,7 +310,7 @@ func TestWake(t *testing.T) {
 }
 
 func TestBackoffDoublesWithinBounds(t *testing.T) {
-	p, slot := planFor(t, asked()), at("12:00:00")
+	p, slot := planFor(t, hourlyEru()), at("12:00:00")
 	now, pauses := slot, []time.Duration{}
 	for now.Before(p.end(slot)) {
 		pause := p.backoff(slot, now)
@@ -334,16 +335,16 @@ func TestRequeueAfter(t *testing.T) {
 		{now.AddDate(200, 0, 0), maxRequeueAfter},
 	} {
 		if got := requeueAfter(now, test.wake); got != test.want {
-			t.Errorf("it sleeps %v until %v, want %v", got, test.wake, test.want)
+			t.Errorf("RequeueAfter is %v until %v, want %v", got, test.wake, test.want)
 		}
 	}
 }
 
-// A slot's jitter is always the same, within its bound, and never so long that the
-// next slot comes first.
+// The jitter of a scheduled time is always the same, within its bound, and never so long
+// that the next scheduled time comes first.
 func TestJitterKeepsItsBoundsAndTheOrderOfSlots(t *testing.T) {
 	for _, jitter := range []int32{0, 1, 30, 59, 60, 3600, 86400} {
-		p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.JitterSeconds = "*/1 0-11 * * *", jitter }))
+		p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.JitterSeconds = "*/1 0-11 * * *", jitter }))
 		seen := map[time.Duration]bool{}
 		for slot := p.next(at("00:00:00")); slot.Before(at("23:59:59").AddDate(0, 0, 1)); slot = p.next(slot) {
 			delay := p.delay(slot)
@@ -367,7 +368,7 @@ func TestJitterKeepsItsBoundsAndTheOrderOfSlots(t *testing.T) {
 func TestJitterSpreadsErusOfOneSlot(t *testing.T) {
 	var tenths [10]int
 	for i := range 1000 {
-		p := planFor(t, asked(func(o *mtsrev1.Eru) {
+		p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) {
 			o.UID, o.Spec.JitterSeconds = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), 599
 		}))
 		tenths[p.delay(at("12:00:00"))/time.Minute]++
@@ -379,12 +380,12 @@ func TestJitterSpreadsErusOfOneSlot(t *testing.T) {
 	}
 }
 
-// The deadline counts from the start, so jitter takes nothing of it.
+// The deadline counts from the start after the jitter, so the jitter does not reduce it.
 func TestDeadlineCountsFromTheJitteredStart(t *testing.T) {
-	p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.JitterSeconds, o.Spec.StartingDeadlineSeconds = 1800, new(int64(0)) }))
+	p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.JitterSeconds, o.Spec.StartingDeadlineSeconds = 1800, new(int64(0)) }))
 	start := p.start(at("12:00:00"))
 	if start.Equal(at("12:00:00")) {
-		t.Fatal("this slot has no jitter: choose another uid")
+		t.Fatal("this scheduled time has no jitter: choose another uid")
 	}
 	for _, test := range []struct {
 		now  time.Time
@@ -416,7 +417,7 @@ func TestDowntime(t *testing.T) {
 		{"a year", 365 * 24 * time.Hour, "2027-03-02T11:59:00Z Skipped Superseded, restart 2027-03-02T12:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := planFor(t, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
+			p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
 			m := state{next: at("12:01:00"), last: at("12:00:00")}
 			if got := text(p.decide(m, web(), from.Add(test.away))); got != test.want {
 				t.Errorf("it decides %q, want %q", got, test.want)
@@ -434,16 +435,16 @@ func TestDowntimeOfASparseScheduleMissesTheDeadline(t *testing.T) {
 		{24 * time.Hour, "2026-03-03T12:00:00Z Skipped MissedDeadline, next 2026-03-03T13:00:00Z"},
 		{365 * 24 * time.Hour, "2027-03-02T12:00:00Z Skipped MissedDeadline, next 2027-03-02T13:00:00Z"},
 	} {
-		got := text(planFor(t, asked()).decide(decidedBefore("13:00:00"), web(), at("12:30:00").Add(test.away)))
+		got := text(planFor(t, hourlyEru()).decide(decidedBefore("13:00:00"), web(), at("12:30:00").Add(test.away)))
 		if got != test.want {
 			t.Errorf("after %v it decides %q, want %q", test.away, got, test.want)
 		}
 	}
 }
 
-// The cost of a decision does not grow with the time away. The limit is issue 3's;
-// the fastest of some attempts is taken, because the machine does other things.
-func TestDowntimeOfAYearIsDecidedAtOnce(t *testing.T) {
+// The cost of a decision does not grow with the downtime. The test uses the fastest of
+// several attempts, because the machine may be busy.
+func TestDecisionAfterAYearOfDowntimeIsFast(t *testing.T) {
 	const limit = 10 * time.Millisecond
 	best := time.Hour
 	for range 5 {
@@ -456,10 +457,10 @@ func TestDowntimeOfAYearIsDecidedAtOnce(t *testing.T) {
 	}
 }
 
-// decideAfter decides for a schedule of each minute after a time away, in a zone
-// that changes its clocks, its spec read anew.
+// decideAfter decides for a schedule of each minute after a downtime, in a zone with
+// daylight saving time. It includes the parsing of the spec.
 func decideAfter(tb testing.TB, away time.Duration) {
-	p := planFor(tb, asked(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * * * *", "America/New_York" }))
+	p := planFor(tb, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * * * *", "America/New_York" }))
 	if d := p.decide(decidedBefore("12:00:00"), web(), at("12:00:00").Add(away)); !d.restart {
 		tb.Fatal(text(d))
 	}

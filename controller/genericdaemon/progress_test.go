@@ -18,12 +18,12 @@ func TestProgress(t *testing.T) {
 		ready  bool
 		text   string
 	}{
-		{name: "all there", change: func(*appsv1.DaemonSet) {}, want: "Ready", ready: true, text: "3 of 3 nodes"},
-		{name: "not seen yet", change: func(s *appsv1.DaemonSet) { s.Generation = 3 }, want: "Progressing", text: "has not acted"},
-		{name: "never written", change: func(s *appsv1.DaemonSet) { *s = appsv1.DaemonSet{} }, want: "Progressing", text: "has not acted"},
+		{name: "complete", change: func(*appsv1.DaemonSet) {}, want: "Ready", ready: true, text: "3 of 3 nodes"},
+		{name: "not observed yet", change: func(s *appsv1.DaemonSet) { s.Generation = 3 }, want: "Progressing", text: "has not acted"},
+		{name: "not created yet", change: func(s *appsv1.DaemonSet) { *s = appsv1.DaemonSet{} }, want: "Progressing", text: "has not acted"},
 		{name: "no node", change: func(s *appsv1.DaemonSet) { s.Status = appsv1.DaemonSetStatus{ObservedGeneration: 2} },
 			want: "NoMatchingNodes", text: `the label "logs"`},
-		{name: "no node any more, and a pod still there", change: func(s *appsv1.DaemonSet) {
+		{name: "no matching node any more, and a pod left", change: func(s *appsv1.DaemonSet) {
 			s.Status = appsv1.DaemonSetStatus{ObservedGeneration: 2, NumberMisscheduled: 1}
 		}, want: "Progressing", text: "1 nodes run the daemon and should not"},
 		{name: "an old template", change: func(s *appsv1.DaemonSet) { s.Status.UpdatedNumberScheduled = 1 }, want: "Progressing", text: "1 of 3 nodes run"},
@@ -36,9 +36,9 @@ func TestProgress(t *testing.T) {
 			}}
 			set.Generation = 2
 			test.change(set)
-			verdict := progress(set, "logs")
-			if verdict.Reason != test.want || verdict.Ready != test.ready || !strings.Contains(verdict.Message, test.text) {
-				t.Errorf("verdict is %+v, want reason %s, ready %t and a message with %q", verdict, test.want, test.ready, test.text)
+			readiness := progress(set, "logs")
+			if readiness.Reason != test.want || readiness.Ready != test.ready || !strings.Contains(readiness.Message, test.text) {
+				t.Errorf("readiness is %+v, want reason %s, ready %t and a message with %q", readiness, test.want, test.ready, test.text)
 			}
 		})
 	}

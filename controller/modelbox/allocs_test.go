@@ -7,10 +7,10 @@ package modelbox
 
 import "testing"
 
-// TestAllocations holds what is done for every event of every object to what it
-// allocates today: most of it is the copies that the cache hands out. Raise a
-// ceiling only with a reason; lower it when the figure falls. (The race detector
-// allocates too, so it is not counted there.)
+// TestAllocations checks that a reconcile does not allocate more than today. Most
+// allocations are the copies that the cache returns. Raise a ceiling only with a reason,
+// and lower it when the figure falls. (The race detector allocates too, so the test does
+// not run with it.)
 func TestAllocations(t *testing.T) {
 	s, once := atRest(t)
 	for name, tc := range map[string]struct {

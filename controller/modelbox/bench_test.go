@@ -24,8 +24,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// store is a client that holds one ModelBox and its children, and hands out copies
-// of them as a cache does. It counts what is written.
+// store is a client with one ModelBox and its children. It returns copies of them as a
+// cache does, and counts the writes.
 type store struct {
 	client.Client
 	box        *modelv1.ModelBox

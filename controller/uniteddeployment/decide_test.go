@@ -14,7 +14,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
-	held := func(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	target := func(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}}
 		d.Spec.Replicas = new(int32(2))
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, AvailableReplicas: 2}
@@ -27,19 +27,19 @@ func TestDecide(t *testing.T) {
 		name   string
 		target *appsv1.Deployment
 		holder string
-		want   string // "" is: write
+		want   string // empty: it writes the Deployment
 		ready  bool
 	}{
 		{name: "missing", want: "TargetNotFound"},
-		{name: "held by another", target: held(), holder: "another", want: "Conflict"},
-		{name: "held by another, and the count differs", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) }), holder: "x", want: "Conflict"},
-		{name: "being deleted", target: held(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), want: "WaitingForDeletion"},
-		{name: "another count", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })},
-		{name: "no count is 1", target: held(func(d *appsv1.Deployment) { d.Spec.Replicas = nil })},
-		{name: "not seen yet", target: held(func(d *appsv1.Deployment) { d.Generation = 3 }), want: "Progressing"},
-		{name: "pods too many", target: held(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), want: "Progressing"},
-		{name: "pods too few", target: held(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }), want: "Progressing"},
-		{name: "held", target: held(), want: "Ready", ready: true},
+		{name: "held by another", target: target(), holder: "another", want: "Conflict"},
+		{name: "held by another, with other replicas", target: target(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) }), holder: "x", want: "Conflict"},
+		{name: "being deleted", target: target(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), want: "WaitingForDeletion"},
+		{name: "other replicas", target: target(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })},
+		{name: "unset replicas are 1", target: target(func(d *appsv1.Deployment) { d.Spec.Replicas = nil })},
+		{name: "not observed yet", target: target(func(d *appsv1.Deployment) { d.Generation = 3 }), want: "Progressing"},
+		{name: "too many pods", target: target(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), want: "Progressing"},
+		{name: "too few pods", target: target(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }), want: "Progressing"},
+		{name: "as desired", target: target(), want: "Ready", ready: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

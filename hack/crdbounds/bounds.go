@@ -9,41 +9,40 @@ import (
 	"strings"
 )
 
-// quantityPattern is the part of Kubernetes' quantities that Go decodes, and computes
-// with, at bounded cost. Kubernetes' own pattern admits a fraction in the exponent,
-// which cannot be decoded, and exponents without end. A sign is left out, because no
+// quantityPattern matches the quantities that Go can decode, and calculate with, at
+// bounded cost. Kubernetes' own pattern also allows a fraction in the exponent, which
+// cannot be decoded, and exponents of any length. A sign is not allowed, because no
 // field here may be negative.
 const quantityPattern = `^([0-9]{1,18}(\.[0-9]{0,9})?|\.[0-9]{1,9})(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]{1,2}))?$`
 
-// vendoredQuantityPattern is how controller-gen marks a quantity.
+// vendoredQuantityPattern is the pattern that controller-gen generates for a quantity.
 const vendoredQuantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 
-// timePattern is the form in which metav1.Time is written. The format date-time alone
-// admits offsets, with which a time of the year 9999 is one of the year 10000 in UTC:
-// Go reads that, and cannot write it. It also admits fractions, which are lost when
-// Go writes the time.
+// timePattern is the format in which metav1.Time is encoded. The format date-time alone
+// also allows offsets, with which a time in the year 9999 may be in the year 10000 in
+// UTC, which Go can decode but not encode. It also allows fractions of a second, which
+// are lost when Go encodes the time.
 const timePattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`
 
 const (
 	maxQuantityLength = 32
-	// maxQuantityInteger is what a quantity without quotation marks may be at most; as
-	// the pattern, 18 digits.
+	// maxQuantityInteger is the maximum of a quantity that is an integer in JSON. Like
+	// the pattern, it allows 18 digits.
 	maxQuantityInteger = 1e18
 	// maxStep is the largest step of a rollout: see MaxRollingUpdate of api/model/v1.
 	maxStep       = 1<<30 - 1
 	maxTimeLength = int64(len("2006-01-02T15:04:05Z"))
-	// maxExactInteger is the largest integer that each client reads as it was
-	// written: larger ones go through floating-point numbers in many of them, and in
-	// the schema's own comparison.
+	// maxExactInteger is the largest integer that every client decodes exactly: many of
+	// them, and the validation of the schema, convert integers to floating-point numbers.
 	maxExactInteger = 1<<53 - 1
-	// maxMapSize bounds the resources of a container: CPU, memory and each sort of
-	// device.
+	// maxMapSize bounds the resources of a container: CPU, memory and extended
+	// resources.
 	maxMapSize = 128
 )
 
-// A textBound bounds the length of the strings whose path ends so. None refuses what
-// a pod can have: names are as long as Kubernetes lets them be, and texts that it
-// does not bound as long as the ConfigMap that they might come from.
+// A textBound bounds the length of the strings whose path has a suffix. No bound refuses
+// a value that a pod can have: names have Kubernetes' own limits, and texts without a
+// limit have that of a ConfigMap, from which they might come.
 type textBound struct {
 	suffix string
 	length int64
@@ -79,14 +78,14 @@ var textBounds = []textBound{
 	{".httpGet.scheme", 64},
 }
 
-// listBounds are the lengths of lists, by the end of their path.
+// listBounds are the maximum lengths of lists, by the suffix of their path.
 var listBounds = []textBound{
 	{".exec.command", 1024},
 	{".httpHeaders", 1024},
 	{".resources.claims", 256},
 }
 
-// boundNode bounds one node.
+// boundNode bounds one node of a schema.
 func boundNode(path string, schema map[string]any) error {
 	if schema["x-kubernetes-int-or-string"] == true {
 		return boundIntOrString(path, schema)
@@ -138,8 +137,8 @@ func boundText(path string, schema map[string]any) error {
 	return atMost(schema, "maxLength", path, textBounds)
 }
 
-// boundInteger bounds a number by what its Go type holds. None of a pod's, and none
-// of status, is negative.
+// boundInteger bounds a number by the range of its Go type. No number of a pod spec or
+// of a status is negative.
 func boundInteger(path string, schema map[string]any) {
 	switch {
 	case isPort(path):
@@ -160,7 +159,7 @@ func between(schema map[string]any, minimum, maximum float64) {
 	set(schema, "maximum", maximum)
 }
 
-// atMost sets a bound that is looked up by the end of the path.
+// atMost sets the bound of the first suffix that the path has.
 func atMost(schema map[string]any, key, path string, bounds []textBound) error {
 	if schema[key] != nil {
 		return nil
@@ -174,7 +173,7 @@ func atMost(schema map[string]any, key, path string, bounds []textBound) error {
 	return fmt.Errorf("%s has no %s: set it with a marker, or here if its type is Kubernetes' own", path, key)
 }
 
-// set keeps what a marker has set.
+// set sets a value, unless a marker has set it.
 func set[T any](schema map[string]any, key string, value T) {
 	if schema[key] == nil {
 		schema[key] = value

@@ -1,12 +1,12 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command crdbounds gives a bound to every list, map, string and number of the CRDs
-// that are named as arguments, in place. Markers do that for the types of this
-// project, but no marker reaches the types of Kubernetes that they contain, and those
-// admit what Go cannot decode: the quantity "1e.5", the port 3000000000.
+// Command crdbounds sets a bound for every list, map, string and number of the CRDs in
+// the files that are its arguments. Markers do that for the types of this project, but
+// not for the types of Kubernetes that they contain, whose schemas allow values that Go
+// cannot decode, such as the quantity "1e.5" and the port 3000000000.
 //
-// It fails at a node that it has no bound for, so a new field of a vendored type is
+// It fails if it has no bound for a node, so that a new field of a vendored type is
 // noticed when the CRDs are generated.
 package main
 
@@ -48,12 +48,12 @@ func rewrite(file string) error {
 func boundCRD(crd map[string]any) error {
 	versions := list(object(crd, "spec"), "versions")
 	if len(versions) == 0 {
-		return fmt.Errorf("there is no version in it: is it a CRD?")
+		return fmt.Errorf("it has no spec.versions: is it a CRD?")
 	}
 	for _, version := range versions {
 		root := object(version.(map[string]any), "schema", "openAPIV3Schema")
 		for name, property := range object(root, "properties") {
-			if name != "metadata" { // The API server's own.
+			if name != "metadata" { // The API server validates it.
 				if err := bound("."+name, property.(map[string]any)); err != nil {
 					return err
 				}
@@ -63,8 +63,8 @@ func boundCRD(crd map[string]any) error {
 	return nil
 }
 
-// bound bounds a node of a schema, which is at a path such as .spec.envs[].name, and
-// all nodes below it. What has a bound keeps it.
+// bound bounds a node of a schema, at a path such as .spec.envs[].name, and all nodes
+// below it. It keeps existing bounds.
 func bound(path string, schema map[string]any) error {
 	if schema["x-kubernetes-preserve-unknown-fields"] == true {
 		return nil // The podTemplate: admission bounds its bytes.
@@ -88,7 +88,7 @@ func bound(path string, schema map[string]any) error {
 	return nil
 }
 
-// object is the object at a path of keys, nil if there is none.
+// object returns the object at a path of keys, or nil if there is none.
 func object(in map[string]any, keys ...string) map[string]any {
 	for _, key := range keys {
 		in, _ = in[key].(map[string]any)

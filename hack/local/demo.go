@@ -23,11 +23,11 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/tour"
 )
 
-// demoCluster is the demo's own cluster, unless CLUSTER names another: one that a
-// person works with is not disturbed.
+// demoCluster is the name of the demo's own cluster, unless CLUSTER names another one,
+// so that the demo does not change the cluster that the developer works with.
 const demoCluster = "modelbox-demo"
 
-// demo shows the main job on a cluster of its own and takes all of it down.
+// demo shows the main features on a cluster of its own, and removes that cluster.
 func demo(ctx context.Context, l local) (err error) {
 	began := time.Now()
 	if os.Getenv(cluster.NameEnv) == "" {
@@ -35,14 +35,14 @@ func demo(ctx context.Context, l local) (err error) {
 			return err
 		}
 	}
-	// What an earlier demo left would change the story.
+	// Objects of an earlier demo would change the result.
 	if err := down(ctx, l); err != nil {
 		return err
 	}
 	keep := os.Getenv("KEEP") != "" && os.Getenv("KEEP") != "0"
 	if !keep {
 		defer func() {
-			// The end is not bounded by a Ctrl-C that asked for it.
+			// A Ctrl-C ends the demo, but must not end the removal of the cluster.
 			err = errors.Join(err, down(context.WithoutCancel(ctx), l))
 		}()
 	}
@@ -62,16 +62,16 @@ func demo(ctx context.Context, l local) (err error) {
 	if err := running.During(ctx, t.Run); err != nil {
 		return errors.Join(err, running.Stop(), tail(logs))
 	}
-	fmt.Fprintf(l.out, "\nAll of it was as it should be, after %s.\n", progress.Short(time.Since(began)))
+	fmt.Fprintf(l.out, "\nEverything was as expected, after %s.\n", progress.Short(time.Since(began)))
 	if keep {
 		l.describe(running)
 		running.KeepRunning(ctx, l.report, clock.RealClock{})
-		l.report.Say("The cluster stays: 'CLUSTER=%s make cluster-down' removes it.", l.cluster.Name)
+		l.report.Say("The cluster keeps running: 'CLUSTER=%s make cluster-down' removes it.", l.cluster.Name)
 	}
 	return errors.Join(err, running.Stop())
 }
 
-// stage starts both processes and makes the tour ready.
+// stage starts both processes and prepares the tour.
 func (l local) stage(ctx context.Context, logs *os.File) (*operator.Operator, *tour.Tour, error) {
 	options, err := l.operatorOptions(true)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l local) stage(ctx context.Context, logs *os.File) (*operator.Operator, *t
 	}, nil
 }
 
-// tail is an error with the last lines of the processes' log.
+// tail returns an error with the last lines of the processes' log.
 func tail(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -105,5 +105,5 @@ func tail(path string) error {
 	}
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	const most = 25
-	return fmt.Errorf("the processes' log ends:\n%s", strings.Join(lines[max(0, len(lines)-most):], "\n"))
+	return fmt.Errorf("the end of the processes' log:\n%s", strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }

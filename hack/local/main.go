@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command local runs the operator on this machine, against a real control
-// plane with simulated nodes. It needs Go and nothing else.
+// Command local runs the operator on this machine, with a real control plane and
+// simulated nodes. It needs only Go.
 //
 //	go run ./hack/local <command>
 package main
@@ -24,24 +24,24 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
 )
 
-// command is what a person can ask for.
+// command is a subcommand.
 type command struct {
 	name, does string
 	run        func(ctx context.Context, l local) error
 }
 
 var commands = []command{
-	{"up", "start the cluster, or what has died of it, and write bin/kubeconfig", up},
-	{"down", "end the cluster and remove all that it left", down},
-	{"demo", "show the main job on a cluster of its own, check it, and remove it (KEEP=1 keeps it)", demo},
-	{"run", "start the cluster if need be, install, and run both processes until Ctrl-C", run},
-	{"binaries", "print the directory of the control plane's programs, after getting them", printBinaries},
+	{"up", "start the cluster, or its processes that have ended, and write bin/kubeconfig", up},
+	{"down", "stop the cluster and remove its files", down},
+	{"demo", "show and check the main features on a cluster of its own, and remove it (KEEP=1 keeps it)", demo},
+	{"run", "start the cluster if necessary, install, and run both processes until Ctrl-C", run},
+	{"binaries", "download or build the control plane's programs, and print their directory", printBinaries},
 }
 
 const environment = `
 Environment:
   CLUSTER=name            which cluster (default modelbox; others get bin/kubeconfig-<name>)
-  ENABLE_WEBHOOKS=false   run: the controller alone, and no webhook configurations
+  ENABLE_WEBHOOKS=false   run: only the controller, and no webhook configurations
   WEBHOOK_ARGS="..."      run: more flags for the webhook process
   CONTROLLER_ARGS="..."   run: more flags for the controller process
   MODELBOX_BINARIES=dir   use the programs in dir; download and build nothing
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// dispatch runs the command that args name. Without one it explains itself.
+// dispatch runs the command that args name. Without arguments it prints the usage.
 func dispatch(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
 		return usage(out)
@@ -71,7 +71,7 @@ func dispatch(ctx context.Context, args []string, out io.Writer) error {
 			return c.run(ctx, l)
 		}
 	}
-	return fmt.Errorf("no command %q; `go run ./hack/local` lists those that there are", args)
+	return fmt.Errorf("unknown command %q: `go run ./hack/local` lists the commands", args)
 }
 
 func usage(out io.Writer) error {
@@ -85,16 +85,16 @@ func usage(out io.Writer) error {
 	return table.Flush()
 }
 
-// local is where commands work.
+// local is the environment of the commands.
 type local struct {
-	// root is the repository and cache the directory for what clones share.
+	// root is the repository, and cache the directory of the files that all clones share.
 	root, cache string
 	cluster     *cluster.Cluster
 	report      *progress.Reporter
 	out         io.Writer
 }
 
-// here looks around.
+// here returns the environment of the working directory.
 func here(out io.Writer) (local, error) {
 	root, err := findRoot()
 	if err != nil {
@@ -116,7 +116,7 @@ func here(out io.Writer) (local, error) {
 	return local{root: root, cache: cache, cluster: c, report: report, out: out}, nil
 }
 
-// findRoot returns the repository around the working directory.
+// findRoot returns the repository that contains the working directory.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -127,7 +127,7 @@ func findRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("this is not a clone of the repository: change into one")
+			return "", errors.New("this directory is not in a clone of the repository: change to one")
 		}
 	}
 }
@@ -158,7 +158,7 @@ func up(ctx context.Context, l local) error {
 	return nil
 }
 
-// up starts the cluster and puts its kubectl where a person finds it.
+// up starts the cluster and links its kubectl in bin/.
 func (l local) up(ctx context.Context) error {
 	dir, err := l.binaries(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (l local) up(ctx context.Context) error {
 	return link(filepath.Join(dir, "kubectl"), filepath.Join(l.root, "bin", "kubectl"))
 }
 
-// link makes the symbolic link at, or corrects it.
+// link creates the symbolic link at, or corrects it.
 func link(to, at string) error {
 	if now, err := os.Readlink(at); err == nil && now == to {
 		return nil
@@ -178,14 +178,14 @@ func link(to, at string) error {
 	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("replacing %s: %w", at, err)
 	}
-	// Another command may have made it meanwhile.
+	// Another command may have created it at the same time.
 	if err := os.Symlink(to, at); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("linking kubectl: %w", err)
 	}
 	return nil
 }
 
-// relative shortens a path for a person.
+// relative shortens a path for a message.
 func (l local) relative(path string) string {
 	if short, err := filepath.Rel(l.root, path); err == nil {
 		return short
@@ -203,5 +203,5 @@ func down(ctx context.Context, l local) error {
 	return nil
 }
 
-// certs is the directory of the webhook's certificate for this cluster.
+// certs returns the directory of the webhook's certificate for this cluster.
 func (l local) certs() string { return filepath.Join(l.root, "bin", "certs", l.cluster.Name) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestDispatchExplainsItself(t *testing.T) {
+func TestDispatchPrintsUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"help"}, {"-h"}, {"--help"}} {
 		var out bytes.Buffer
@@ -20,7 +20,7 @@ func TestDispatchExplainsItself(t *testing.T) {
 		}
 		for _, c := range commands {
 			if !strings.Contains(out.String(), "  "+c.name+" ") || !strings.Contains(out.String(), c.does) {
-				t.Errorf("%q: %s is not explained in\n%s", args, c.name, out.String())
+				t.Errorf("%q: %s is missing in\n%s", args, c.name, out.String())
 			}
 		}
 	}
@@ -30,12 +30,12 @@ func TestDispatchRefuses(t *testing.T) {
 	for name, args := range map[string][]string{"a typing error": {"upp"}, "too much": {"up", "now"}, "a flag": {"--force"}} {
 		err := dispatch(t.Context(), args, &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), "go run ./hack/local") {
-			t.Errorf("%s: got %v, want to be told where the commands are listed", name, err)
+			t.Errorf("%s: got %v, want an error that names the list of commands", name, err)
 		}
 	}
 	t.Setenv("CLUSTER", "../else")
 	err := dispatch(t.Context(), []string{"down"}, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), `CLUSTER: "../else" cannot name a cluster`) {
+	if err == nil || !strings.Contains(err.Error(), `CLUSTER: "../else" is not a valid cluster name`) {
 		t.Errorf("a bad name: got %v", err)
 	}
 }
@@ -51,7 +51,7 @@ func TestFindRoot(t *testing.T) {
 	}
 	t.Chdir(inside)
 	if found, err := findRoot(); err == nil {
-		t.Errorf("found %s where there is none", found)
+		t.Errorf("found %s, although there is no repository", found)
 	}
 	if err := os.WriteFile(filepath.Join(tools, "go.mod"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFindRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A temporary directory may be behind a symbolic link.
+	// The path of a temporary directory may contain a symbolic link.
 	if want, _ := filepath.EvalSymlinks(root); found != root && found != want {
 		t.Errorf("found %s, want %s", found, root)
 	}
@@ -74,8 +74,8 @@ func TestWebhooksEnabled(t *testing.T) {
 		}
 	}
 	t.Setenv("ENABLE_WEBHOOKS", "no")
-	if _, err := webhooksEnabled(); err == nil || !strings.Contains(err.Error(), "say true or false") {
-		t.Errorf(`"no": got %v, want a way out`, err)
+	if _, err := webhooksEnabled(); err == nil || !strings.Contains(err.Error(), "set it to true or false") {
+		t.Errorf(`"no": got %v, want an error that names the allowed values`, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("links to %q, %v, want %q", now, err, to)
 		}
 	}
-	// What a person put there is replaced as well: bin belongs to the build.
+	// A regular file is replaced too: bin belongs to the build.
 	if err := os.Remove(at); err != nil {
 		t.Fatal(err)
 	}

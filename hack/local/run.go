@@ -18,8 +18,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
 )
 
-// run keeps both processes in the foreground until ctx ends, and starts one again
-// that exits before. The cluster stays.
+// run runs both processes in the foreground until ctx ends, and restarts a process that
+// exits before. The cluster keeps running.
 func run(ctx context.Context, l local) error {
 	webhooks, err := webhooksEnabled()
 	if err != nil {
@@ -38,7 +38,7 @@ func run(ctx context.Context, l local) error {
 	}
 	l.describe(running)
 	running.KeepRunning(ctx, l.report, clock.RealClock{})
-	l.report.Say("ending the operator; the cluster stays (go run ./hack/local down removes it)")
+	l.report.Say("stopping the operator; the cluster keeps running (go run ./hack/local down removes it)")
 	return running.Stop()
 }
 
@@ -49,7 +49,7 @@ func webhooksEnabled() (bool, error) {
 	}
 	enabled, err := strconv.ParseBool(value)
 	if err != nil {
-		return false, fmt.Errorf("ENABLE_WEBHOOKS is %q: say true or false", value)
+		return false, fmt.Errorf("ENABLE_WEBHOOKS is %q: set it to true or false", value)
 	}
 	return enabled, nil
 }
@@ -73,14 +73,14 @@ func (l local) operatorOptions(webhooks bool) (operator.Options, error) {
 	}, nil
 }
 
-// describe says how to reach what runs now.
+// describe prints how to use the running operator.
 func (l local) describe(running *operator.Operator) {
-	l.report.Say("\nThe operator runs. In another terminal:\n  bin/kubectl --kubeconfig %s apply -f config/samples",
+	l.report.Say("\nThe operator is running. In another terminal:\n  bin/kubectl --kubeconfig %s apply -f config/samples",
 		l.relative(l.cluster.Kubeconfig))
 	for _, server := range []*operator.Server{running.Webhook, running.Controller} {
 		if server != nil {
 			l.report.Say("  %s: metrics at %s/metrics, health at %s/readyz", server.Name(), server.Metrics, server.Probes)
 		}
 	}
-	l.report.Say("Ctrl-C ends it; the cluster stays.\n")
+	l.report.Say("Ctrl-C stops it; the cluster keeps running.\n")
 }

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extremes makes objects out of the schemas of CRDs, for tests: of each type
-// the smallest and the largest value that the schema admits, and, on request, values
-// that it does not admit.
+// Package extremes generates objects from the schemas of CRDs, for tests: for each type
+// the smallest and the largest value that the schema allows, and, on request, values that
+// it does not allow.
 package extremes
 
 import (
@@ -18,13 +18,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Source makes values. The same seed makes the same ones.
+// Source generates values. The same seed generates the same values.
 type Source struct{ random *rand.Rand }
 
 // New returns a Source.
 func New(seed uint64) *Source { return &Source{rand.New(rand.NewPCG(seed, seed))} }
 
-// Value returns a value that a schema admits, but for what only its CEL rules refuse.
+// Value returns a value that a schema allows. It does not consider the CEL rules.
 func (s *Source) Value(schema *apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
@@ -59,7 +59,8 @@ func (s *Source) object(schema *apiextensionsv1.JSONSchemaProps) map[string]any 
 	return object
 }
 
-// list is of a few items, or as many as there may be if they are small.
+// list returns a list with a few items, or sometimes with the maximum number of items if
+// that is small.
 func (s *Source) list(schema *apiextensionsv1.JSONSchemaProps) []any {
 	n := int64(one(s, []int{0, 1, 2, 3}))
 	if schema.MaxItems != nil && *schema.MaxItems <= 100 && s.random.IntN(10) == 0 {
@@ -94,7 +95,7 @@ func (s *Source) integer(schema *apiextensionsv1.JSONSchemaProps) any {
 	return one(s, []int64{low, high, low + 1, low + s.random.Int64N(high-low+1)})
 }
 
-// texts are what a string may be, if its schema admits it.
+// texts are candidates for a string. Those that its schema does not allow are not used.
 var texts = []string{
 	"", "a", "web", "Web", "nginx:1", "1", "x y", "\u0000", "\U0001F600", "a-1", "tcp-80", "0 0 * * *", "0 0 30 2 *", "Etc/UTC", "25%", "100%", "0%",
 	"0", "100m", ".000000001", "999999999999999999E", "999999999999999999.999999999Ei", "1e99", "999999999999999999e99", "1e-99", "1Ki", "1n",
@@ -107,7 +108,7 @@ func (s *Source) text(schema *apiextensionsv1.JSONSchemaProps) string {
 		most = *schema.MaxLength
 	}
 	if s.random.IntN(200) > 0 {
-		most = min(most, 1000) // Few are as long as they may be, or no object could be stored.
+		most = min(most, 1000) // Few have the maximum length, because otherwise no object could be stored.
 	}
 	candidates := append([]string{strings.Repeat("a", int(most)), strings.Repeat("9", int(most))}, texts...)
 	pattern := regexp.MustCompile(schema.Pattern)
@@ -116,13 +117,13 @@ func (s *Source) text(schema *apiextensionsv1.JSONSchemaProps) string {
 		return n > most || schema.MinLength != nil && n < *schema.MinLength || !pattern.MatchString(text)
 	})
 	if len(candidates) == 0 {
-		panic(fmt.Sprintf("no text is of the pattern %s and of at most %d characters", schema.Pattern, most))
+		panic(fmt.Sprintf("no text matches the pattern %s and has at most %d characters", schema.Pattern, most))
 	}
 	return one(s, candidates)
 }
 
-// Nasty returns values that no schema of this project admits, or few. Go cannot decode
-// them, or not everywhere, or only at great cost.
+// Nasty returns values that few or no schemas of this project allow. Go cannot decode
+// them into some types, or only at a high cost.
 func Nasty() []any {
 	return []any{
 		"1e.5", "1e1.5", "1e99999999999999999999", "1e999999999", "1e-999999999", "12345678901234567890e999999999", "-1e999999999",
@@ -133,7 +134,7 @@ func Nasty() []any {
 	}
 }
 
-// Spoil replaces some values of an object, at any depth, by others.
+// Spoil replaces some values of an object, at any depth, with values from a list.
 func (s *Source) Spoil(object map[string]any, by []any) {
 	keys := slices.Sorted(maps.Keys(object))
 	if len(keys) == 0 {
@@ -153,7 +154,7 @@ func (s *Source) Spoil(object map[string]any, by []any) {
 	}
 }
 
-// podTemplates are values of a field without a schema.
+// podTemplates returns values for a field without a schema.
 func podTemplates() []any {
 	container := func(fields map[string]any) any {
 		return map[string]any{"spec": map[string]any{"containers": []any{fields}}}

@@ -24,34 +24,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Observer sees every version of the objects that it watches, on watches of its own
-// that no fault meets. It counts what happens to them, and is the garbage collector
-// that a control plane of tests does not have: it deletes what names an owner that is
-// gone.
+// Observer watches objects without faults and receives every version of them. It counts
+// their changes. It is also the garbage collector, which a control plane for tests does
+// not have: it deletes objects whose owner was deleted.
 type Observer struct {
 	client client.WithWatch
 
 	mu      sync.Mutex
 	err     error
 	objects map[types.UID]client.Object
-	// born and gone are the resourceVersions at which objects were created and deleted.
-	born, gone map[types.UID]uint64
-	// tallies and orphans are by namespace.
-	tallies map[string]map[string]int
+	// created and deleted hold the resourceVersions at which objects were created and
+	// deleted.
+	created, deleted map[types.UID]uint64
+	// counts and orphans are by namespace.
+	counts  map[string]map[string]int
 	orphans map[string][]string
 }
 
 // Observe watches the kinds of lists until ctx ends.
 func Observe(ctx context.Context, c client.WithWatch, lists ...client.ObjectList) (*Observer, error) {
 	o := &Observer{
-		client: c, objects: map[types.UID]client.Object{}, born: map[types.UID]uint64{}, gone: map[types.UID]uint64{},
-		tallies: map[string]map[string]int{}, orphans: map[string][]string{},
+		client: c, objects: map[types.UID]client.Object{}, created: map[types.UID]uint64{}, deleted: map[types.UID]uint64{},
+		counts: map[string]map[string]int{}, orphans: map[string][]string{},
 	}
 	for _, list := range lists {
 		if err := c.List(ctx, list, client.Limit(1)); err != nil {
 			return nil, fmt.Errorf("observing %T: %w", list, err)
 		}
-		// An API server ends the watches of clients that are slow; this one misses nothing.
+		// An API server ends the watches of slow clients; a retry watcher then continues
+		// without missing a version.
 		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), versions{c, list})
 		if err != nil {
 			return nil, fmt.Errorf("observing %T: %w", list, err)
@@ -61,7 +62,7 @@ func Observe(ctx context.Context, c client.WithWatch, lists ...client.ObjectList
 	return o, nil
 }
 
-// versions watches one kind from a version on.
+// versions watches one kind from a resourceVersion on.
 type versions struct {
 	client client.WithWatch
 	list   client.ObjectList
@@ -76,55 +77,56 @@ func (o *Observer) follow(ctx context.Context, watcher watch.Interface) {
 	for event := range watcher.ResultChan() {
 		obj, ok := event.Object.(client.Object)
 		if !ok || event.Type == watch.Error {
-			o.blind(fmt.Errorf("a watch ended with %+v", event.Object))
+			o.fail(fmt.Errorf("a watch ended with %+v", event.Object))
 			continue
 		}
-		for _, orphan := range o.saw(event.Type, obj) {
+		for _, orphan := range o.handle(event.Type, obj) {
 			go o.collect(ctx, orphan)
 		}
 	}
 }
 
-// blind notes that versions may have been missed.
-func (o *Observer) blind(err error) {
+// fail records an error after which versions may be missing.
+func (o *Observer) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.err = errors.Join(o.err, err)
 }
 
-// Err is why the observer may have missed something.
+// Err returns the error after which the observer may have missed versions.
 func (o *Observer) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// Tally is how often each thing happened in a namespace: "create Deployment box",
-// "delete Service box", "rollout Deployment box" for a change of its pod template,
-// "scale Deployment box" for one of its replica count.
-func (o *Observer) Tally(namespace string) map[string]int {
+// Counts returns how often each change happened in a namespace: "create Deployment box",
+// "delete Service box", "rollout Deployment box" for a change of the pod template, and
+// "scale Deployment box" for a change of the replicas.
+func (o *Observer) Counts(namespace string) map[string]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.tallies[namespace])
+	return maps.Clone(o.counts[namespace])
 }
 
-// Orphans are the objects of a namespace that were created for an owner that had been
-// deleted before.
+// Orphans returns the objects of a namespace that were created after their owner was
+// deleted.
 func (o *Observer) Orphans(namespace string) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.orphans[namespace]...)
 }
 
-// saw takes one event, and returns what is to be collected because of it.
-func (o *Observer) saw(event watch.EventType, obj client.Object) []client.Object {
+// handle handles one watch event, and returns the objects that must be deleted because
+// their owner was deleted.
+func (o *Observer) handle(event watch.EventType, obj client.Object) []client.Object {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.objects[obj.GetUID()]
 	switch event {
 	case watch.Deleted:
 		o.count(obj, "delete")
-		o.gone[obj.GetUID()] = version(obj)
+		o.deleted[obj.GetUID()] = version(obj)
 		delete(o.objects, obj.GetUID())
 		return o.orphanedBy(obj.GetUID())
 	case watch.Added, watch.Modified:
@@ -134,32 +136,33 @@ func (o *Observer) saw(event watch.EventType, obj client.Object) []client.Object
 	}
 	if before == nil {
 		o.count(obj, "create")
-		o.born[obj.GetUID()] = version(obj)
+		o.created[obj.GetUID()] = version(obj)
 		return o.added(obj)
 	}
 	o.changed(before, obj)
 	return nil
 }
 
-// added returns the object itself if its owner is gone already.
+// added returns the object itself if its owner was deleted before.
 func (o *Observer) added(obj client.Object) []client.Object {
 	for _, owner := range obj.GetOwnerReferences() {
-		if gone, dead := o.gone[owner.UID]; dead {
-			o.orphan(obj, gone)
+		if at, deleted := o.deleted[owner.UID]; deleted {
+			o.orphan(obj, at)
 			return []client.Object{obj}
 		}
 	}
 	return nil
 }
 
-// orphanedBy are the objects of an owner that is gone.
+// orphanedBy returns the objects of an owner that was deleted.
 func (o *Observer) orphanedBy(uid types.UID) []client.Object {
 	var orphaned []client.Object
 	for _, obj := range o.objects {
 		for _, owner := range obj.GetOwnerReferences() {
 			if owner.UID == uid {
-				// The two watches are two streams: it may be newer than its owner's end.
-				o.orphan(obj, o.gone[uid])
+				// Owner and object have different watches, so the object may have been
+				// created after the deletion of its owner.
+				o.orphan(obj, o.deleted[uid])
 				orphaned = append(orphaned, obj)
 			}
 		}
@@ -167,15 +170,16 @@ func (o *Observer) orphanedBy(uid types.UID) []client.Object {
 	return orphaned
 }
 
-// orphan notes an object that was created after its owner was deleted. Versions of
-// different kinds are comparable: they are all the revision of one etcd.
-func (o *Observer) orphan(obj client.Object, gone uint64) {
-	if o.born[obj.GetUID()] > gone {
+// orphan records an object that was created after its owner was deleted. The
+// resourceVersions of different kinds are comparable, because they are revisions of the
+// same etcd.
+func (o *Observer) orphan(obj client.Object, ownerDeleted uint64) {
+	if o.created[obj.GetUID()] > ownerDeleted {
 		o.orphans[obj.GetNamespace()] = append(o.orphans[obj.GetNamespace()], kindOf(obj)+" "+obj.GetName())
 	}
 }
 
-// changed counts what a new version of an object changes.
+// changed counts the changes between two versions of an object.
 func (o *Observer) changed(before, after client.Object) {
 	was, wasScale := podsOf(before)
 	is, isScale := podsOf(after)
@@ -198,25 +202,25 @@ func podsOf(obj client.Object) (*corev1.PodTemplateSpec, int32) {
 }
 
 func (o *Observer) count(obj client.Object, what string) {
-	tally := o.tallies[obj.GetNamespace()]
-	if tally == nil {
-		tally = map[string]int{}
-		o.tallies[obj.GetNamespace()] = tally
+	counts := o.counts[obj.GetNamespace()]
+	if counts == nil {
+		counts = map[string]int{}
+		o.counts[obj.GetNamespace()] = counts
 	}
-	tally[what+" "+kindOf(obj)+" "+obj.GetName()]++
+	counts[what+" "+kindOf(obj)+" "+obj.GetName()]++
 }
 
-// collect deletes an object whose owner is gone.
+// collect deletes an object whose owner was deleted.
 func (o *Observer) collect(ctx context.Context, orphan client.Object) {
 	uid := orphan.GetUID()
 	err := o.client.Delete(ctx, orphan, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	// One that is gone already, or was replaced, is as it should be.
+	// It is not an error if the object was already deleted or replaced.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		o.blind(fmt.Errorf("collecting %s %q: %w", kindOf(orphan), orphan.GetName(), err))
+		o.fail(fmt.Errorf("collecting %s %q: %w", kindOf(orphan), orphan.GetName(), err))
 	}
 }
 
-// version is an object's resourceVersion as a number.
+// version returns an object's resourceVersion as a number.
 func version(obj client.Object) uint64 {
 	number, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 	return number

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Proxy is a reverse proxy in front of an API server that delays its answers. A
-// request takes effect at once. What a watch sends after its header is not delayed.
+// Proxy is a reverse proxy in front of an API server that delays its responses. Requests
+// are not delayed, and neither are the events of a watch after the response's header.
 type Proxy struct {
 	server *httptest.Server
 
@@ -25,8 +25,8 @@ type Proxy struct {
 	delay func() time.Duration
 }
 
-// NewProxy starts a proxy that asks the API server with the rights of cfg and delays
-// nothing yet.
+// NewProxy starts a proxy that uses the credentials of cfg. It delays nothing until Delay
+// is called.
 func NewProxy(cfg *rest.Config) (*Proxy, error) {
 	transport, err := rest.TransportFor(cfg)
 	if err != nil {
@@ -34,32 +34,32 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 	}
 	target, err := url.Parse(cfg.Host)
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
+		return nil, fmt.Errorf("parsing the address of the API server: %w", err)
 	}
 	p := &Proxy{delay: Constant(0)}
 	p.server = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
-		FlushInterval: -1, // A watch is sent on event by event.
+		FlushInterval: -1, // Each event of a watch is forwarded immediately.
 		ModifyResponse: func(answer *http.Response) error {
 			return p.wait(answer.Request)
 		},
-		// A client that did not wait for its answer is part of the test.
+		// It is not an error if a client does not wait for a response.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
 	return p, nil
 }
 
-// Config is the configuration of a client that asks by way of the proxy.
+// Config returns the configuration for clients of the proxy.
 func (p *Proxy) Config() *rest.Config { return &rest.Config{Host: p.server.URL, QPS: -1} }
 
-// Close ends the proxy and all that asks by way of it.
+// Close stops the proxy and closes all its connections.
 func (p *Proxy) Close() {
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
 
-// Delay sets how late each answer is from now on.
+// Delay sets the function that returns the delay of each response from now on.
 func (p *Proxy) Delay(each func() time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Proxy) next() time.Duration {
 	return p.delay()
 }
 
-// wait waits for the next delay, or until the client of a request has gone.
+// wait waits for the next delay, or until the request is cancelled.
 func (p *Proxy) wait(request *http.Request) error {
 	timer := time.NewTimer(p.next())
 	defer timer.Stop()
@@ -84,12 +84,12 @@ func (p *Proxy) wait(request *http.Request) error {
 	}
 }
 
-// Constant makes each answer late by the same delay.
+// Constant delays all responses by the same time.
 func Constant(delay time.Duration) func() time.Duration {
 	return func() time.Duration { return delay }
 }
 
-// Varying makes each answer late by a delay of its own, below longest.
+// Varying delays each response by a random time below longest.
 func Varying(seed uint64, longest time.Duration) func() time.Duration {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return func() time.Duration { return time.Duration(random.Int64N(int64(longest))) }

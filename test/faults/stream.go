@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// gate holds readers while it is shut.
+// gate blocks readers while it is shut.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // Closed when the gate opens.
@@ -57,29 +57,29 @@ func (g *gate) wait(ctx context.Context, ended <-chan struct{}) bool {
 	return false
 }
 
-// oldList makes the next list of a resource an old one.
+// oldList makes the next list of a resource return an old version.
 type oldList struct {
 	version string
-	// expired is how often a watch is still to be answered with 410.
+	// expired is how many watch requests still get the status 410.
 	expired int
 }
 
-// Silence holds back the events of resources until Speak.
-func (t *Transport) Silence(resources ...string) {
+// PauseWatches delays the watch events of resources until ResumeWatches.
+func (t *Transport) PauseWatches(resources ...string) {
 	for _, resource := range resources {
 		t.gate(resource).shut()
 	}
 }
 
-// Speak delivers the events of resources that were held back, and those to come.
-func (t *Transport) Speak(resources ...string) {
+// ResumeWatches delivers the delayed watch events of resources, and does not delay new ones.
+func (t *Transport) ResumeWatches(resources ...string) {
 	for _, resource := range resources {
 		t.gate(resource).release()
 	}
 }
 
-// Cut ends the watches of resources that are open.
-func (t *Transport) Cut(resources ...string) {
+// CloseWatches ends the open watches of resources.
+func (t *Transport) CloseWatches(resources ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.streams {
@@ -91,23 +91,23 @@ func (t *Transport) Cut(resources ...string) {
 	}
 }
 
-// Rewind makes the API server forget, for resources, what came after a version: the
-// watches that are open end, the next answer to a watch is 410, and the list that
-// follows is as of the version. The events after it are held back until Speak.
+// Rewind makes the client see resources at an old version again: the open watches end,
+// the next watch request gets the status 410, and the following list returns the old
+// version. The watch events after it are delayed until ResumeWatches.
 func (t *Transport) Rewind(version string, resources ...string) {
-	t.Begin(version, resources...)
+	t.StartFrom(version, resources...)
 	t.mu.Lock()
 	for _, resource := range resources {
 		t.old[resource].expired = 1
 	}
 	t.mu.Unlock()
-	t.Cut(resources...)
+	t.CloseWatches(resources...)
 }
 
-// Begin makes the first list of resources be as of a version. The events after it are
-// held back until Speak.
-func (t *Transport) Begin(version string, resources ...string) {
-	t.Silence(resources...)
+// StartFrom makes the first list of resources return an old version. The watch events after
+// it are delayed until ResumeWatches.
+func (t *Transport) StartFrom(version string, resources ...string) {
+	t.PauseWatches(resources...)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, resource := range resources {
@@ -115,8 +115,8 @@ func (t *Transport) Begin(version string, resources ...string) {
 	}
 }
 
-// Rewound tells whether the resources were listed since Rewind or Begin.
-func (t *Transport) Rewound(resources ...string) bool {
+// Relisted reports whether the resources were listed since Rewind or StartFrom.
+func (t *Transport) Relisted(resources ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, resource := range resources {
@@ -136,7 +136,7 @@ func (t *Transport) gate(resource string) *gate {
 	return t.gates[resource]
 }
 
-// read lists or watches.
+// read handles list and watch requests.
 func (t *Transport) read(next http.RoundTripper, request *http.Request, target target) (*http.Response, error) {
 	if target.namespace != "" {
 		return next.RoundTrip(request)
@@ -157,9 +157,9 @@ func (t *Transport) read(next http.RoundTripper, request *http.Request, target t
 	return answer, nil
 }
 
-// rewind is the request for an old list, or the answer that leads to one: 410 to a
-// watch, and then 422 to one that asks for the list as a stream, as an API server
-// answers that cannot do that.
+// rewind returns the request for an old list, or a response that makes the client send
+// one: 410 for a watch, and then 422 for a watch with sendInitialEvents, as from an API
+// server without streaming lists.
 func (t *Transport) rewind(request *http.Request, target target) (*http.Request, *http.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,12 +189,12 @@ type stream struct {
 	io.ReadCloser
 	transport *Transport
 	resource  string
-	ctx       context.Context // It is the request's, which ends the body.
+	ctx       context.Context // The request's context, whose end also ends the body.
 	once      sync.Once
 	ended     chan struct{}
 }
 
-// Read returns what has come, once the gate is open.
+// Read returns data when the gate is open.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if !s.transport.gate(s.resource).wait(s.ctx, s.ended) {
@@ -203,7 +203,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end ends the watch. What is held back is lost.
+// end ends the watch. Delayed events are lost.
 func (s *stream) end() {
 	s.once.Do(func() { close(s.ended) })
 	_ = s.ReadCloser.Close()

@@ -13,27 +13,29 @@ import (
 	"sync"
 )
 
-// errDied is what a process that died gets for an answer.
+// errDied is the error of all requests of a process after its simulated crash.
 var errDied = errors.New("the process died")
 
-// errLost is how a client learns that an answer will not come.
+// errLost is the error of a client whose response was lost.
 var errLost = fmt.Errorf("reading the answer: %w", io.ErrUnexpectedEOF)
 
-// Transport is what lies between one controller process and the API server. Requests
-// get the faults that are planned for their namespace; watches can be held back, cut,
-// and made to begin with an old list. Use it by rest.Config.Wrap.
+// Transport is the transport between one controller process and the API server. Requests
+// get the faults that are planned for their namespace. Watches can be delayed, ended, and
+// started from an old list. Use it with rest.Config.Wrap.
 type Transport struct {
 	mu      sync.Mutex
 	planned map[string]*requests
-	// gates are, by resource, closed while the resource's watches are to be silent.
+	// gates holds a gate for each resource, which is shut while its watch events are
+	// delayed.
 	gates map[string]*gate
-	// old are, by resource, the version that the next list shows.
+	// old holds the version that the next list of a resource returns.
 	old map[string]*oldList
-	// streams are the watches that are open.
+	// streams are the open watches.
 	streams map[*stream]struct{}
 }
 
-// requests are what a namespace's writes are to meet, and how many there were.
+// requests holds the planned faults for the writes of a namespace, and the number of
+// writes.
 type requests struct {
 	faults map[int]RequestFault
 	writes int
@@ -41,15 +43,15 @@ type requests struct {
 	dead   bool
 }
 
-// NewTransport is a transport without faults.
+// NewTransport returns a transport without faults.
 func NewTransport() *Transport {
 	return &Transport{
 		planned: map[string]*requests{}, gates: map[string]*gate{}, old: map[string]*oldList{}, streams: map[*stream]struct{}{},
 	}
 }
 
-// Wrap implements the type of rest.Config.WrapTransport. All that it returns is the
-// same transport.
+// Wrap is a function for rest.Config.Wrap. Everything that it returns shares this
+// transport's state.
 func (t *Transport) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) { return t.roundTrip(next, r) })
 }
@@ -58,16 +60,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Plan plans faults for the writes of a namespace that come from now on, by their
-// number, which begins with 1.
+// Plan sets the faults for the next writes of a namespace, by their number, which starts
+// with 1.
 func (t *Transport) Plan(namespace string, faults map[int]RequestFault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.planned[namespace] = &requests{faults: faults}
 }
 
-// Writes is how many writes of a namespace there were since Plan, and how many of
-// them met a fault.
+// Writes returns the number of writes of a namespace since Plan, and how many of them had
+// a fault.
 func (t *Transport) Writes(namespace string) (writes, hit int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +77,7 @@ func (t *Transport) Writes(namespace string) (writes, hit int) {
 	return r.writes, r.hit
 }
 
-// Dead tells whether the process died for a namespace.
+// Dead reports whether the process has crashed for a namespace.
 func (t *Transport) Dead(namespace string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +99,7 @@ func (t *Transport) roundTrip(next http.RoundTripper, request *http.Request) (*h
 	return fault.do(next, request)
 }
 
-// faultOf counts a write, and is the fault that it meets.
+// faultOf counts a write and returns its fault.
 func (t *Transport) faultOf(target target) (fault RequestFault, dead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,13 +119,13 @@ func (t *Transport) faultOf(target target) (fault RequestFault, dead bool) {
 	return fault, false
 }
 
-// target is what a request is about.
+// target is the target of a request.
 type target struct {
 	namespace, resource    string
 	watches, lists, writes bool
 }
 
-// targetOf reads the path of a request: /api/v1/... or /apis/GROUP/VERSION/..., and
+// targetOf parses the path of a request: /api/v1/... or /apis/GROUP/VERSION/..., and
 // then [namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]].
 func targetOf(request *http.Request) target {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -147,34 +149,34 @@ func targetOf(request *http.Request) target {
 	return t
 }
 
-// A RequestFault is what happens to one request.
+// A RequestFault is a fault of one request.
 type RequestFault string
 
-// The faults of requests. Those of a process that dies end it for the namespace: no
-// later request of this transport reaches the API server.
+// The faults of requests. After a crash of the process, no later request for the namespace
+// reaches the API server.
 const (
 	AnswerLost   RequestFault = "answer-lost"  // The request takes effect.
-	NotSent      RequestFault = "not-sent"     // It does not.
-	Conflict     RequestFault = "409"          // It does not, nor do the following ones.
+	NotSent      RequestFault = "not-sent"     // The request has no effect.
+	Conflict     RequestFault = "409"          // The request has no effect, as for the next ones.
 	TooMany      RequestFault = "429"          // With Retry-After: 1.
 	Internal     RequestFault = "500"          //
 	Unavailable  RequestFault = "503"          //
-	TimedOut     RequestFault = "504"          // The request takes effect, as it may.
-	NoAnswer     RequestFault = "no-answer"    // It takes effect, and its answer never comes.
+	TimedOut     RequestFault = "504"          // The request takes effect.
+	NoAnswer     RequestFault = "no-answer"    // The request takes effect, without a response.
 	DiesBefore   RequestFault = "dies-before"  //
 	DiesAfter    RequestFault = "dies-after"   // The request takes effect.
 	InternalDone RequestFault = "500-but-done" // The request takes effect.
 )
 
-// RequestFaults are all of them.
+// RequestFaults lists all faults.
 var RequestFaults = []RequestFault{
 	AnswerLost, NotSent, Conflict, TooMany, Internal, Unavailable, TimedOut, NoAnswer, DiesBefore, DiesAfter, InternalDone,
 }
 
-// Kills tells whether the process dies of the fault.
+// Kills reports whether the fault is a crash of the process.
 func (f RequestFault) Kills() bool { return f == DiesBefore || f == DiesAfter }
 
-// TakesEffect tells whether the request takes effect, though its client is not told.
+// TakesEffect reports whether the request takes effect although the client gets an error.
 func (f RequestFault) TakesEffect() bool {
 	switch f {
 	case AnswerLost, NoAnswer, DiesAfter:
@@ -183,8 +185,8 @@ func (f RequestFault) TakesEffect() bool {
 	return statuses[f].done
 }
 
-// statuses are the API server's answers for faults: code, reason, and whether the request
-// takes effect all the same.
+// statuses are the responses of the API server for faults: code, reason, and whether the
+// request takes effect.
 var statuses = map[RequestFault]struct {
 	code   int
 	reason string
@@ -198,7 +200,7 @@ var statuses = map[RequestFault]struct {
 	TimedOut:     {http.StatusGatewayTimeout, "Timeout", true},
 }
 
-// do does to a request what the fault says.
+// do applies the fault to a request.
 func (f RequestFault) do(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 	status, answers := statuses[f]
 	if f.TakesEffect() {
@@ -223,7 +225,7 @@ func (f RequestFault) do(next http.RoundTripper, request *http.Request) (*http.R
 	return nil, errLost
 }
 
-// statusAnswer is an answer with a Status in it, as the API server writes it.
+// statusAnswer returns a response with a Status, as from the API server.
 func statusAnswer(request *http.Request, code int, reason string) *http.Response {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"a fault of the test","reason":%q,"code":%d}`, reason, code)
 	header := http.Header{"Content-Type": {"application/json"}}

@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filled fills objects at random with what an API server can hold, for tests
-// that compare two ways to read, keep or compare them.
+// Package filled fills objects with random values that an API server can store, for
+// tests that compare two ways to decode, store or compare objects.
 package filled
 
 import (
@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// Filler fills the types that JSON writes in a form of their own with values that
-// have one. One seed makes one sequence of objects. How full they are is the caller's
-// to set.
+// Filler returns a filler that gives valid values to the types with their own JSON
+// encoding. The same seed gives the same sequence of objects. The caller sets the
+// probability of empty fields.
 func Filler(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).MaxDepth(12).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden compares what becomes of an object with what is written down.
+// Package golden compares the results of a function with golden files.
 package golden
 
 import (
@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
-// Run reads each testdata/NAME.yaml strictly into a T, and holds what becomes of
-// it against testdata/NAME.golden.yaml.
-func Run[T any](t *testing.T, become func(*T) ([]any, error)) {
+// Run decodes each testdata/NAME.yaml strictly into a T, and compares the objects that
+// build returns for it with testdata/NAME.golden.yaml.
+func Run[T any](t *testing.T, build func(*T) ([]any, error)) {
 	t.Helper()
 	inputs, err := filepath.Glob(filepath.Join("testdata", "*.yaml"))
 	if err != nil {
@@ -33,16 +33,16 @@ func Run[T any](t *testing.T, become func(*T) ([]any, error)) {
 			continue
 		}
 		ran++
-		t.Run(filepath.Base(name), func(t *testing.T) { compare(t, input, name+".golden.yaml", become) })
+		t.Run(filepath.Base(name), func(t *testing.T) { compare(t, input, name+".golden.yaml", build) })
 	}
 	if ran == 0 {
-		t.Fatal("testdata holds no input")
+		t.Fatal("testdata has no input files")
 	}
 }
 
-func compare[T any](t *testing.T, input, want string, become func(*T) ([]any, error)) {
+func compare[T any](t *testing.T, input, want string, build func(*T) ([]any, error)) {
 	t.Helper()
-	got, err := render(input, become)
+	got, err := render(input, build)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +54,14 @@ func compare[T any](t *testing.T, input, want string, become func(*T) ([]any, er
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {
-		t.Fatalf("%v: run 'go test ./controller/... -update' and read what it wrote", err)
+		t.Fatalf("%v: run 'go test ./controller/... -update' and check the files that it wrote", err)
 	}
 	if diff := cmp.Diff(string(expected), string(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", want, diff)
 	}
 }
 
-func render[T any](input string, become func(*T) ([]any, error)) ([]byte, error) {
+func render[T any](input string, build func(*T) ([]any, error)) ([]byte, error) {
 	manifest, err := os.ReadFile(input)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func render[T any](input string, become func(*T) ([]any, error)) ([]byte, error)
 	if err := yaml.UnmarshalStrict(manifest, &obj); err != nil {
 		return nil, err
 	}
-	objects, err := become(&obj)
+	objects, err := build(&obj)
 	if err != nil {
 		return nil, err
 	}

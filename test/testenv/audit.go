@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// policy writes each request down once, when it was answered, without bodies.
+// policy logs each request once, after its response, without bodies.
 const policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,7 +24,7 @@ rules:
 - level: Metadata
 `
 
-// Request is one request that the API server answered.
+// Request is a request that the API server has responded to.
 type Request struct {
 	Verb        string
 	Group       string
@@ -35,12 +35,12 @@ type Request struct {
 	Code        int
 }
 
-// String is the request in a word: "patch modelboxes/status 200".
+// String returns a short form such as "patch modelboxes/status 200".
 func (r Request) String() string {
 	return fmt.Sprintf("%s %s %d", r.Verb, r.path(), r.Code)
 }
 
-// path is the resource and the subresource, as RBAC names them.
+// path returns the resource and the subresource, as RBAC names them.
 func (r Request) path() string {
 	if r.Subresource == "" {
 		return r.Resource
@@ -48,10 +48,10 @@ func (r Request) path() string {
 	return r.Resource + "/" + r.Subresource
 }
 
-// Refused tells whether the user had no right to the request.
+// Refused reports whether the user had no permission for the request.
 func (r Request) Refused() bool { return r.Code == http.StatusForbidden }
 
-// Writes tells whether the request may have changed something.
+// Writes reports whether the request is a write.
 func (r Request) Writes() bool {
 	switch r.Verb {
 	case "get", "list", "watch":
@@ -68,8 +68,8 @@ type auditEvent struct {
 	Response  struct{ Code int }                                                `json:"responseStatus"`
 }
 
-// configure sets up the API server: an audit log, room for Services, and the
-// admission that some clusters have and others have not.
+// configure configures the API server: an audit log, a larger network for Services, and
+// an admission plugin that only some clusters have.
 func (e *Env) configure() error {
 	policyFile := filepath.Join(e.dir, "audit-policy.yaml")
 	if err := os.WriteFile(policyFile, []byte(policy), 0o600); err != nil {
@@ -81,16 +81,16 @@ func (e *Env) configure() error {
 		Set("audit-log-mode", "blocking-strict").
 		// The log is read as one file; the API server's own limit is 100 MB.
 		Set("audit-log-maxsize", "100000").
-		// OpenShift has it. It asks whoever sets blockOwnerDeletion in an owner
-		// reference for the right to update the owner's finalizers.
+		// OpenShift has this plugin. A user who sets blockOwnerDeletion in an owner
+		// reference needs the permission to update the owner's finalizers.
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement").
-		// envtest's own range has room for 254 Services.
+		// envtest's own range has addresses for 254 Services.
 		Set("service-cluster-ip-range", "10.96.0.0/12")
 	return nil
 }
 
-// Requests are the requests of a user, in the order of their answers. A watch is
-// among them from its start on.
+// Requests returns the requests of a user, in the order of their responses. A watch is
+// included from its start on.
 func (e *Env) Requests(user string) ([]Request, error) {
 	requests, err := e.audit.of(user)
 	if err != nil {
@@ -99,8 +99,7 @@ func (e *Env) Requests(user string) ([]Request, error) {
 	return requests, nil
 }
 
-// auditLog is the API server's audit log. It is read on from where it was read to,
-// so it may be asked often.
+// auditLog is the API server's audit log. Only new lines are read, so calls are cheap.
 type auditLog struct {
 	path string
 
@@ -130,7 +129,7 @@ func (l *auditLog) readOn(lines *bufio.Reader) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // The last line may be half written.
+			return nil // The last line may be incomplete.
 		}
 		if err != nil {
 			return err
@@ -147,7 +146,7 @@ func (l *auditLog) add(line []byte) error {
 	if err := json.Unmarshal(line, &event); err != nil {
 		return err
 	}
-	// A watch is answered twice, when it starts and when it ends.
+	// A watch is logged twice, when it starts and when it ends.
 	if event.Stage == "ResponseComplete" && event.Verb == "watch" {
 		return nil
 	}

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Kubectl runs kubectl as a person would and returns what it prints, its errors
-// included.
+// Kubectl runs kubectl as an administrator and returns its output, including its errors.
 func (e *Env) Kubectl(stdin string, args ...string) (string, error) {
 	config := filepath.Join(e.dir, "kubeconfig")
 	if _, err := os.Stat(config); err != nil {

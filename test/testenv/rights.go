@@ -25,15 +25,16 @@ import (
 
 // Right is one verb on one resource.
 type Right struct {
-	// Namespace is where the right holds; it holds in all of them if that is empty.
+	// Namespace is the namespace of the right, or empty for all namespaces.
 	Namespace string
 	Group     string
-	// Resource is as RBAC names it, with its subresource: "modelboxes/status".
+	// Resource is the resource as RBAC names it, with its subresource:
+	// "modelboxes/status".
 	Resource string
 	Verb     string
 }
 
-// String is the right in a word: "patch modelboxes/status of model.github.com".
+// String returns a short form such as "patch modelboxes/status of model.github.com".
 func (r Right) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -45,15 +46,14 @@ func (r Right) String() string {
 	return text
 }
 
-// Allows tells whether it is the right that a request needs.
+// Allows reports whether a request needs this right.
 func (r Right) Allows(q Request) bool {
 	return r.Verb == q.Verb && r.Group == q.Group && r.Resource == q.path() && (r.Namespace == "" || r.Namespace == q.Namespace)
 }
 
-// Rights reads, one by one, the rights of those roles in a manifest of the
-// repository that are asked for. It does not read what it cannot tell apart:
-// wildcards, names of objects, and URLs.
-func Rights(path string, asked func(*rbacv1.ClusterRole) bool) ([]Right, error) {
+// Rights returns the single rights of the selected roles in a manifest of the
+// repository. It returns an error for rules with wildcards, names of objects, or URLs.
+func Rights(path string, selected func(*rbacv1.ClusterRole) bool) ([]Right, error) {
 	file, err := os.Open(filepath.Join(Root(), path))
 	if err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func Rights(path string, asked func(*rbacv1.ClusterRole) bool) ([]Right, error) 
 	defer func() { _ = file.Close() }()
 	var all []Right
 	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
-		// A Role is written as a ClusterRole is.
+		// A Role has the same fields as a ClusterRole.
 		var role rbacv1.ClusterRole
 		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		if !asked(&role) {
+		if !selected(&role) {
 			continue
 		}
 		rights, err := rightsOf(&role)
@@ -78,12 +78,12 @@ func Rights(path string, asked func(*rbacv1.ClusterRole) bool) ([]Right, error) 
 		all = append(all, rights...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no right in %s", path)
+		return nil, fmt.Errorf("no rights were found in %s", path)
 	}
 	return all, nil
 }
 
-// Every asks for every role.
+// Every selects every role.
 func Every(*rbacv1.ClusterRole) bool { return true }
 
 func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
@@ -91,7 +91,7 @@ func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
 	for _, rule := range role.Rules {
 		plain := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
 		if len(rule.ResourceNames)+len(rule.NonResourceURLs) > 0 || strings.Contains(strings.Join(plain, ""), "*") {
-			return nil, fmt.Errorf("this rule is not made of single rights: %v", rule)
+			return nil, fmt.Errorf("this rule has wildcards, resource names or URLs: %v", rule)
 		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
@@ -104,8 +104,8 @@ func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
 	return rights, nil
 }
 
-// Compare holds rights against requests that were made under them: which rights
-// no request needed, and which requests needed another right.
+// Compare compares rights with the requests of a user who has them. It returns the rights
+// that no request needed, and the requests that needed another right.
 func Compare(rights []Right, requests []Request) (unused []Right, beyond []Request) {
 	for _, right := range rights {
 		if !slices.ContainsFunc(requests, right.Allows) {
@@ -114,7 +114,7 @@ func Compare(rights []Right, requests []Request) (unused []Right, beyond []Reque
 	}
 	for _, request := range requests {
 		allows := func(right Right) bool { return right.Allows(request) }
-		// Discovery, which has no resource, is everybody's.
+		// Discovery, which has no resource, is allowed for all users.
 		if request.Resource != "" && !slices.ContainsFunc(rights, allows) {
 			beyond = append(beyond, request)
 		}
@@ -122,7 +122,7 @@ func Compare(rights []Right, requests []Request) (unused []Right, beyond []Reque
 	return unused, beyond
 }
 
-// RefusedError says that a user had no right to a request.
+// RefusedError is the error of a request for which a user has no permission.
 type RefusedError struct {
 	Request Request
 }
@@ -131,8 +131,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("refused: %s of group %q in namespace %q", e.Request, e.Request.Group, e.Request.Namespace)
 }
 
-// Refused is a *RefusedError of the first request of a user that was refused, nil
-// if none was.
+// Refused returns a *RefusedError for the first request of a user that was refused, or
+// nil.
 func (e *Env) Refused(user string) error {
 	requests, err := e.Requests(user)
 	if err != nil {
@@ -144,8 +144,8 @@ func (e *Env) Refused(user string) error {
 	return nil
 }
 
-// UntilRefused does something, and ends its context as soon as a request of a user
-// is refused. The error is then a *RefusedError.
+// UntilRefused calls do, and cancels its context as soon as a request of a user is
+// refused. The error is then a *RefusedError.
 func (e *Env) UntilRefused(ctx context.Context, user string, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var refused error
@@ -164,8 +164,8 @@ func (e *Env) UntilRefused(ctx context.Context, user string, do func(context.Con
 	return cmp.Or(refused, err)
 }
 
-// Grant gives a user rights, beside those it has, and waits until they are in
-// effect. Revoke, which is never nil, takes them away again.
+// Grant gives a user additional rights and waits until they are in effect. revoke, which
+// is never nil, removes them again.
 func (e *Env) Grant(ctx context.Context, user string, rights []Right) (revoke func() error, err error) {
 	var made []client.Object
 	create := func(obj client.Object) error {
@@ -228,7 +228,7 @@ func rules(rights []Right) []rbacv1.PolicyRule {
 	return out
 }
 
-// inEffect waits until the API server's authorizer has seen a right of a user.
+// inEffect waits until the API server's authorizer allows a right of a user.
 func (e *Env) inEffect(ctx context.Context, user string, right Right) error {
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {

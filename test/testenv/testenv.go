@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv starts the real kube-apiserver and etcd for test suites, with
-// the project's CRDs in it and an audit log that tells who asked what.
+// Package testenv starts the real kube-apiserver and etcd for test suites, with the
+// project's CRDs and an audit log of all requests.
 package testenv
 
 import (
@@ -22,10 +22,10 @@ import (
 
 // Env is a running control plane: etcd and kube-apiserver, no controllers.
 type Env struct {
-	// Config is an administrator's, Client a client of it without a cache.
+	// Config has an administrator's credentials. Client uses it, without a cache.
 	Config *rest.Config
 	Client client.WithWatch
-	// Webhooks is where to serve webhooks, if Options asked for them.
+	// Webhooks has the address for the webhook server, if Options.Webhooks is set.
 	Webhooks *envtest.WebhookInstallOptions
 
 	env   *envtest.Environment
@@ -33,19 +33,19 @@ type Env struct {
 	audit auditLog
 }
 
-// Options says what is installed beside the CRDs.
+// Options defines what is installed in addition to the CRDs.
 type Options struct {
-	// Webhooks installs config/webhook's configurations, rewritten to a local port.
+	// Webhooks installs config/webhook's configurations, changed to call a local port.
 	Webhooks bool
 }
 
-// Root is the root of the repository.
+// Root returns the root directory of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Scheme holds Kubernetes' own kinds and the project's.
+// Scheme returns a scheme with Kubernetes' own kinds and the project's kinds.
 func Scheme() (*apiruntime.Scheme, error) {
 	scheme := apiruntime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -58,7 +58,7 @@ func Scheme() (*apiruntime.Scheme, error) {
 // sets.
 func Start(options Options) (*Env, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests by 'make test', or set it to the output of 'go run ./hack/local binaries'")
+		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of 'go run ./hack/local binaries'")
 	}
 	dir, err := os.MkdirTemp("", "testenv")
 	if err != nil {
@@ -91,14 +91,15 @@ func (e *Env) connect() error {
 	return err
 }
 
-// As is an administrator of another name, so that the audit log tells apart who
-// asked.
+// As returns the configuration of an administrator with another name, so that the audit
+// log distinguishes the requests.
 func (e *Env) As(user string) (*rest.Config, error) {
 	return e.User(user, "system:masters")
 }
 
-// User is a user of some groups. It has the rights that RBAC objects give to it or
-// to one of its groups: see Grant. The client does not limit how much it asks.
+// User returns the configuration of a user in some groups. The user has the rights that
+// RBAC objects give to it or to one of its groups: see Grant. There is no client-side
+// rate limit.
 func (e *Env) User(name string, groups ...string) (*rest.Config, error) {
 	added, err := e.env.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
@@ -109,7 +110,7 @@ func (e *Env) User(name string, groups ...string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Stop ends the control plane and removes what it wrote.
+// Stop stops the control plane and deletes its files.
 func (e *Env) Stop() error {
 	if err := e.env.Stop(); err != nil {
 		return err

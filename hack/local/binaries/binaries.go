@@ -4,11 +4,10 @@
 // Package binaries provides the programs of the local control plane: etcd,
 // three Kubernetes components, kubectl, kwok and kwokctl.
 //
-// They are kept in the user's cache directory, one directory for each set of
-// versions, and shared by all clones. What is missing is downloaded from the
-// site that publishes it, or else built from the Go modules that
-// hack/tools/*/go.mod pin; either way its content is checked against a
-// checksum (the site's own, or go.sum).
+// They are kept in the user's cache directory, in one directory for each set of
+// versions, and shared by all clones. A missing program is downloaded from the site
+// that publishes it, or else built from the Go modules that hack/tools/*/go.mod pin. In
+// both cases its content is verified with a checksum (the site's own, or go.sum).
 package binaries
 
 import (
@@ -25,15 +24,15 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
 )
 
-// OverrideEnv names a directory that holds all the programs already. Nothing
-// is downloaded or built then.
+// OverrideEnv names a directory that already contains all programs. Then nothing is
+// downloaded or built.
 const OverrideEnv = "MODELBOX_BINARIES"
 
-// recipe is part of the key of a set: raise it when the same modules are to
-// give other binaries, for instance after a change of the linker's flags.
+// recipe is part of the key of a set. Increase it if the same modules must be built
+// again, for instance after a change of the linker's flags.
 const recipe = "1"
 
-// Config says where things are.
+// Config holds the directories that Ensure uses.
 type Config struct {
 	// Root is the repository; its hack/tools pin the versions.
 	Root string
@@ -41,12 +40,12 @@ type Config struct {
 	Cache string
 	// Override, if not empty, is used instead of a set; see [OverrideEnv].
 	Override string
-	// Report tells what takes long.
+	// Report shows the progress of long steps.
 	Report *progress.Reporter
 }
 
-// DefaultCache is modelbox-operator in the user's cache directory. It fails
-// when there is none: on Unix, when neither XDG_CACHE_HOME nor HOME is set.
+// DefaultCache returns modelbox-operator in the user's cache directory. It fails if there
+// is none: on Unix, if neither XDG_CACHE_HOME nor HOME is set.
 func DefaultCache() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -55,10 +54,10 @@ func DefaultCache() (string, error) {
 	return filepath.Join(dir, "modelbox-operator"), nil
 }
 
-// Ensure returns the directory that holds every program, after it has
-// downloaded or built those that are missing. Programs arrive whole, by a
-// rename: a caller that is interrupted leaves none that is half made, and
-// callers at the same time wait for the first one's work.
+// Ensure returns the directory that contains every program, after it has
+// downloaded or built the missing ones. A program is complete when it appears, because
+// it is moved there by a rename: an interrupted call leaves no incomplete program.
+// Concurrent calls wait for the first one.
 func Ensure(ctx context.Context, config Config) (string, error) {
 	if config.Override != "" {
 		return override(config.Override)
@@ -91,7 +90,7 @@ func override(dir string) (string, error) {
 	return dir, nil
 }
 
-// missing lists the tools that dir does not hold as executable files.
+// missing lists the tools that dir does not contain as executable files.
 func missing(dir string) []tool {
 	var absent []tool
 	for _, t := range tools {
@@ -103,8 +102,8 @@ func missing(dir string) []tool {
 	return absent
 }
 
-// key names a set: readable first, then unique. The Go release is left out, so
-// that its updates do not cost everybody a rebuild.
+// key names a set: a readable part, then a unique one. It does not contain the Go
+// release, so that an update of Go needs no rebuild.
 func (p pins) key(goos, goarch string) string {
 	hash := sha256.New()
 	_, _ = io.WriteString(hash, recipe)
@@ -112,13 +111,13 @@ func (p pins) key(goos, goarch string) string {
 	return fmt.Sprintf("%s-%s-%s-%x", p.version(kubernetesModule), goos, goarch, hash.Sum(nil)[:6])
 }
 
-// filler makes one set complete. Its functions are fields so that its tests
-// need neither network nor compiler.
+// filler completes one set. Its functions are fields so that its tests need neither a
+// network nor a compiler.
 type filler struct {
 	dir    string
 	pins   pins
 	report *progress.Reporter
-	// locate says where a tool can be downloaded, if anywhere.
+	// locate returns where a tool can be downloaded, if it is published.
 	locate func(t tool, version string) (release, bool)
 	fetch  func(ctx context.Context, from release, dest string, step *progress.Step) error
 	build  func(ctx context.Context, p pins, t tool, dest string, step *progress.Step) error
@@ -148,8 +147,8 @@ func (f *filler) fill(ctx context.Context) error {
 	return nil
 }
 
-// lock excludes other commands that want to provide the same set. They may need
-// minutes, so the wait is a step of its own.
+// lock excludes other commands that provide the same set. They may need minutes, so
+// waiting for them is shown as a step.
 func (f *filler) lock(ctx context.Context) (unlock func(), err error) {
 	var step *progress.Step
 	unlock, err = lock.Acquire(ctx, f.dir+".lock", func() {
@@ -161,27 +160,27 @@ func (f *filler) lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, err
 }
 
-// makeDirs makes the set's directory and, beside it, one for what is not
-// complete yet. That has a new name each time: a compiler may have outlived the
-// command that started it, and still be about to write to the old one.
+// makeDirs creates the set's directory and a second one for incomplete programs. The
+// second one has a new name each time: a compiler of an earlier command may still be
+// running and write to the old one.
 func (f *filler) makeDirs() (partial string, err error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return "", fmt.Errorf("making the programs' directory: %w", err)
+		return "", fmt.Errorf("creating the programs' directory: %w", err)
 	}
-	// Only the owner of the lock has such a directory, so one that is here is
-	// what a killed command left.
+	// Only the holder of the lock has such a directory, so an existing one is from a
+	// command that was killed.
 	left, err := filepath.Glob(f.dir + ".partial-*")
 	if err != nil {
 		return "", fmt.Errorf("looking for an earlier attempt: %w", err)
 	}
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
-			return "", fmt.Errorf("clearing away an earlier attempt: %w", err)
+			return "", fmt.Errorf("removing an earlier attempt: %w", err)
 		}
 	}
 	partial, err = os.MkdirTemp(filepath.Dir(f.dir), filepath.Base(f.dir)+".partial-")
 	if err != nil {
-		return "", fmt.Errorf("making a directory for incomplete programs: %w", err)
+		return "", fmt.Errorf("creating a directory for incomplete programs: %w", err)
 	}
 	return partial, nil
 }
@@ -196,8 +195,8 @@ func (f *filler) add(ctx context.Context, t tool, partial, count string) error {
 	return install(made, filepath.Join(f.dir, t.name))
 }
 
-// download says whether it put t at dest. Why it did not is reported, not
-// returned: to the caller that is no more than a reason to build.
+// download reports whether it downloaded t to dest. It prints an error instead of
+// returning it, because the caller then builds the program.
 func (f *filler) download(ctx context.Context, t tool, dest, count string) bool {
 	version := f.pins.version(t.module)
 	from, published := f.locate(t, version)
@@ -221,8 +220,8 @@ func (f *filler) compile(ctx context.Context, t tool, dest, count string) error 
 	}
 	if !f.announced {
 		f.announced = true
-		f.report.Say("Programs that are not downloaded are built from their Go modules. " +
-			"The first time that takes about eight minutes in all on two cores; after that they are kept.")
+		f.report.Say("Programs that cannot be downloaded are built from their Go modules. " +
+			"The first time, this takes about eight minutes on two cores; after that, the programs are in the cache.")
 	}
 	step := f.report.Start("building %s %s from its Go module (%s)", t.name, f.pins.version(t.module), count)
 	defer step.Fail()
@@ -233,14 +232,14 @@ func (f *filler) compile(ctx context.Context, t tool, dest, count string) error 
 	return nil
 }
 
-// install moves a finished program to its place. Both are in one file system,
-// so nobody ever sees a part of it.
+// install moves a complete program to its final path. Both paths are in one file system,
+// so the rename is atomic.
 func install(from, to string) error {
 	if err := os.Chmod(from, 0o755); err != nil {
 		return fmt.Errorf("making %s executable: %w", filepath.Base(to), err)
 	}
 	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("putting %s in its place: %w", filepath.Base(to), err)
+		return fmt.Errorf("moving %s to its directory: %w", filepath.Base(to), err)
 	}
 	return nil
 }

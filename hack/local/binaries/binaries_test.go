@@ -22,7 +22,7 @@ import (
 
 const repository = "../../.."
 
-// recorder plays the sites and the compiler.
+// recorder is a fake of the sites and the compiler.
 type recorder struct {
 	mu    sync.Mutex
 	calls []string
@@ -52,7 +52,7 @@ func (r *recorder) fetch(_ context.Context, from release, dest string, _ *progre
 
 func (r *recorder) build(_ context.Context, _ pins, t tool, dest string, _ *progress.Step) error {
 	r.called("build " + t.name)
-	// A compiler that fails may leave something behind.
+	// A compiler that fails may leave a file.
 	if err := os.WriteFile(dest, []byte(program), 0o600); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func TestFill(t *testing.T) {
 			wantCalls: all("build"),
 			wantSaid:  "building etcd v3.4.5 from its Go module (5 of 7)",
 		},
-		"builds what cannot be downloaded, and says why": {
+		"builds what cannot be downloaded, and prints the reason": {
 			present:   Names()[1:],
 			does:      &recorder{published: true, fetchErr: broken},
 			wantCalls: []string{"fetch kube-apiserver", "build kube-apiserver"},
@@ -108,7 +108,7 @@ func TestFill(t *testing.T) {
 			wantCalls: []string{"build kwokctl"},
 			wantSaid:  "building kwokctl v0.6.7 from its Go module (1 of 1)",
 		},
-		"keeps what was finished before a failure": {
+		"keeps what was completed before a failure": {
 			does:      &recorder{buildErr: map[string]error{"kubectl": broken}},
 			wantCalls: all("build")[:4],
 			wantErr:   broken,
@@ -131,7 +131,7 @@ func TestFill(t *testing.T) {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 			if !strings.Contains(said.String(), test.wantSaid) {
-				t.Errorf("it said %q, without %q", said.String(), test.wantSaid)
+				t.Errorf("the output is %q, without %q", said.String(), test.wantSaid)
 			}
 			checkNothingPartial(t, dir)
 			checkSet(t, dir, test.wantErr == nil)
@@ -139,7 +139,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// checkSet wants every file of the set whole and executable.
+// checkSet checks that every file of the set is complete and executable.
 func checkSet(t *testing.T, dir string, complete bool) {
 	t.Helper()
 	if got := len(missing(dir)) == 0; got != complete {
@@ -167,7 +167,7 @@ func put(t *testing.T, dir, name string) {
 	}
 }
 
-func TestFillTwiceAtOnceWorksOnce(t *testing.T) {
+func TestConcurrentFillsBuildOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "set")
 	does := &recorder{}
@@ -186,7 +186,7 @@ func TestFillTwiceAtOnceWorksOnce(t *testing.T) {
 	checkSet(t, dir, true)
 }
 
-func TestFillClearsWhatAKilledProcessLeft(t *testing.T) {
+func TestFillRemovesFilesOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "set")
 	put(t, dir+".partial-123", "kube-apiserver")
@@ -200,7 +200,7 @@ func TestFillClearsWhatAKilledProcessLeft(t *testing.T) {
 func checkNothingPartial(t *testing.T, dir string) {
 	t.Helper()
 	if left, err := filepath.Glob(dir + ".partial*"); err != nil || len(left) > 0 {
-		t.Errorf("still there: %v, %v", left, err)
+		t.Errorf("not removed: %v, %v", left, err)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestEnsureOverride(t *testing.T) {
 	}
 	_, err := Ensure(t.Context(), Config{Override: dir})
 	if err == nil || !strings.Contains(err.Error(), "lacks kube-apiserver: add them or unset") {
-		t.Errorf("got %v, want to be told what is missing", err)
+		t.Errorf("got %v, want an error that names the missing programs", err)
 	}
 	put(t, dir, Names()[0])
 	got, err := Ensure(t.Context(), Config{Override: dir})
@@ -297,7 +297,7 @@ func TestReadPins(t *testing.T) {
 		}
 	}
 	if _, err := readPins(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "clone") {
-		t.Errorf("outside a clone: got %v, want to be told so", err)
+		t.Errorf("outside a clone: got %v, want an error that says so", err)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestKey(t *testing.T) {
 	}
 	base := pinned("a").key("linux", "amd64")
 	if !strings.HasPrefix(base, "v1.37.1-linux-amd64-") {
-		t.Errorf("a person cannot read %q", base)
+		t.Errorf("%q does not begin with the version and the platform", base)
 	}
 	if again := pinned("a").key("linux", "amd64"); again != base {
 		t.Errorf("the same input gave %q and %q", base, again)
@@ -333,7 +333,7 @@ func TestLinkerFlags(t *testing.T) {
 		from    origin
 		want    string
 	}{
-		"Kubernetes says its version": {
+		"Kubernetes gets its version": {
 			tool: "kubectl", version: "v1.37.1", from: known,
 			want: "-s -w " +
 				base + "gitVersion=v1.37.1 " + base + "gitMajor=1 " + base + "gitMinor=37 " + base + "gitTreeState=clean " +
@@ -341,7 +341,7 @@ func TestLinkerFlags(t *testing.T) {
 				client + "gitVersion=v1.37.1 " + client + "gitMajor=1 " + client + "gitMinor=37 " + client + "gitTreeState=clean " +
 				client + "gitCommit=0123abc " + client + "buildDate=2026-09-23T17:06:22Z",
 		},
-		"an unknown date is left out, an unknown commit is emptied": {
+		"an unknown date is omitted, an unknown commit is empty": {
 			tool: "kube-apiserver", version: "v1.37.1",
 			want: "-s -w " +
 				base + "gitVersion=v1.37.1 " + base + "gitMajor=1 " + base + "gitMinor=37 " + base + "gitTreeState=clean " +
@@ -349,7 +349,7 @@ func TestLinkerFlags(t *testing.T) {
 				client + "gitVersion=v1.37.1 " + client + "gitMajor=1 " + client + "gitMinor=37 " + client + "gitTreeState=clean " +
 				client + "gitCommit=",
 		},
-		"the others know theirs": {tool: "etcd", version: "v3.7.0", from: known, want: "-s -w"},
+		"other modules get no version": {tool: "etcd", version: "v3.7.0", from: known, want: "-s -w"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +377,7 @@ func TestBuildOutput(t *testing.T) {
 	}
 }
 
-func TestGoBuildSaysWhatFailed(t *testing.T) {
+func TestGoBuildReturnsCompilerErrors(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	module := filepath.Join(root, "hack", "tools", "kube")
@@ -394,6 +394,6 @@ func TestGoBuildSaysWhatFailed(t *testing.T) {
 	broken := tool{name: "broken", module: "example.com/broken", pkg: ".", pinnedIn: "kube"}
 	err := goBuild(t.Context(), pins{root: root}, broken, dest, quietStep(t))
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") || !strings.Contains(err.Error(), OverrideEnv) {
-		t.Errorf("got %v, want the compiler's words and a way out", err)
+		t.Errorf("got %v, want the compiler's error and the name of the override variable", err)
 	}
 }

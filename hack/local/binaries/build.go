@@ -16,11 +16,11 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
 )
 
-// tailLines is how much of a failed build's output its error carries.
+// tailLines is how many lines of a failed build's output are in its error.
 const tailLines = 20
 
-// goBuild builds t from its pinned module. go.sum vouches for the sources, so
-// what comes out is as trustworthy as a verified download.
+// goBuild builds t from its pinned module. go.sum verifies the sources, so the result is
+// as trustworthy as a verified download.
 func goBuild(ctx context.Context, p pins, t tool, dest string, step *progress.Step) error {
 	flags := linkerFlags(t, p.version(t.module), originOf(ctx, p, t))
 	cmd := goCommand(ctx, p.dir(t), "build", "-mod=readonly", "-trimpath", "-buildvcs=false",
@@ -40,14 +40,14 @@ func goBuild(ctx context.Context, p pins, t tool, dest string, step *progress.St
 	return nil
 }
 
-// origin is what the module proxy knows about a version beyond its content.
+// origin is the module proxy's metadata of a version.
 type origin struct {
 	Time   time.Time
 	Origin struct{ Hash string }
 }
 
-// originOf returns what it can: a module cache that was filled offline may
-// know neither the time nor the commit, which is no reason not to build.
+// originOf returns the metadata if it can: a module cache that was filled offline may
+// have neither the time nor the commit, and the build does not need them.
 func originOf(ctx context.Context, p pins, t tool) origin {
 	var known origin
 	out, err := goCommand(ctx, p.dir(t), "list", "-mod=readonly", "-m", "-json", t.module).Output()
@@ -60,10 +60,10 @@ func originOf(ctx context.Context, p pins, t tool) origin {
 	return known
 }
 
-// linkerFlags leave out symbols, as the published builds do, and tell a
-// Kubernetes program its version, which its sources do not say
-// (hack/lib/version.sh of kubernetes/kubernetes lists the variables). The date
-// is the release's own, so that builds can be reproduced.
+// linkerFlags returns flags that omit symbols, as the published builds do, and that set
+// the version of a Kubernetes program, which is not in its sources (hack/lib/version.sh
+// of kubernetes/kubernetes lists the variables). The date is that of the release, so
+// that builds are reproducible.
 func linkerFlags(t tool, version string, from origin) string {
 	flags := []string{"-s", "-w"}
 	if t.module != kubernetesModule {
@@ -88,8 +88,8 @@ func linkerFlags(t tool, version string, from origin) string {
 	return strings.Join(flags, " ")
 }
 
-// buildOutput keeps what the Go tool says, for an error, and counts the
-// modules that it fetches, for the progress line.
+// buildOutput keeps the output of the Go tool for an error, and counts the modules that
+// it fetches for the progress line.
 type buildOutput struct {
 	step    *progress.Step
 	said    bytes.Buffer

@@ -26,11 +26,10 @@ import (
 )
 
 const (
-	// answerWithin is how long a site may take to send a checksum, which is
-	// the first thing asked of it. A site behind a firewall that drops packets
-	// costs this once.
+	// answerWithin is the timeout for a checksum, which is the first request to a site.
+	// If a firewall drops packets to a site, this time is lost once.
 	answerWithin = 5 * time.Second
-	// stallAfter is how long a download may receive nothing.
+	// stallAfter is how long a download may receive no data.
 	stallAfter = 15 * time.Second
 
 	maxChecksums = 1 << 20
@@ -42,16 +41,16 @@ var (
 	errChecksum = errors.New("the content does not match its published checksum")
 )
 
-// sites are the places that publish programs.
+// sites are the web sites that publish programs.
 type sites struct {
 	// kubernetes and etcd are the URLs of the release directories.
 	kubernetes, etcd string
-	// hosts may be talked to, they and their subdomains: the sites themselves
-	// and those to which they redirect.
+	// hosts are the allowed hosts, with their subdomains: the sites themselves and
+	// those to which they redirect.
 	hosts []string
 }
 
-// officialSites are the only ones asked. The documentation of kubectl's
+// officialSites are the only sites that are used. The documentation of kubectl's
 // installation and etcd's release notes name them.
 var officialSites = sites{
 	kubernetes: "https://dl.k8s.io/release",
@@ -63,25 +62,25 @@ var officialSites = sites{
 type release struct {
 	// url is the file, and sums the file with its SHA-256 checksum.
 	url, sums string
-	// member is the program inside url if that is a .tar.gz, else empty.
+	// member is the program's path in the archive if url is a .tar.gz, else empty.
 	member string
 }
 
-// fetcher downloads. It is used by one goroutine.
+// fetcher downloads programs. It is not safe for concurrent use.
 type fetcher struct {
 	sites        sites
 	goos, goarch string
 	client       *http.Client
 	answerWithin time.Duration
 	stallAfter   time.Duration
-	// unreachable are hosts that did not answer; they are not asked again.
+	// unreachable are hosts that did not respond; they are not used again.
 	unreachable []string
 }
 
 func newFetcher(from sites) *fetcher {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// Only the sites themselves are trusted with a program. Who cannot reach
-	// them directly gets a build, from whatever `go env GOPROXY` names.
+	// Programs are downloaded directly from the sites, and not through a proxy. Where the
+	// sites cannot be reached, the programs are built, with modules from GOPROXY.
 	transport.Proxy = nil
 	return &fetcher{
 		sites:        from,
@@ -93,7 +92,7 @@ func newFetcher(from sites) *fetcher {
 	}
 }
 
-// checkRedirect keeps a download within the known hosts, and within TLS.
+// checkRedirect refuses redirects to unknown hosts, and redirects that drop TLS.
 func (s sites) checkRedirect(next *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("too many redirects")
@@ -109,10 +108,9 @@ func (s sites) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// locate says where t is published for this platform. Kubernetes publishes its
-// servers for Linux only and kubectl for everybody; etcd's archive has the
-// expected form on Linux; kwok publishes programs without checksums, so it is
-// always built.
+// locate returns where t is published for this platform. Kubernetes publishes its
+// servers for Linux only, and kubectl for all platforms. etcd's archive is a .tar.gz on
+// Linux only. kwok publishes programs without checksums, so it is always built.
 func (f *fetcher) locate(t tool, version string) (release, bool) {
 	var found release
 	switch {
@@ -137,8 +135,8 @@ func host(of string) string {
 	return parsed.Host
 }
 
-// fetch puts the program of from at dest. Whatever goes wrong, nothing of
-// unknown content is left there.
+// fetch downloads the program of from to dest. If it fails, no file with unverified
+// content is left there.
 func (f *fetcher) fetch(ctx context.Context, from release, dest string, step *progress.Step) (err error) {
 	want, err := f.checksum(ctx, from)
 	if err != nil {
@@ -188,13 +186,13 @@ func (f *fetcher) checksum(ctx context.Context, from release) (string, error) {
 	return sum, nil
 }
 
-// get returns a successful response. A host that gives no response at all is
-// noted, as is one that stops half way (see save), so that the next tool does
-// not wait for it again.
+// get returns a successful response. A host without any response is recorded, as is one
+// that stops during a download (see save), so that the next tool does not wait for it
+// again.
 func (f *fetcher) get(ctx context.Context, from string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", from, err)
+		return nil, fmt.Errorf("requesting %s: %w", from, err)
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
@@ -208,7 +206,7 @@ func (f *fetcher) get(ctx context.Context, from string) (*http.Response, error) 
 	return response, nil
 }
 
-// causeOr prefers why ctx ended to the error that its end led to.
+// causeOr returns the cause of the end of ctx, or err if ctx has not ended.
 func causeOr(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -256,7 +254,7 @@ func write(to string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// meter sees the bytes of a download pass by.
+// meter counts the bytes of a download.
 type meter struct {
 	done, total int64
 	step        *progress.Step
@@ -277,8 +275,8 @@ func (m *meter) Write(p []byte) (int, error) {
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// findChecksum reads both forms in which checksums are published: a bare one
-// for a single file, and lines of "checksum  file" for several.
+// findChecksum reads both formats in which checksums are published: only the checksum
+// for a single file, and lines of "checksum  file" for several files.
 func findChecksum(sums, file string) (string, error) {
 	for line := range strings.Lines(sums) {
 		fields := strings.Fields(line)
@@ -288,7 +286,7 @@ func findChecksum(sums, file string) (string, error) {
 			return fields[0], nil
 		}
 	}
-	return "", fmt.Errorf("no checksum of %s in it", file)
+	return "", fmt.Errorf("it contains no checksum of %s", file)
 }
 
 // extract writes one member of a .tar.gz to dest.
@@ -305,7 +303,7 @@ func extract(archive, member, dest string) error {
 	for entries := tar.NewReader(unzipped); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the archive holds no %s", member)
+			return fmt.Errorf("the archive does not contain %s", member)
 		}
 		if err != nil {
 			return fmt.Errorf("reading the archive: %w", err)

@@ -30,12 +30,12 @@ const program = "#!/bin/sh\necho a program\n"
 
 func sum(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 
-// text answers every request with content.
+// text returns a handler that responds to every request with content.
 func text(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, content) }
 }
 
-// targz packs files, given as pairs of name and content.
+// targz returns an archive of files, which are pairs of name and content.
 func targz(t *testing.T, files ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -56,8 +56,8 @@ func targz(t *testing.T, files ...string) string {
 	return out.String()
 }
 
-// testFetcher returns a fetcher for a platform that both sites know, and the
-// server that plays them.
+// testFetcher returns a fetcher for a platform that both sites support, and the fake
+// server of both sites.
 func testFetcher(t *testing.T, handler http.Handler) (*fetcher, *httptest.Server) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -84,7 +84,7 @@ func TestFetch(t *testing.T) {
 	tests := map[string]struct {
 		tool    string
 		handler map[string]http.HandlerFunc
-		wantErr string // empty: the program arrives
+		wantErr string // empty: the download succeeds
 	}{
 		"a program with its checksum": {
 			tool: "kubectl",
@@ -106,16 +106,16 @@ func TestFetch(t *testing.T) {
 				archive:                   text(other),
 				"/etcd/v3.7.0/SHA256SUMS": text(sum(other) + "  etcd-v3.7.0-linux-amd64.tar.gz\n"),
 			},
-			wantErr: "the archive holds no etcd-v3.7.0-linux-amd64/etcd",
+			wantErr: "the archive does not contain etcd-v3.7.0-linux-amd64/etcd",
 		},
-		"another content than the checksum's": {
+		"content that does not match the checksum": {
 			tool: "kubectl",
 			handler: map[string]http.HandlerFunc{
 				binary: text(program + "evil"), binary + ".sha256": text(sum(program)),
 			},
 			wantErr: "does not match its published checksum",
 		},
-		"an archive that is not the checksum's is never opened": {
+		"an archive that does not match the checksum is never opened": {
 			tool: "etcd",
 			handler: map[string]http.HandlerFunc{
 				archive:                   text("not even gzip"),
@@ -138,7 +138,7 @@ func TestFetch(t *testing.T) {
 			handler: map[string]http.HandlerFunc{
 				binary: text(program), binary + ".sha256": text("<html>please log in</html>"),
 			},
-			wantErr: "no checksum of kubectl in it",
+			wantErr: "it contains no checksum of kubectl",
 		},
 		"a download that ends early": {
 			tool: "kubectl",
@@ -161,7 +161,7 @@ func TestFetch(t *testing.T) {
 				"/cdn/kubectl": text(program),
 			},
 		},
-		"a redirect to a stranger": {
+		"a redirect to an unknown host": {
 			tool: "kubectl",
 			handler: map[string]http.HandlerFunc{
 				binary + ".sha256": func(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +190,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// checkFetched wants either the program or the error and nothing left behind.
+// checkFetched checks that there is either the program, or the error and no file.
 func checkFetched(t *testing.T, dest string, err error, wantErr string) {
 	t.Helper()
 	if wantErr != "" {
@@ -198,7 +198,7 @@ func checkFetched(t *testing.T, dest string, err error, wantErr string) {
 			t.Errorf("got error %v, want one with %q", err, wantErr)
 		}
 		if left, _ := os.ReadDir(filepath.Dir(dest)); len(left) > 0 {
-			t.Errorf("a failed download left %v", left)
+			t.Errorf("a failed download left the files %v", left)
 		}
 		return
 	}
@@ -213,7 +213,7 @@ func checkFetched(t *testing.T, dest string, err error, wantErr string) {
 		t.Errorf("program (-want +got):\n%s", diff)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(dest)); len(left) != 1 {
-		t.Errorf("beside the program there is %v", left)
+		t.Errorf("there are more files than the program: %v", left)
 	}
 }
 
@@ -228,7 +228,7 @@ func toolNamed(t *testing.T, name string) tool {
 	return tool{}
 }
 
-func TestFetchGivesUpOnASilentSite(t *testing.T) {
+func TestFetchTimesOut(t *testing.T) {
 	t.Parallel()
 	hang := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "a")
@@ -262,7 +262,7 @@ func TestFetchGivesUpOnASilentSite(t *testing.T) {
 	}
 }
 
-func TestUnreachableSiteIsAskedOnce(t *testing.T) {
+func TestUnreachableSiteIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	f, server := testFetcher(t, http.NotFoundHandler())
 	server.Close()
@@ -271,31 +271,31 @@ func TestUnreachableSiteIsAskedOnce(t *testing.T) {
 		t.Fatal("not published before the site was tried")
 	}
 	if err := f.fetch(t.Context(), from, filepath.Join(t.TempDir(), "kubectl"), quietStep(t)); err == nil {
-		t.Fatal("a closed server answered")
+		t.Fatal("a closed server responded")
 	}
 	if _, published := f.locate(toolNamed(t, "kube-apiserver"), "v1.37.1"); published {
-		t.Error("a site that did not answer would be asked again")
+		t.Error("a site that did not respond would be used again")
 	}
 }
 
-func TestMissingReleaseDoesNotCondemnItsSite(t *testing.T) {
+func TestMissingReleaseDoesNotDisableItsSite(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var requests atomic.Int32
 	f, _ := testFetcher(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		http.NotFound(w, r)
 	}))
 	for _, name := range []string{"kubectl", "kube-apiserver"} {
 		from, published := f.locate(toolNamed(t, name), "v1.37.1")
 		if !published {
-			t.Fatalf("%s would not be asked for", name)
+			t.Fatalf("%s would not be requested", name)
 		}
 		if err := f.fetch(t.Context(), from, filepath.Join(t.TempDir(), name), quietStep(t)); err == nil {
-			t.Fatal("a 404 passed for a program")
+			t.Fatal("a 404 response was accepted as a program")
 		}
 	}
-	if asked.Load() != 2 {
-		t.Errorf("%d requests, want 2", asked.Load())
+	if requests.Load() != 2 {
+		t.Errorf("%d requests, want 2", requests.Load())
 	}
 }
 
@@ -350,12 +350,12 @@ func TestCheckRedirect(t *testing.T) {
 		to   string
 		want bool
 	}{
-		"the site":               {"https://dl.k8s.io/x", true},
-		"the site's CDN":         {"https://cdn.dl.k8s.io/x", true},
-		"GitHub's file store":    {"https://release-assets.githubusercontent.com/x", true},
-		"a name that ends alike": {"https://evilk8s.io/x", false},
-		"a stranger":             {"https://example.com/dl.k8s.io", false},
-		"the site without TLS":   {"http://dl.k8s.io/x", false},
+		"the site":                 {"https://dl.k8s.io/x", true},
+		"the site's CDN":           {"https://cdn.dl.k8s.io/x", true},
+		"GitHub's file store":      {"https://release-assets.githubusercontent.com/x", true},
+		"a name with the same end": {"https://evilk8s.io/x", false},
+		"an unknown host":          {"https://example.com/dl.k8s.io", false},
+		"the site without TLS":     {"http://dl.k8s.io/x", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,8 +33,8 @@ type tool struct {
 	pinnedIn string
 }
 
-// tools are listed in the order in which they are provided. The API server is
-// first because the others share most of its packages.
+// tools lists the programs in the order in which they are provided. The API server is
+// first because the other ones share most of its packages.
 var tools = []tool{
 	kubernetesTool("kube-apiserver"),
 	kubernetesTool("kube-controller-manager"),
@@ -64,19 +64,19 @@ func names(list []tool) []string {
 	return all
 }
 
-// pins are the versions that the repository asks for.
+// pins are the versions that the repository requires.
 type pins struct {
 	// root is the repository.
 	root string
 	// versions maps a module to its version, such as "v1.37.1".
 	versions map[string]string
-	// digest changes whenever a go.mod or go.sum of hack/tools does.
+	// digest is the hash of the go.mod and go.sum files of hack/tools.
 	digest []byte
 }
 
 func (p pins) version(module string) string { return p.versions[module] }
 
-// dir is the module from which t is built.
+// dir returns the module from which t is built.
 func (p pins) dir(t tool) string { return filepath.Join(p.root, "hack", "tools", t.pinnedIn) }
 
 // readPins reads hack/tools/*/go.mod. It needs no network.
@@ -106,7 +106,7 @@ func readPins(ctx context.Context, root string) (pins, error) {
 }
 
 func (p pins) addVersions(ctx context.Context, dir string) error {
-	// Printing go.mod is all that this does; nothing is edited.
+	// This only prints go.mod; it edits nothing.
 	out, err := goCommand(ctx, dir, "mod", "edit", "-json").Output()
 	if err != nil {
 		return fmt.Errorf("reading %s/go.mod: %w", dir, withStderr(err))
@@ -123,8 +123,8 @@ func (p pins) addVersions(ctx context.Context, dir string) error {
 	return nil
 }
 
-// goCommand runs the Go tool in dir as if the developer had no workspace: the
-// pinned modules are not for a go.work to change.
+// goCommand returns a command of the Go tool in dir, without the developer's workspace:
+// a go.work file must not change the pinned modules.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -132,8 +132,8 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// withStderr adds what a command wrote to standard error, which is where the
-// Go tool says what is wrong.
+// withStderr adds what a command wrote to standard error, where the Go tool prints its
+// errors.
 func withStderr(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))

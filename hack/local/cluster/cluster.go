@@ -5,10 +5,10 @@
 // simulated nodes, and nothing else: no container engine, no virtual machine.
 //
 // kwokctl starts etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler and kwok as plain processes. kwok plays the kubelets: a pod
-// that is scheduled is Running and Ready at once, whatever its image. What
-// kwokctl does not look after is done here: processes that died or were
-// forgotten, half-made clusters, commands that run at the same time.
+// kube-scheduler and kwok as processes. kwok simulates the kubelets: a pod
+// that is scheduled is Running and Ready immediately, with any image. This package
+// handles what kwokctl does not: processes that have died, processes without a pid file,
+// incomplete clusters, and commands that run at the same time.
 package cluster
 
 import (
@@ -28,33 +28,33 @@ import (
 )
 
 const (
-	// DefaultName is the cluster of who does not name one.
+	// DefaultName is the name of the cluster if NameEnv is not set.
 	DefaultName = "modelbox"
-	// NameEnv names the cluster, so that several can run at once.
+	// NameEnv names the cluster, so that several can run at the same time.
 	NameEnv = "CLUSTER"
 
-	// startWithin bounds one attempt to start. A cluster needs about five
-	// seconds; a machine that reads the programs from a slow disk, a minute.
+	// startWithin is the timeout of one attempt to start. A cluster needs about five
+	// seconds, or a minute if the programs are on a slow disk.
 	startWithin = 3 * time.Minute
-	// startAttempts is more than one because somebody may take a port before
-	// its process does, and because kube-controller-manager ends if the API
-	// server takes longer than ten seconds; kwokctl does not restart it.
+	// startAttempts is more than one because another process may take a port first, and
+	// because kube-controller-manager ends if the API server takes longer than ten
+	// seconds; kwokctl does not restart it.
 	startAttempts = 3
 )
 
-// components are the processes of a cluster, by the name of their executable
-// in its bin folder and of their log.
+// components are the processes of a cluster. The names are those of the executables in
+// its bin folder, and of the logs.
 var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
-// nameRule keeps names usable in paths, contexts and messages.
+// nameRule allows names that are valid in paths and contexts.
 var nameRule = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
 // Cluster is a local control plane, running or not.
 type Cluster struct {
-	// Name tells it from others on this machine.
+	// Name identifies the cluster on this machine.
 	Name string
-	// Kubeconfig is the file that Up writes and Down removes. Its one user may
-	// do everything.
+	// Kubeconfig is the file that Up writes and Down removes. Its user is an
+	// administrator.
 	Kubeconfig string
 
 	// home is kwokctl's working directory, shared by all clusters.
@@ -62,12 +62,12 @@ type Cluster struct {
 	report *progress.Reporter
 }
 
-// New describes the cluster of a given name. cache is the directory in which
-// its files live, root the repository in whose bin folder its kubeconfig goes.
+// New returns the cluster with a name. cache is the directory of its files, and root is
+// the repository, whose bin folder contains its kubeconfig.
 // It fails if name is not 1 to 40 characters of a to z, 0 to 9 and dashes.
 func New(name, cache, root string, report *progress.Reporter) (*Cluster, error) {
 	if !nameRule.MatchString(name) {
-		return nil, fmt.Errorf("%q cannot name a cluster: use up to 40 of a-z, 0-9 and dashes within", name)
+		return nil, fmt.Errorf("%q is not a valid cluster name: use up to 40 characters of a-z, 0-9 and dashes, with no dash at the start or the end", name)
 	}
 	kubeconfig := "kubeconfig"
 	if name != DefaultName {
@@ -81,14 +81,14 @@ func New(name, cache, root string, report *progress.Reporter) (*Cluster, error) 
 	}, nil
 }
 
-// Dir is where the cluster's files are.
+// Dir returns the directory of the cluster's files.
 func (c *Cluster) Dir() string { return filepath.Join(c.home, "clusters", c.Name) }
 
-// AuditLog is the file in which the API server notes every request that it has
-// answered, one JSON object (audit.k8s.io/v1 Event) a line.
+// AuditLog returns the file in which the API server logs every request after its
+// response, with one JSON object (audit.k8s.io/v1 Event) for each line.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir(), "logs", "audit.log") }
 
-// Log is the file with the output of a component.
+// Log returns the file with the output of a component.
 func (c *Cluster) Log(component string) string {
 	return filepath.Join(c.Dir(), "logs", component+".log")
 }
@@ -103,15 +103,15 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Up makes the cluster run: it creates one that is absent, restarts what has
-// died of one that is there, and leaves a healthy one alone. When it returns,
+// Up makes the cluster run: it creates the cluster if it does not exist, restarts
+// processes that have ended, and does nothing if all processes run. When it returns,
 // the kubeconfig is written, the nodes are Ready and pods can be created.
-// programs is the directory with the control plane's executables, of which a
-// cluster that exists keeps those that it was created with.
+// programs is the directory with the control plane's executables. An existing cluster
+// keeps the executables that it was created with.
 //
-// The error of a failure holds the end of the log that tells most. A cluster
-// that fails while it is created keeps its logs but no process; one whose
-// creation is interrupted (by the end of ctx) is removed.
+// An error contains the end of the relevant log. If the creation of a cluster fails, its
+// logs are kept but no process is left; if it is interrupted (by the end of ctx), the
+// cluster is removed.
 func (c *Cluster) Up(ctx context.Context, programs string) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Cluster) Up(ctx context.Context, programs string) error {
 	return fmt.Errorf("starting cluster %s: %w", c.Name, err)
 }
 
-// giveUp leaves nothing running of a cluster that could not be created.
+// giveUp ends all processes of a cluster that could not be created.
 func (c *Cluster) giveUp(ctx context.Context) error {
 	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
@@ -160,11 +160,11 @@ func (c *Cluster) up(ctx context.Context, programs string, creating bool) error 
 	return err
 }
 
-// attempt starts what does not run and waits until it works, or until a
-// process ends that should not.
+// attempt starts the processes that do not run, and waits until the cluster works or
+// until a process ends unexpectedly.
 func (c *Cluster) attempt(ctx context.Context, programs string, creating bool) error {
 	attempt, cancel := context.WithTimeoutCause(ctx, startWithin,
-		fmt.Errorf("it does not work after %s", progress.Short(startWithin)))
+		fmt.Errorf("it is not ready after %s", progress.Short(startWithin)))
 	defer cancel()
 	attempt, abort := context.WithCancelCause(attempt)
 	defer abort(nil)
@@ -185,8 +185,8 @@ func (c *Cluster) attempt(ctx context.Context, programs string, creating bool) e
 	}
 }
 
-// prepare removes what would mislead kwokctl. A cluster that is being created
-// begins anew with each attempt, on other ports.
+// prepare removes files with outdated information for kwokctl. For a new cluster it
+// removes everything, so that each attempt uses other ports.
 func (c *Cluster) prepare(ctx context.Context, creating bool) error {
 	if creating {
 		return c.clear(ctx)
@@ -208,8 +208,8 @@ func (c *Cluster) startAndSettle(ctx context.Context, programs string) error {
 	return c.checkRunning(ctx)
 }
 
-// start leaves a cluster alone if all of its processes live. Else it returns
-// when it began to start some.
+// start starts the processes that do not run, and returns when it began. It does nothing
+// and returns the zero time if all processes run.
 func (c *Cluster) start(ctx context.Context, programs string) (began time.Time, err error) {
 	if !c.installed() {
 		return time.Now(), c.create(ctx, programs)
@@ -221,7 +221,7 @@ func (c *Cluster) start(ctx context.Context, programs string) (began time.Time, 
 }
 
 // Down ends the cluster's processes and removes its files and its kubeconfig.
-// A cluster that is not there is no error.
+// It is not an error if the cluster does not exist.
 func (c *Cluster) Down(ctx context.Context) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 		}
 		step.Done()
 	} else {
-		c.report.Say("cluster %s is not there", c.Name)
+		c.report.Say("cluster %s does not exist", c.Name)
 	}
 	return removeFile(c.Kubeconfig)
 }
@@ -253,8 +253,8 @@ func (c *Cluster) lock(ctx context.Context) (unlock func(), err error) {
 	})
 }
 
-// installed says whether kwokctl finished making the cluster's files, of which
-// the kubeconfig comes last.
+// installed reports whether kwokctl has created all files of the cluster. The kubeconfig
+// is the last one.
 func (c *Cluster) installed() bool {
 	for _, name := range []string{"kwok.yaml", "kubeconfig.yaml"} {
 		if _, err := os.Stat(filepath.Join(c.Dir(), name)); err != nil {
@@ -272,12 +272,12 @@ func (c *Cluster) exists(ctx context.Context) (bool, error) {
 	return len(live) > 0, err
 }
 
-// clear removes the cluster, whatever its state: through kwokctl if that can
-// be, and by hand what is left then.
+// clear removes the cluster in any state: with kwokctl if possible, and then everything
+// that is left.
 func (c *Cluster) clear(ctx context.Context) error {
 	if c.installed() {
 		if err := c.delete(ctx); err != nil {
-			c.report.Say("kwokctl could not remove it, so it is removed without: %v", err)
+			c.report.Say("kwokctl could not remove it, so it is removed without kwokctl: %v", err)
 		}
 	}
 	if err := c.endProcesses(ctx); err != nil {

@@ -34,7 +34,7 @@ func newCluster(t *testing.T, name string) *Cluster {
 	return c
 }
 
-// put writes a file of the cluster.
+// put writes a file and creates its directory.
 func put(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -51,16 +51,16 @@ func TestNew(t *testing.T) {
 		name           string
 		wantKubeconfig string // empty: refused
 	}{
-		"the default":           {"modelbox", "kubeconfig"},
-		"another":               {"ci-2", "kubeconfig-ci-2"},
-		"one letter":            {"a", "kubeconfig-a"},
-		"forty letters":         {strings.Repeat("a", 40), "kubeconfig-" + strings.Repeat("a", 40)},
-		"forty-one letters":     {strings.Repeat("a", 41), ""},
-		"empty":                 {"", ""},
-		"a way out of its home": {"../x", ""},
-		"upper case":            {"Box", ""},
-		"a trailing dash":       {"box-", ""},
-		"a leading dash":        {"-box", ""},
+		"the default":       {"modelbox", "kubeconfig"},
+		"another":           {"ci-2", "kubeconfig-ci-2"},
+		"one letter":        {"a", "kubeconfig-a"},
+		"forty letters":     {strings.Repeat("a", 40), "kubeconfig-" + strings.Repeat("a", 40)},
+		"forty-one letters": {strings.Repeat("a", 41), ""},
+		"empty":             {"", ""},
+		"a path":            {"../x", ""},
+		"upper case":        {"Box", ""},
+		"a trailing dash":   {"box-", ""},
+		"a leading dash":    {"-box", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestDownOfWhatIsNotThere(t *testing.T) {
+func TestDownWithoutACluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "none")
 	var said bytes.Buffer
@@ -94,7 +94,7 @@ func TestDownOfWhatIsNotThere(t *testing.T) {
 	if err := c.Down(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("cluster none is not there\n", said.String()); diff != "" {
+	if diff := cmp.Diff("cluster none does not exist\n", said.String()); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if _, err := os.Stat(c.Kubeconfig); !errors.Is(err, os.ErrNotExist) {
@@ -102,7 +102,7 @@ func TestDownOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestDownOfWhatIsHalfMade(t *testing.T) {
+func TestDownOfAnIncompleteCluster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "half")
 	put(t, filepath.Join(c.Dir(), "kwok.yaml"), "{}")
@@ -128,9 +128,9 @@ func TestSettingsRender(t *testing.T) {
 		t.Fatalf("not YAML: %v\n%s", err, out)
 	}
 	if got.Options.BindAddress != "127.0.0.1" {
-		t.Errorf("etcd would listen on %q, where anybody can write to it", got.Options.BindAddress)
+		t.Errorf("etcd would listen on %q, where every host of the network can write to it", got.Options.BindAddress)
 	}
-	// Each component has one, and etcd two.
+	// Each component has one port, and etcd has two.
 	if want := len(components) + 1; len(drawn.drawn) != want {
 		t.Errorf("drew %d ports, want %d", len(drawn.drawn), want)
 	}
@@ -150,15 +150,15 @@ func TestKwokctlEnv(t *testing.T) {
 	}
 }
 
-func TestComplaints(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	t.Parallel()
 	output := `{"level":"INFO","msg":"Cluster is starting"}
 {"level":"ERROR","msg":"Failed to setup config","err":"no space left on device"}
-panic: at the disco
+panic: out of memory
 `
-	want := "\n  Failed to setup config: no space left on device\n  panic: at the disco"
-	if diff := cmp.Diff(want, complaints(output)); diff != "" {
-		t.Errorf("complaints (-want +got):\n%s", diff)
+	want := "\n  Failed to setup config: no space left on device\n  panic: out of memory"
+	if diff := cmp.Diff(want, warnings(output)); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
@@ -170,9 +170,9 @@ func TestCreator(t *testing.T) {
 		link string // empty: none
 		want string
 	}{
-		"a new cluster takes the current programs":           {"", "/current"},
-		"an old one keeps its own":                           {filepath.Join(programs, "etcd"), programs},
-		"unless they are gone, when the current ones may do": {"/nowhere/etcd", "/current"},
+		"a new cluster uses the current programs":           {"", "/current"},
+		"an existing cluster keeps its own":                 {filepath.Join(programs, "etcd"), programs},
+		"the current ones if its own do not exist any more": {"/nowhere/etcd", "/current"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestWriteKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(c.Dir(), "kubeconfig.yaml"), string(content))
-	// What is there may be readable by all; the new one must not be.
+	// An existing file may be readable by all users; the new one must not be.
 	put(t, c.Kubeconfig, "old")
 	if err := os.Chmod(c.Kubeconfig, 0o644); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestWriteKubeconfig(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Dir(c.Kubeconfig))
 	if err != nil || len(left) != 1 {
-		t.Errorf("beside it there is %v, %v", left, err)
+		t.Errorf("there are more files: %v, %v", left, err)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestCountRenewed(t *testing.T) {
 		t.Errorf("got %d, want 2", got)
 	}
 	if got := countRenewed(leases, time.Time{}); got != 3 {
-		t.Errorf("of a cluster that was not started: got %d, want 3", got)
+		t.Errorf("for a cluster that was already running: got %d, want 3", got)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig turns kwokctl's kubeconfig into one that needs no other file
-// and names things after the cluster. Only its owner may read it: its key is
-// the administrator's.
+// writeKubeconfig writes a copy of kwokctl's kubeconfig that needs no other file and
+// whose context has the name of the cluster. Only its owner may read it, because it
+// contains the administrator's key.
 func (c *Cluster) writeKubeconfig() error {
 	config, err := clientcmd.LoadFromFile(filepath.Join(c.Dir(), "kubeconfig.yaml"))
 	if err != nil {
@@ -34,7 +34,8 @@ func (c *Cluster) writeKubeconfig() error {
 	return replaceFile(c.Kubeconfig, content)
 }
 
-// rename keeps the current context only, and calls all of its parts name.
+// rename returns a copy with only the current context, in which the context, the cluster
+// and the user have the given name.
 func rename(config *clientcmdapi.Config, name string) (*clientcmdapi.Config, error) {
 	current := config.Contexts[config.CurrentContext]
 	if current == nil || config.Clusters[current.Cluster] == nil || config.AuthInfos[current.AuthInfo] == nil {
@@ -48,12 +49,11 @@ func rename(config *clientcmdapi.Config, name string) (*clientcmdapi.Config, err
 	return renamed, nil
 }
 
-// replaceFile writes a private file in one step, so that no reader ever sees
-// half of it.
+// replaceFile writes a private file atomically, so that no reader sees a part of it.
 func replaceFile(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making %s: %w", dir, err)
+		return fmt.Errorf("creating %s: %w", dir, err)
 	}
 	// CreateTemp gives the mode 0600.
 	file, err := os.CreateTemp(dir, filepath.Base(path)+".*")

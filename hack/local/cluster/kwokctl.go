@@ -26,17 +26,17 @@ var (
 	auditPolicy []byte
 )
 
-// settings fill kwokctl.yaml.
+// settings are the values for the template kwokctl.yaml.
 type settings struct {
 	AuditPolicy string
 	programs    string
 	ports       *ports
 }
 
-// Program is the path of an executable.
+// Program returns the path of an executable.
 func (s settings) Program(name string) string { return filepath.Join(s.programs, name) }
 
-// Port is another free port each time.
+// Port returns a different free port each time.
 func (s settings) Port() (int, error) { return s.ports.draw() }
 
 func (s settings) render() ([]byte, error) {
@@ -47,12 +47,12 @@ func (s settings) render() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// create makes and starts a new cluster. kwokctl copies the two files that it
-// is given, so they need not last.
+// create creates and starts a new cluster. kwokctl copies the two files, so they can be
+// deleted afterwards.
 func (c *Cluster) create(ctx context.Context, programs string) error {
 	dir, err := os.MkdirTemp("", "modelbox-cluster-")
 	if err != nil {
-		return fmt.Errorf("making a directory for kwokctl's configuration: %w", err)
+		return fmt.Errorf("creating a directory for kwokctl's configuration: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
@@ -75,38 +75,38 @@ func (c *Cluster) create(ctx context.Context, programs string) error {
 	return c.kwokctl(ctx, programs, "create", "cluster", "--config", configPath, "--kubeconfig", "")
 }
 
-// delete ends the cluster through kwokctl, which wants a kubeconfig to clean;
-// the cluster's own goes with it.
+// delete deletes the cluster with kwokctl. kwokctl removes the cluster's context from a
+// kubeconfig; the one given here is in the cluster's directory and is deleted too.
 func (c *Cluster) delete(ctx context.Context) error {
-	// kwokctl would kill whoever has the number of a process that is gone.
+	// If a process has ended, kwokctl would kill another process that now has its ID.
 	if err := c.forgetDead(ctx); err != nil {
 		return err
 	}
 	programs := c.creator("")
 	if programs == "" {
-		return errors.New("the programs that it was made with are gone")
+		return errors.New("the programs that it was created with do not exist any more")
 	}
 	return c.kwokctl(ctx, programs, "delete", "cluster", "--kubeconfig", filepath.Join(c.Dir(), "kubeconfig.yaml"))
 }
 
-// creator is the directory of the programs with which the cluster was made,
-// to which its bin folder links, or else the one given. An update of the
-// repository must not keep a cluster from being restarted or removed.
-func (c *Cluster) creator(otherwise string) string {
+// creator returns the directory of the programs with which the cluster was created, to
+// which its bin folder links, or byDefault if it does not exist. So a cluster can still be
+// restarted and removed after an update of the repository.
+func (c *Cluster) creator(byDefault string) string {
 	etcd, err := os.Readlink(filepath.Join(c.Dir(), "bin", "etcd"))
 	if err != nil {
-		return otherwise
+		return byDefault
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(etcd), "kwokctl")); err != nil {
-		return otherwise
+		return byDefault
 	}
 	return filepath.Dir(etcd)
 }
 
-// kwokctl runs one of its commands for this cluster.
+// kwokctl runs a command of kwokctl for this cluster.
 func (c *Cluster) kwokctl(ctx context.Context, programs string, args ...string) error {
 	if err := os.MkdirAll(c.home, 0o700); err != nil {
-		return fmt.Errorf("making kwokctl's directory: %w", err)
+		return fmt.Errorf("creating kwokctl's directory: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, "kwokctl"), append([]string{"--name", c.Name}, args...)...)
 	cmd.Env = kwokctlEnv(os.Environ(), c.home, programs)
@@ -115,13 +115,13 @@ func (c *Cluster) kwokctl(ctx context.Context, programs string, args ...string) 
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("kwokctl %s %s: %w%s", args[0], args[1], err, complaints(output.String()))
+		return fmt.Errorf("kwokctl %s %s: %w%s", args[0], args[1], err, warnings(output.String()))
 	}
 	return nil
 }
 
-// kwokctlEnv is the environment less every KWOK_ variable, which would change
-// the cluster, and with the kubectl of programs, which kwokctl calls.
+// kwokctlEnv returns the environment without KWOK_ variables, which would change the
+// cluster, and with a PATH that finds the kubectl of programs, which kwokctl calls.
 func kwokctlEnv(environ []string, home, programs string) []string {
 	var env []string
 	for _, variable := range environ {
@@ -135,9 +135,9 @@ func kwokctlEnv(environ []string, home, programs string) []string {
 	)
 }
 
-// complaints are the warnings and errors in kwokctl's output, which is JSON
-// when it is not on a terminal, as indented lines.
-func complaints(output string) string {
+// warnings returns the warnings and errors in kwokctl's output as indented lines. The
+// output is JSON if it is not a terminal.
+func warnings(output string) string {
 	var out strings.Builder
 	for line := range strings.Lines(output) {
 		var entry struct{ Level, Msg, Err string }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// nodeCount is enough to see pods spread, and a daemon on some nodes only.
+	// nodeCount is enough for pods that are spread, and for a DaemonSet on some nodes.
 	nodeCount = 4
 	// fieldManager owns what this package applies.
 	fieldManager = "modelbox-local"
@@ -24,10 +24,9 @@ const (
 	settleEvery = 200 * time.Millisecond
 )
 
-// settle waits until the API server answers, adds the nodes and waits until
-// pods can run: each node is Ready and its kwok has renewed its lease since
-// the time given, and the default service account, without which no pod is
-// admitted, is there.
+// settle waits until the API server is ready, adds the nodes and waits until pods can
+// run: each node is Ready, kwok has renewed its lease since the given time, and the
+// default service account exists, without which no pod is admitted.
 func (c *Cluster) settle(ctx context.Context, since time.Time) error {
 	config, err := c.Config()
 	if err != nil {
@@ -35,7 +34,7 @@ func (c *Cluster) settle(ctx context.Context, since time.Time) error {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return checkReady(ctx, client) },
@@ -50,7 +49,7 @@ func (c *Cluster) settle(ctx context.Context, since time.Time) error {
 }
 
 // retry calls step until it succeeds or ctx ends, and returns its last error.
-// Everything fails while a control plane starts, so no error is final.
+// While a control plane starts, every request may fail, so no error is final.
 func retry(ctx context.Context, step func(context.Context) error) error {
 	ticker := time.NewTicker(settleEvery)
 	defer ticker.Stop()
@@ -69,7 +68,7 @@ func retry(ctx context.Context, step func(context.Context) error) error {
 
 func checkReady(ctx context.Context, client kubernetes.Interface) error {
 	if _, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
-		return fmt.Errorf("asking the API server whether it is ready: %w", err)
+		return fmt.Errorf("checking that the API server is ready: %w", err)
 	}
 	return nil
 }
@@ -90,13 +89,13 @@ func checkPodsCanRun(ctx context.Context, client kubernetes.Interface, since tim
 		return fmt.Errorf("kwok has taken over %d of %d nodes", renewed, nodeCount)
 	}
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("looking for the default service account: %w", err)
+		return fmt.Errorf("reading the default service account: %w", err)
 	}
 	return nil
 }
 
-// applyNodes adds the simulated nodes. What kwok and people add to them (a
-// status, labels) is left alone when this runs again.
+// applyNodes applies the simulated nodes. When it runs again, it keeps the fields of
+// other field managers, such as the status and additional labels.
 func applyNodes(ctx context.Context, client kubernetes.Interface) error {
 	for i := range nodeCount {
 		_, err := client.CoreV1().Nodes().Apply(ctx, node(i+1), metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
@@ -107,9 +106,8 @@ func applyNodes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// node describes the nth simulated node, n from 1 on. kwok gives it a status
-// with room for as many pods as anybody tries here; each has its own range of
-// addresses, wide enough for them.
+// node returns the nth simulated node, starting with 1. kwok gives it a status with a
+// very high capacity for pods; each node has its own large range of pod addresses.
 func node(n int) *corev1ac.NodeApplyConfiguration {
 	name := fmt.Sprintf("node-%d", n)
 	podCIDR := fmt.Sprintf("10.%d.0.0/16", n)

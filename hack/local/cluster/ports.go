@@ -11,24 +11,23 @@ import (
 	"strconv"
 )
 
-// Ports are taken from below the range in which systems number outgoing
-// connections (from 32768 on with Linux), so that a cluster that is restarted
-// after weeks finds its own still free. They are drawn at random, because two
-// clusters that start at the same time cannot see each other's.
+// Ports are below the range of ephemeral ports (from 32768 on Linux), so that they are
+// still free when a cluster is restarted after weeks. They are chosen at random, because
+// two clusters that start at the same time do not know each other's ports.
 const (
 	firstPort = 20000
 	lastPort  = 32767
 	portTries = 1000
 )
 
-// ports draws distinct ports.
+// ports chooses distinct ports.
 type ports struct {
-	// free says whether a port can be listened on.
+	// free reports whether a port is free.
 	free  func(port int) bool
 	drawn []int
 }
 
-// draw returns a port that is free and was not drawn before.
+// draw returns a free port that it has not returned before.
 func (p *ports) draw() (int, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
@@ -40,7 +39,7 @@ func (p *ports) draw() (int, error) {
 	return 0, errors.New("no free port found between " + strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
 }
 
-// canListen says whether nobody listens on a port of this machine.
+// canListen reports whether a local port is free.
 func canListen(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -40,6 +40,6 @@ func TestCanListen(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	if canListen(listener.Addr().(*net.TCPAddr).Port) {
-		t.Error("a port that is listened on passes for free")
+		t.Error("canListen reports that a port in use is free")
 	}
 }

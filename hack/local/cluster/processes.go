@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// watchEvery is how often processes are looked at while they start.
+	// watchEvery is how often the processes are checked while they start.
 	watchEvery = 250 * time.Millisecond
-	// endWithin is how long a killed process may take to be gone.
+	// endWithin is how long a killed process may take to end.
 	endWithin = 10 * time.Second
 
-	// tailLines and tailWidth (in bytes) are how much of a log an error shows,
-	// and tailBytes is how much of it is read for that.
+	// tailLines is how many lines of a log an error contains, and tailWidth is their
+	// maximum length in bytes. tailBytes is how much of the log is read for that.
 	tailLines = 12
 	tailWidth = 240
 	tailBytes = 64 << 10
@@ -36,11 +36,10 @@ type diedError struct{ component string }
 
 func (e *diedError) Error() string { return e.component + " ended unexpectedly" }
 
-// processes returns the cluster's live processes as the system knows them, by
-// component. kwokctl's pid files are not asked: they survive a crash and a
-// reboot, and then number somebody else's process, or a dead one that nobody
-// has waited for. A process is the cluster's if it was started from the
-// cluster's own bin folder, which nothing else is.
+// processes returns the cluster's running processes from the system's process list, by
+// component. It does not use kwokctl's pid files: after a crash or a reboot they may
+// contain the ID of an unrelated process, or of a zombie. A process belongs to the
+// cluster if its executable is in the cluster's own bin folder.
 func (c *Cluster) processes(ctx context.Context) (map[string]int, error) {
 	commands, err := runningCommands(ctx)
 	if err != nil {
@@ -58,8 +57,8 @@ func (c *Cluster) processes(ctx context.Context) (map[string]int, error) {
 	return live, nil
 }
 
-// runningCommands returns every live process's command line, with arguments
-// separated by spaces. A process that ended but was not waited for has none.
+// runningCommands returns the command line of every running process, with arguments
+// separated by spaces. Zombies have none.
 func runningCommands(ctx context.Context) (map[int]string, error) {
 	if _, err := os.Stat("/proc/self/cmdline"); err == nil {
 		return commandsOfProc("/proc")
@@ -83,7 +82,7 @@ func commandsOfProc(proc string) (map[int]string, error) {
 		if err != nil {
 			continue
 		}
-		// A process may end between the listing and here.
+		// The process may have ended since the directory was listed.
 		line, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cmdline"))
 		if err == nil && len(line) > 0 {
 			commands[pid] = strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
@@ -92,8 +91,7 @@ func commandsOfProc(proc string) (map[int]string, error) {
 	return commands, nil
 }
 
-// commandsOfPS reads lines of pid, state and command line. Z is the state of a
-// process that ended but was not waited for.
+// commandsOfPS parses lines of pid, state and command line. Z is the state of a zombie.
 func commandsOfPS(out string) map[int]string {
 	commands := map[int]string{}
 	for line := range strings.Lines(out) {
@@ -115,7 +113,7 @@ func (c *Cluster) recorded() map[string]int {
 		if err != nil {
 			continue
 		}
-		// A pid file that cannot be read is as wrong as one of a dead process.
+		// An invalid pid file is handled like that of a process that has ended.
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
 		pids[component] = pid
 	}
@@ -126,9 +124,10 @@ func (c *Cluster) pidFile(component string) string {
 	return filepath.Join(c.Dir(), "pids", component+".pid")
 }
 
-// dead lists the components that kwokctl started and that do not live.
+// dead lists the components that kwokctl started and that do not run any more.
 func (c *Cluster) dead(ctx context.Context) ([]string, error) {
-	// In this order: a process recorded in between must not be missed.
+	// The pid files are read first, so that a process that is started now does not seem
+	// to have ended.
 	recorded := c.recorded()
 	live, err := c.processes(ctx)
 	if err != nil {
@@ -144,8 +143,8 @@ func (c *Cluster) dead(ctx context.Context) ([]string, error) {
 	return dead, nil
 }
 
-// forgetDead removes the pid files of processes that are gone, so that kwokctl
-// neither takes a stranger for its own nor kills it.
+// forgetDead removes the pid files of processes that have ended, so that kwokctl does
+// not mistake an unrelated process for its own, and kill it.
 func (c *Cluster) forgetDead(ctx context.Context) error {
 	dead, err := c.dead(ctx)
 	if err != nil {
@@ -159,7 +158,7 @@ func (c *Cluster) forgetDead(ctx context.Context) error {
 	return nil
 }
 
-// checkRunning fails if a component does not live.
+// checkRunning returns an error if a component does not run.
 func (c *Cluster) checkRunning(ctx context.Context) error {
 	live, err := c.processes(ctx)
 	if err != nil {
@@ -173,8 +172,8 @@ func (c *Cluster) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// watch aborts the start of a cluster when one of its processes ends. kwokctl
-// would go on waiting for minutes. Only who is dead twice in a row counts,
+// watch aborts the start of a cluster when one of its processes ends, because kwokctl
+// would continue to wait for minutes. A process must be dead in two successive checks,
 // because a pid file is empty for a moment while kwokctl writes it.
 func (c *Cluster) watch(ctx context.Context, abort context.CancelCauseFunc) {
 	ticker := time.NewTicker(watchEvery)
@@ -200,8 +199,8 @@ func (c *Cluster) watch(ctx context.Context, abort context.CancelCauseFunc) {
 	}
 }
 
-// endProcesses kills what still lives of the cluster and waits until it is
-// gone. There is nothing to save: its files go next.
+// endProcesses kills the cluster's processes and waits until they have ended. They do
+// not need a graceful end, because the cluster's files are removed next.
 func (c *Cluster) endProcesses(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -211,7 +210,7 @@ func (c *Cluster) endProcesses(ctx context.Context) error {
 			return err
 		}
 		for _, pid := range live {
-			// It may have ended by itself, which the next round sees.
+			// An error is ignored: if the process has ended, the next check shows it.
 			if process, err := os.FindProcess(pid); err == nil {
 				_ = process.Kill()
 			}
@@ -224,14 +223,14 @@ func (c *Cluster) endProcesses(ctx context.Context) error {
 	}
 }
 
-// explain adds to why a start failed the end of the log that tells most, and
-// the way out.
+// explain adds the end of the relevant log to the error of a failed start, and the
+// command that removes the cluster.
 func (c *Cluster) explain(err error) error {
 	component := "kube-apiserver"
 	if died, ok := errors.AsType[*diedError](err); ok {
 		component = died.component
 	}
-	return fmt.Errorf("%w\n\nThe end of %s:\n%s\nTo start afresh: CLUSTER=%s go run ./hack/local down, then up",
+	return fmt.Errorf("%w\n\nThe end of %s:\n%s\nTo start again with a new cluster: CLUSTER=%s go run ./hack/local down, then up",
 		err, c.Log(component), tail(c.Log(component)), c.Name)
 }
 

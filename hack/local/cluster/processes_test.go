@@ -24,7 +24,7 @@ func TestCommandsOfProc(t *testing.T) {
 	put(t, filepath.Join(proc, "18", "cmdline"), "") // a zombie, or a kernel thread
 	put(t, filepath.Join(proc, "self", "cmdline"), "ignored")
 	put(t, filepath.Join(proc, "uptime"), "1 1")
-	if err := os.Mkdir(filepath.Join(proc, "19"), 0o700); err != nil { // ended meanwhile
+	if err := os.Mkdir(filepath.Join(proc, "19"), 0o700); err != nil { // has ended
 		t.Fatal(err)
 	}
 	got, err := commandsOfProc(proc)
@@ -45,7 +45,7 @@ func TestCommandsOfPS(t *testing.T) {
 	}
 }
 
-// startComponent runs a process that the cluster takes for a component.
+// startComponent runs a process that looks like a component of the cluster.
 func startComponent(t *testing.T, c *Cluster, component string) *exec.Cmd {
 	t.Helper()
 	bin := filepath.Join(c.Dir(), "bin", component)
@@ -67,7 +67,7 @@ func startComponent(t *testing.T, c *Cluster, component string) *exec.Cmd {
 	return cmd
 }
 
-func TestProcessesAreToldApart(t *testing.T) {
+func TestProcessesOfOtherClustersAreIgnored(t *testing.T) {
 	t.Parallel()
 	c, other := newCluster(t, "a"), newCluster(t, "b")
 	other.home = c.home
@@ -83,8 +83,7 @@ func TestProcessesAreToldApart(t *testing.T) {
 	}
 }
 
-// A process that has ended but that nobody waits for still takes signals,
-// which kwokctl takes for life.
+// A zombie still accepts signals, so kwokctl considers it to be running.
 func TestZombieIsDead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a")
@@ -113,7 +112,7 @@ func TestForgetDead(t *testing.T) {
 	c := newCluster(t, "a")
 	etcd := startComponent(t, c, "etcd")
 	put(t, c.pidFile("etcd"), strconv.Itoa(etcd.Process.Pid))
-	// This process has nothing to do with the cluster.
+	// This process does not belong to the cluster.
 	put(t, c.pidFile("kube-apiserver"), strconv.Itoa(os.Getpid()))
 	put(t, c.pidFile("kube-scheduler"), "")
 
@@ -133,14 +132,14 @@ func TestEndProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Error("it ended by itself")
+		t.Error("it ended with exit status 0")
 	}
 	if err := c.endProcesses(t.Context()); err != nil {
 		t.Errorf("with nothing to end: %v", err)
 	}
 }
 
-func TestCheckRunningNamesWhatIsMissing(t *testing.T) {
+func TestCheckRunningNamesTheComponent(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a")
 	for _, component := range components[:2] {
@@ -167,7 +166,7 @@ func TestWatchAborts(t *testing.T) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody noticed")
+		t.Fatal("watch did not abort")
 	}
 	if died, ok := errors.AsType[*diedError](context.Cause(ctx)); !ok || died.component != "etcd" {
 		t.Errorf("got %v, want that etcd died", context.Cause(ctx))
@@ -183,9 +182,9 @@ func TestExplain(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"the log of who died":         {&diedError{"etcd"}, []string{"etcd ended unexpectedly", "etcd.log:\n  address already in use\n"}},
-		"else that of the API server": {errors.New("slow"), []string{"slow", "kube-apiserver.log:\n  no etcd\n"}},
-		"no log at all":               {&diedError{"kube-scheduler"}, []string{"kube-scheduler.log:\n  (open "}},
+		"the log of the component": {&diedError{"etcd"}, []string{"etcd ended unexpectedly", "etcd.log:\n  address already in use\n"}},
+		"the API server's log":     {errors.New("slow"), []string{"slow", "kube-apiserver.log:\n  no etcd\n"}},
+		"no log":                   {&diedError{"kube-scheduler"}, []string{"kube-scheduler.log:\n  (open "}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,8 +34,8 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// realCluster makes a cluster that is taken down with the test. All of a test
-// share cache.
+// realCluster returns a cluster that is removed at the end of the test. All clusters of
+// a test share cache.
 func realCluster(t *testing.T, name, cache string) *Cluster {
 	t.Helper()
 	c, err := New(name, cache, t.TempDir(), progress.New(io.Discard, false))
@@ -69,7 +69,7 @@ func mustUp(t *testing.T, c *Cluster) kubernetes.Interface {
 	return client
 }
 
-// rollOut creates a Deployment and waits until all of it is available.
+// rollOut creates a Deployment and waits until all replicas are available.
 func rollOut(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -113,7 +113,7 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-func TestRealClusterLivesThroughWhatHappensToIt(t *testing.T) {
+func TestRealClusterIsRestartedWithItsData(t *testing.T) {
 	t.Parallel()
 	programs(t)
 	c := realCluster(t, "life", t.TempDir())
@@ -131,19 +131,19 @@ func TestRealClusterLivesThroughWhatHappensToIt(t *testing.T) {
 	}
 	for _, component := range components {
 		if before[component] == 0 || before[component] != after[component] {
-			t.Errorf("%s was restarted for nothing: %d, then %d", component, before[component], after[component])
+			t.Errorf("%s was restarted although it was running: %d, then %d", component, before[component], after[component])
 		}
 		kill(t, after[component])
 	}
 	client = mustUp(t, c)
 	if _, err := client.AppsV1().Deployments(metav1.NamespaceDefault).Get(t.Context(), "first", metav1.GetOptions{}); err != nil {
-		t.Errorf("what it held is lost: %v", err)
+		t.Errorf("its data is lost: %v", err)
 	}
 	rollOut(t, client, "second")
 
 	log, err := os.ReadFile(c.AuditLog())
 	if err != nil || !strings.Contains(string(log), `"requestURI":"/apis/apps/v1/namespaces/default/deployments"`) {
-		t.Errorf("the audit log does not hold a request that was made (%d bytes, %v)", len(log), err)
+		t.Errorf("a request is missing in the audit log (%d bytes, %v)", len(log), err)
 	}
 	if err := c.Down(t.Context()); err != nil {
 		t.Fatal(err)
@@ -181,12 +181,12 @@ func TestRealClustersRunSideBySide(t *testing.T) {
 		hosts[config.Host] = true
 	}
 	if len(hosts) != 2 {
-		t.Errorf("both are at %v", hosts)
+		t.Errorf("both have the address %v", hosts)
 	}
 }
 
-// wedge returns programs of which etcd ends at once.
-func wedge(t *testing.T) string {
+// withBrokenEtcd returns a directory of programs in which etcd ends immediately.
+func withBrokenEtcd(t *testing.T) string {
 	t.Helper()
 	whole, broken := programs(t), t.TempDir()
 	entries, err := os.ReadDir(whole)
@@ -208,11 +208,11 @@ func wedge(t *testing.T) string {
 	return broken
 }
 
-func TestRealClusterThatCannotStartSaysWhy(t *testing.T) {
+func TestRealClusterThatCannotStart(t *testing.T) {
 	t.Parallel()
 	programs(t)
 	c := realCluster(t, "broken", t.TempDir())
-	err := c.Up(t.Context(), wedge(t))
+	err := c.Up(t.Context(), withBrokenEtcd(t))
 	if err == nil {
 		t.Fatal("it started")
 	}
@@ -225,18 +225,18 @@ func TestRealClusterThatCannotStartSaysWhy(t *testing.T) {
 		t.Errorf("it left %v running, %v", live, err)
 	}
 	if _, err := os.Stat(c.Log("etcd")); err != nil {
-		t.Errorf("the log is gone: %v", err)
+		t.Errorf("the log was deleted: %v", err)
 	}
 }
 
-func TestRealClusterThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestRealClusterThatIsInterruptedIsRemoved(t *testing.T) {
 	t.Parallel()
 	programs(t)
 	c := realCluster(t, "interrupted", t.TempDir())
 	interrupted := errors.New("interrupted")
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	go func() {
-		// As soon as the API server lives is the worst moment.
+		// The most difficult moment is directly after the start of the API server.
 		_ = retry(ctx, func(ctx context.Context) error {
 			live, err := c.processes(ctx)
 			if err == nil && live["kube-apiserver"] == 0 {

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// certificatesLast is longer than anybody leaves a process running here.
-	// They are made anew for each start.
+	// certificatesLast is the validity of the certificates. It is long enough, because
+	// they are created again at each start.
 	certificatesLast = 365 * 24 * time.Hour
-	// clockSkew allows for a clock that is set back after they were made.
+	// clockSkew is for a clock that is set back after their creation.
 	clockSkew = time.Hour
 )
 
-// Certificates makes a certificate authority and, signed by it, a certificate
-// for 127.0.0.1 and localhost, and writes the latter as tls.crt and tls.key
-// (readable by their owner only) to dir. It returns the authority's
-// certificate in PEM; its key is not kept anywhere.
+// Certificates creates a certificate authority and a certificate for 127.0.0.1 and
+// localhost that it signs. It writes this certificate to dir as tls.crt and tls.key
+// (readable by their owner only), and returns the authority's certificate in PEM. The
+// authority's key is not stored.
 func Certificates(dir string) (caBundle []byte, err error) {
 	ca, caKey, err := newCA()
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate authority: %w", err)
+		return nil, fmt.Errorf("creating a certificate authority: %w", err)
 	}
 	leaf, key, err := newLeaf(ca, caKey)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("creating a certificate: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the certificates' directory: %w", err)
+		return nil, fmt.Errorf("creating the certificates' directory: %w", err)
 	}
 	for name, content := range map[string][]byte{"tls.crt": leaf, "tls.key": key} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

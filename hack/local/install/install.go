@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Namespace is where the operator keeps what is its own, such as its lease.
+	// Namespace is the operator's namespace, which contains for example its lease.
 	Namespace = "modelbox-system"
 
 	fieldManager = "modelbox-local"
@@ -24,8 +24,8 @@ const (
 	establishEvery  = 100 * time.Millisecond
 )
 
-// CRDs applies the CustomResourceDefinitions among objects and waits until the
-// API server serves them. Their fields are taken from whoever else set them.
+// CRDs applies the CustomResourceDefinitions among objects, with forced ownership of
+// their fields, and waits until the API server serves them.
 // It fails if there is none, or if one is not established after 30 seconds.
 func CRDs(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	crds := OfKind(objects, "CustomResourceDefinition")
@@ -47,7 +47,7 @@ func CRDs(ctx context.Context, c client.Client, objects []*unstructured.Unstruct
 	return nil
 }
 
-// apply makes the cluster's object hold what the given one says.
+// apply applies an object with server-side apply.
 func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	config := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	if err := c.Apply(ctx, config, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
@@ -87,7 +87,7 @@ func established(crd *unstructured.Unstructured) bool {
 	return false
 }
 
-// NamespaceExists makes the operator's namespace if it is not there.
+// NamespaceExists creates the operator's namespace if it does not exist.
 func NamespaceExists(ctx context.Context, c client.Client) error {
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")

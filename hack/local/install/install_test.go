@@ -89,7 +89,7 @@ func mustDecode(t *testing.T, manifests string) []*unstructured.Unstructured {
 	return objects
 }
 
-// namesOf gives kind and name of each object.
+// namesOf returns the kind and name of each object.
 func namesOf(objects []*unstructured.Unstructured) []string {
 	var names []string
 	for _, object := range objects {
@@ -127,7 +127,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadSaysWhatIsWrong(t *testing.T) {
+func TestLoadRefusesInvalidManifests(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ file, content, want string }{
 		"no YAML":            {"a.yaml", "a: [", "a.yaml"},
@@ -202,7 +202,7 @@ func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, interceptor.Funcs{})
 	objects := mustDecode(t, webhooks)
-	// As deployed before, with a Service.
+	// The configurations exist already, as deployed with a Service.
 	for _, object := range objects {
 		if err := c.Create(t.Context(), object.DeepCopy()); err != nil {
 			t.Fatal(err)
@@ -240,21 +240,21 @@ func TestNothingToInstall(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, interceptor.Funcs{})
 	if err := CRDs(t.Context(), c, mustDecode(t, webhooks)); err == nil || !strings.Contains(err.Error(), "make generate") {
-		t.Errorf("no CRD: got %v, want a way out", err)
+		t.Errorf("no CRD: got %v, want an error that names make generate", err)
 	}
 	err := Webhooks(t.Context(), c, mustDecode(t, crd), Endpoint{})
 	if err == nil || !strings.Contains(err.Error(), "make generate") {
-		t.Errorf("no webhook configuration: got %v, want a way out", err)
+		t.Errorf("no webhook configuration: got %v, want an error that names make generate", err)
 	}
 }
 
-func TestCRDsWaitsUntilTheyAreServed(t *testing.T) {
+func TestCRDsWaitsUntilEstablished(t *testing.T) {
 	t.Parallel()
 	reads := 0
 	c := newClient(t, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, object, opts...)
-			// The API server establishes it between the first and the second look.
+			// The API server establishes it between the first and the second read.
 			if reads++; reads > 1 && err == nil {
 				condition := map[string]any{"type": "Established", "status": "True"}
 				err = unstructured.SetNestedSlice(object.(*unstructured.Unstructured).Object, []any{condition}, "status", "conditions")
@@ -262,7 +262,7 @@ func TestCRDsWaitsUntilTheyAreServed(t *testing.T) {
 			return err
 		},
 	})
-	for range 2 { // applying again is as good
+	for range 2 { // applying them again must work too
 		if err := CRDs(t.Context(), c, mustDecode(t, crd)); err != nil {
 			t.Fatal(err)
 		}
@@ -305,13 +305,13 @@ func TestCertificates(t *testing.T) {
 	}
 
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // It would note that example.com was refused.
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // It would log that example.com was refused.
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{leaf}}
 	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(caBundle) {
-		t.Fatal("the bundle holds no certificate")
+		t.Fatal("the bundle contains no certificate")
 	}
 	for _, name := range []string{"127.0.0.1", "localhost", "::1"} {
 		conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: name})
@@ -322,6 +322,6 @@ func TestCertificates(t *testing.T) {
 		_ = conn.Close()
 	}
 	if _, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "example.com"}); err == nil {
-		t.Error("it passes for example.com")
+		t.Error("the certificate is valid for example.com")
 	}
 }

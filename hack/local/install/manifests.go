@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install puts into a cluster what the operator's two processes need
-// before they run on this machine: CRDs, a namespace, certificates, and
-// webhook configurations that call 127.0.0.1 instead of a Service.
+// Package install installs what the operator's two processes need to run on this
+// machine: CRDs, a namespace, certificates, and webhook configurations that call
+// 127.0.0.1 instead of a Service.
 package install
 
 import (
@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Load reads the objects of a folder of config. One with a kustomization is
-// built with the kubectl given, so that what runs here is what is deployed;
-// of any other, all .yaml files are read, subfolders included.
+// Load reads the objects of a folder of config. A folder with a kustomization is built
+// with the given kubectl, so that the objects are those of a deployment. In other
+// folders, all .yaml files are read, also in subfolders.
 func Load(ctx context.Context, kubectl, dir string) ([]*unstructured.Unstructured, error) {
 	if _, err := os.Stat(filepath.Join(dir, "kustomization.yaml")); err != nil {
 		return loadFiles(dir)
@@ -66,8 +66,8 @@ func loadFiles(dir string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// decode reads the objects of a YAML stream. Documents without content, which
-// a leading or doubled "---" gives, are left out.
+// decode decodes the objects of a YAML stream. It skips empty documents, which a leading
+// or repeated "---" creates.
 func decode(stream io.Reader) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(stream, 4096); ; {

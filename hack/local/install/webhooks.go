@@ -17,18 +17,17 @@ import (
 
 var webhookKinds = []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 
-// Endpoint is where the webhook process listens.
+// Endpoint is the address of the webhook process.
 type Endpoint struct {
-	// URL is its base, such as https://127.0.0.1:9443.
+	// URL is its base URL, such as https://127.0.0.1:9443.
 	URL string
-	// CABundle, in PEM, signed its certificate.
+	// CABundle is the certificate, in PEM, of the authority of its certificate.
 	CABundle []byte
 }
 
-// Webhooks puts the webhook configurations among objects into the cluster,
-// changed to call endpoint, in place of those of the same name. It fails if
-// there is none. Let the process be ready first: from here on the API server
-// asks it, and refuses objects when it gets no answer.
+// Webhooks creates or replaces the webhook configurations among objects in the cluster,
+// changed to call endpoint. It fails if there is none. The process must be ready before:
+// the API server calls it from now on, and refuses objects if it does not respond.
 func Webhooks(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, endpoint Endpoint) error {
 	configurations := OfKind(objects, webhookKinds...)
 	if len(configurations) == 0 {
@@ -46,8 +45,8 @@ func Webhooks(ctx context.Context, c client.Client, objects []*unstructured.Unst
 	return nil
 }
 
-// RemoveWebhooks deletes the webhook configurations among objects from the
-// cluster, so that the API server accepts objects unasked.
+// RemoveWebhooks deletes the webhook configurations among objects from the cluster, so
+// that the API server does not call the webhook.
 func RemoveWebhooks(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, configuration := range OfKind(objects, webhookKinds...) {
 		if err := c.Delete(ctx, configuration.DeepCopy()); client.IgnoreNotFound(err) != nil {
@@ -57,8 +56,8 @@ func RemoveWebhooks(ctx context.Context, c client.Client, objects []*unstructure
 	return nil
 }
 
-// pointAt returns a copy of a configuration that calls a URL where the
-// original calls a Service, which has no endpoint here.
+// pointAt returns a copy of a configuration that calls a URL instead of a Service, which
+// would have no endpoint here.
 func pointAt(configuration *unstructured.Unstructured, endpoint Endpoint) (*unstructured.Unstructured, error) {
 	local := configuration.DeepCopy()
 	webhooks, found, err := unstructured.NestedSlice(local.Object, "webhooks")
@@ -68,7 +67,7 @@ func pointAt(configuration *unstructured.Unstructured, endpoint Endpoint) (*unst
 	for _, webhook := range webhooks {
 		fields, ok := webhook.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s %s has a webhook that is no object", local.GetKind(), local.GetName())
+			return nil, fmt.Errorf("%s %s has a webhook that is not an object", local.GetKind(), local.GetName())
 		}
 		path, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "path")
 		fields["clientConfig"] = map[string]any{
@@ -79,8 +78,8 @@ func pointAt(configuration *unstructured.Unstructured, endpoint Endpoint) (*unst
 	return local, unstructured.SetNestedSlice(local.Object, webhooks, "webhooks")
 }
 
-// replace writes the whole object: one that was deployed with a Service would
-// merge with an applied URL into a configuration that has both.
+// replace creates or updates the complete object. Server-side apply would add the URL to
+// a configuration that was deployed with a Service, and the result would have both.
 func replace(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	err := c.Create(ctx, object, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) {

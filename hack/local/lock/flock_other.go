@@ -7,6 +7,5 @@ package lock
 
 import "os"
 
-// try never fails: where there is no flock, one command at a time is up to the
-// person who types them.
+// try never fails: without flock, the user must run only one command at a time.
 func try(*os.File) (held bool, err error) { return true, nil }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// try takes the lock if it is free. An flock belongs to the open file, so two
-// openers in one process exclude each other too, and closing lets go.
+// try takes the lock if it is free. An flock belongs to the open file description, so
+// it also excludes another one in the same process, and closing the file releases it.
 func try(file *os.File) (held bool, err error) {
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock lets one process at a time do something to a directory that
-// several clones share. The kernel drops the lock of a process that dies, so a
-// lock file left behind means nothing and is never removed.
+// Package lock makes sure that only one process at a time changes a directory that
+// several clones share. The kernel releases the lock of a process that dies, so a
+// lock file that still exists has no meaning and is never removed.
 package lock
 
 import (
@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// retryEvery is how often a lock that somebody else holds is tried again.
+// retryEvery is the interval between attempts to take a lock that is held.
 const retryEvery = 200 * time.Millisecond
 
-// Acquire takes the exclusive lock on the file at path, which it makes with
-// its directory if need be. While somebody else holds the lock it waits, after
-// one call of waiting, until ctx ends. The function it returns lets go.
+// Acquire takes the exclusive lock on the file at path, which it creates with its
+// directory if necessary. If the lock is held, it calls waiting once and waits until the
+// lock is free or ctx ends. The function that it returns releases the lock.
 func Acquire(ctx context.Context, path string, waiting func()) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of a lock: %w", err)
+		return nil, fmt.Errorf("creating the directory of a lock: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/lock"
 )
 
-func TestAcquireWaitsForTheOwner(t *testing.T) {
+func TestAcquireWaitsForRelease(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new", "lock")
-	release, err := lock.Acquire(t.Context(), path, func() { t.Error("a free lock was waited for") })
+	release, err := lock.Acquire(t.Context(), path, func() { t.Error("waited for a free lock") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,16 +34,16 @@ func TestAcquireWaitsForTheOwner(t *testing.T) {
 	<-waiting
 	select {
 	case err := <-second:
-		t.Fatalf("the second taker got through while the first held the lock: %v", err)
+		t.Fatalf("the second call returned while the first held the lock: %v", err)
 	default:
 	}
 	release()
 	if err := <-second; err != nil {
-		t.Errorf("the lock was let go, but the second taker got %v", err)
+		t.Errorf("the lock was released, but the second call returned %v", err)
 	}
 }
 
-func TestAcquireGivesUpWithItsContext(t *testing.T) {
+func TestAcquireEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	release, err := lock.Acquire(t.Context(), path, func() {})
@@ -59,9 +59,9 @@ func TestAcquireGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAcquireSaysWhatItCannotOpen(t *testing.T) {
+func TestAcquireFailsForADirectory(t *testing.T) {
 	t.Parallel()
 	if _, err := lock.Acquire(t.Context(), t.TempDir(), func() {}); err == nil {
-		t.Error("a directory passed for a lock file")
+		t.Error("a directory was accepted as a lock file")
 	}
 }

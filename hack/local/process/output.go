@@ -10,20 +10,20 @@ import (
 	"sync"
 )
 
-// maxLine is the length in bytes from which a line is written in pieces.
+// maxLine is the length in bytes above which a line is split.
 const maxLine = 64 << 10
 
-// colours tell the programs apart on a terminal (ECMA-48 SGR).
+// colours are the colours of the programs' names on a terminal (ECMA-48 SGR).
 var colours = []int{36, 35, 33, 32}
 
-// Output puts the lines of several programs into one stream, each after the
-// name of who wrote it and never mixed within a line.
+// Output writes the lines of several programs to one stream. Each line is complete and
+// starts with the name of its program.
 type Output struct {
 	out    io.Writer
 	colour bool
 
 	mu      sync.Mutex
-	colours map[string]int // By name: a program that is started again keeps its own.
+	colours map[string]int // By name: a program that is restarted keeps its colour.
 }
 
 // NewOutput returns an Output that writes to out, with coloured names if
@@ -32,7 +32,7 @@ func NewOutput(out io.Writer, colour bool) *Output {
 	return &Output{out: out, colour: colour, colours: map[string]int{}}
 }
 
-// writer returns what a program of the given name writes to.
+// writer returns the writer for the program with the given name.
 func (o *Output) writer(name string) *lineWriter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +46,7 @@ func (o *Output) writer(name string) *lineWriter {
 	return &lineWriter{output: o, prefix: prefix}
 }
 
-// lineWriter holds back what is not a whole line yet.
+// lineWriter buffers incomplete lines.
 type lineWriter struct {
 	output *Output
 	prefix string
@@ -71,7 +71,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// Close writes a last line that had no end.
+// Close writes a last line that does not end with a newline.
 func (w *lineWriter) Close() error {
 	if len(w.held) == 0 {
 		return nil

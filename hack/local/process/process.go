@@ -1,9 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs in the foreground: their output is prefixed
-// with who wrote it, and they end in an orderly way with the command that
-// started them.
+// Package process runs programs in the foreground: their output is prefixed with the
+// program's name, and they end gracefully with the command that started them.
 package process
 
 import (
@@ -23,13 +22,13 @@ type Spec struct {
 	// Path is the executable and Args its arguments.
 	Path string
 	Args []string
-	// Dir is its working directory; empty for that of the caller.
+	// Dir is its working directory, or empty for that of the caller.
 	Dir string
-	// Out gets the lines of its standard output and standard error.
+	// Out is where its standard output and standard error are written.
 	Out *Output
 }
 
-// Process is a program that was started.
+// Process is a running program.
 type Process struct {
 	name string
 	cmd  *exec.Cmd
@@ -37,24 +36,24 @@ type Process struct {
 	err  error // set before done is closed
 }
 
-// Start starts a program. It is in a process group of its own, because a
-// Ctrl-C goes to all of a terminal's group and would reach it beside the
-// signal of [Process.Stop]: a second signal makes many programs end at once
-// instead of in order. On Linux it also ends with this process.
+// Start starts a program in a process group of its own. Otherwise a Ctrl-C, which goes
+// to the foreground process group of a terminal, would reach it in addition to the signal
+// of [Process.Stop], and a second signal makes many programs end without a graceful
+// shutdown. On Linux the program also ends with this process.
 func Start(spec Spec) (*Process, error) {
 	out := spec.Out.writer(spec.Name)
 	cmd := exec.Command(spec.Path, spec.Args...)
 	cmd.Dir = spec.Dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = attributes()
-	// A child of the program may hold its output open after it has ended.
+	// A child of the program may keep its output open after it has ended.
 	cmd.WaitDelay = time.Second
 	p := &Process{name: spec.Name, cmd: cmd, done: make(chan struct{})}
 
 	started := make(chan error)
 	go func() {
-		// The parent's death is noticed by the thread that started the
-		// program, so that thread has to stay.
+		// Pdeathsig is sent when the thread that started the program ends, so this
+		// thread must not end.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -72,16 +71,17 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Name is the name given in the Spec.
+// Name returns the name in the Spec.
 func (p *Process) Name() string { return p.name }
 
-// PID is the number of the process, for signals that Stop does not send.
+// PID returns the process ID, for signals that Stop does not send.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program has ended and its output is complete.
+// Done returns a channel that is closed when the program has ended and its output is
+// complete.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the program ended: nil for exit code 0. Call it after Done.
+// Err returns how the program ended: nil for exit code 0. Call it after Done.
 func (p *Process) Err() error {
 	if p.err != nil {
 		return fmt.Errorf("%s ended: %w", p.name, p.err)
@@ -89,12 +89,12 @@ func (p *Process) Err() error {
 	return nil
 }
 
-// Stop asks the program to end (SIGTERM), waits for that at most as long as
-// grace, and kills it then. It fails if the program did not end by itself with
-// exit code 0, and does nothing but say so if it had ended before.
+// Stop sends SIGTERM to the program, waits for its end at most as long as grace, and
+// then kills it. It returns an error unless the program ended with exit code 0 and was
+// not killed, also if it had ended before.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("asking %s to end: %w", p.name, err)
+		return fmt.Errorf("sending SIGTERM to %s: %w", p.name, err)
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()

@@ -20,7 +20,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/hack/local/process"
 )
 
-// buffer is a writer that can be read while it is written to.
+// buffer is a writer that is safe for concurrent use.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -38,7 +38,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// await polls until the output holds text.
+// await polls until the output contains text.
 func (b *buffer) await(t *testing.T, text string) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -75,14 +75,14 @@ func TestStop(t *testing.T) {
 		wantErr string // empty: none
 		wantOut string
 	}{
-		"a program that ends in order": {
+		"a program that ends gracefully": {
 			script: `trap 'echo bye; exit 0' TERM; ` + loop, grace: 20 * time.Second, wantOut: "web        | up\nweb        | bye\n",
 		},
-		"a program that complains when it ends": {
+		"a program that ends with an error": {
 			script: `trap 'exit 3' TERM; ` + loop, grace: 20 * time.Second,
 			wantErr: "web ended: exit status 3", wantOut: "web        | up\n",
 		},
-		"a program that does not listen": {
+		"a program that ignores SIGTERM": {
 			script: `trap '' TERM; ` + loop, grace: 200 * time.Millisecond,
 			wantErr: "web did not end within 200ms and was killed", wantOut: "web        | up\n",
 		},
@@ -116,11 +116,11 @@ func TestDone(t *testing.T) {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if err := p.Stop(time.Second); err == nil {
-		t.Error("stopping what has failed says nothing about that")
+		t.Error("stopping a failed program returned no error")
 	}
 }
 
-func TestStartOfNothing(t *testing.T) {
+func TestStartOfAMissingProgram(t *testing.T) {
 	t.Parallel()
 	_, err := process.Start(process.Spec{Name: "web", Path: "/no/such/program", Out: process.NewOutput(&buffer{}, false)})
 	if err == nil || !strings.Contains(err.Error(), "starting web") {
@@ -128,7 +128,7 @@ func TestStartOfNothing(t *testing.T) {
 	}
 }
 
-// A Ctrl-C must not reach the program beside the signal of Stop.
+// A Ctrl-C must not reach the program in addition to the signal of Stop.
 func TestProcessGroupIsItsOwn(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, `sleep 60`)

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells a person what a long step is doing and for how long
-// it has been doing it: as one rewritten line on a terminal, as a line every
-// twenty seconds in a log, where a rewritten line would be unreadable.
+// Package progress shows the progress and the duration of long steps: as one line that
+// is rewritten on a terminal, and as a line every twenty seconds in a log, where a
+// rewritten line would be unreadable.
 package progress
 
 import (
@@ -34,14 +34,14 @@ func New(out io.Writer, terminal bool) *Reporter {
 	return &Reporter{out: out, terminal: terminal}
 }
 
-// Stderr returns the Reporter of a command: standard output stays free for the
-// command's answer, so that a Makefile can capture it.
+// Stderr returns the Reporter of a command. Standard output is only for the command's
+// result, so that a Makefile can capture it.
 func Stderr() *Reporter {
 	return New(os.Stderr, IsTerminal(os.Stderr))
 }
 
-// IsTerminal says whether a line written to f can be rewritten. CI systems
-// that emulate a terminal set CI, and want lines all the same.
+// IsTerminal reports whether a line in f can be rewritten. CI systems that emulate a
+// terminal set CI, and need separate lines too.
 func IsTerminal(f *os.File) bool {
 	if os.Getenv("CI") != "" || os.Getenv("TERM") == "dumb" {
 		return false
@@ -55,8 +55,8 @@ func (r *Reporter) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, format+"\n", args...)
 }
 
-// Step is one thing under way. End it with [Step.Done] or [Step.Fail]; only
-// the first of them counts, so that Fail may be deferred.
+// Step is a step in progress. End it with [Step.Done] or [Step.Fail]; only the first
+// call has an effect, so that Fail may be deferred.
 type Step struct {
 	reporter *Reporter
 	text     string
@@ -69,8 +69,8 @@ type Step struct {
 	detail string
 }
 
-// Start begins a step described by a phrase such as "building etcd v3.7.0",
-// and says so at once.
+// Start begins a step with a description such as "building etcd v3.7.0", and prints it
+// immediately.
 func (r *Reporter) Start(format string, args ...any) *Step {
 	s := &Step{reporter: r, text: fmt.Sprintf(format, args...), started: time.Now(), stop: make(chan struct{})}
 	s.begin()
@@ -78,18 +78,18 @@ func (r *Reporter) Start(format string, args ...any) *Step {
 	return s
 }
 
-// Detail shows how far the step has come, such as "12 of 160 MiB", beside its
-// text from the next tick on.
+// Detail sets the progress of the step, such as "12 of 160 MiB". It is shown after its
+// description from the next tick on.
 func (s *Step) Detail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detail = " " + fmt.Sprintf(format, args...)
 }
 
-// Done ends the step as a success and says how long it took.
+// Done ends the step successfully and prints its duration.
 func (s *Step) Done() { s.end("") }
 
-// Fail ends the step as a failure. The error itself is the caller's to return.
+// Fail ends the step as failed. The caller returns the error itself.
 func (s *Step) Fail() { s.end(": failed") }
 
 func (s *Step) begin() {
@@ -146,8 +146,8 @@ func (s *Step) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.reporter.out, format, args...)
 }
 
-// Short formats d for a person: tenths of a second below ten seconds, whole
-// seconds from there on ("0.4s", "42s", "1m20s").
+// Short formats a duration with tenths of a second below ten seconds, and with whole
+// seconds above ("0.4s", "42s", "1m20s").
 func Short(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())

@@ -29,7 +29,7 @@ func TestStep(t *testing.T) {
 			end:   (*progress.Step).Done,
 			want:  "building etcd ...\nbuilding etcd (1.5s)\n",
 		},
-		"a long step in a log says that it lives every 20 seconds": {
+		"a long step in a log prints a line every 20 seconds": {
 			lasts: 50 * time.Second,
 			end:   (*progress.Step).Done,
 			want: "building etcd ...\nbuilding etcd ... half way 20s\nbuilding etcd ... half way 40s\n" +
@@ -42,7 +42,7 @@ func TestStep(t *testing.T) {
 			want: "\r\x1b[Kbuilding etcd ...\r\x1b[Kbuilding etcd ... half way 1.0s" +
 				"\r\x1b[Kbuilding etcd ... half way 2.0s\r\x1b[Kbuilding etcd (2.5s)\n",
 		},
-		"a failure says so": {
+		"a failure is printed": {
 			lasts: 61 * time.Second,
 			end:   (*progress.Step).Fail,
 			want: "building etcd ...\nbuilding etcd ... half way 20s\nbuilding etcd ... half way 40s\n" +
@@ -60,7 +60,7 @@ func TestStep(t *testing.T) {
 				var out bytes.Buffer
 				step := progress.New(&out, test.terminal).Start("building %s", "etcd")
 				step.Detail("half %s", "way")
-				// Time is the bubble's: it jumps, nothing waits.
+				// In the synctest bubble, time is simulated and nothing waits.
 				time.Sleep(test.lasts)
 				test.end(step)
 				if diff := cmp.Diff(test.want, out.String()); diff != "" {
@@ -86,13 +86,13 @@ func TestIsTerminal(t *testing.T) {
 	defer func() { _ = device.Close() }()
 
 	if progress.IsTerminal(file) {
-		t.Error("a file passes for a terminal")
+		t.Error("a regular file is reported as a terminal")
 	}
 	if !progress.IsTerminal(device) {
-		t.Error("a character device does not pass for a terminal")
+		t.Error("a character device is not reported as a terminal")
 	}
 	t.Setenv("CI", "true")
 	if progress.IsTerminal(device) {
-		t.Error("a terminal in CI should get lines")
+		t.Error("a terminal in CI must not be rewritten")
 	}
 }

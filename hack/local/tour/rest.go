@@ -13,36 +13,36 @@ import (
 	"time"
 )
 
-// silence is how long nothing is to be asked of the API server for the tour to
-// call it rest.
-const silence = 5 * time.Second
+// quietPeriod is how long the controller must send no requests to be considered idle.
+const quietPeriod = 5 * time.Second
 
 func (t *Tour) rest(ctx context.Context) error {
 	if output, err := t.quietly(ctx, "", "wait", "--for=condition=Ready", "--timeout=60s", "modelbox,happ,gd,xud", "--all"); err != nil {
-		return fmt.Errorf("waiting for everything: %s: %w", output, err)
+		return fmt.Errorf("waiting for all objects to be Ready: %s: %w", output, err)
 	}
 	if _, err := t.kubectl(ctx, "get", "mbo"); err != nil {
 		return err
 	}
 	var mark int
 	var since time.Time
-	if err := t.until(ctx, "the controller to ask for nothing", func(context.Context) (string, bool) {
-		seen, err := t.asked()
+	if err := t.until(ctx, "the controller to send no requests", func(context.Context) (string, bool) {
+		seen, err := t.countRequests()
 		if err != nil {
 			return err.Error(), false
 		}
 		if seen != mark || since.IsZero() {
 			mark, since = seen, time.Now()
 		}
-		return "", time.Since(since) >= silence
+		return "", time.Since(since) >= quietPeriod
 	}); err != nil {
 		return err
 	}
-	return t.check(true, "for %s the controller asked the API server for nothing but its lease and its watches", silence)
+	return t.check(true, "for %s the controller sent no requests to the API server except for its lease and its watches", quietPeriod)
 }
 
-// asked counts the controller's requests so far, its lease and watches apart.
-func (t *Tour) asked() (int, error) {
+// countRequests counts the controller's requests so far, except for its lease and its
+// watches.
+func (t *Tour) countRequests() (int, error) {
 	file, err := os.Open(t.AuditLog)
 	if err != nil {
 		return 0, fmt.Errorf("reading the audit log: %w", err)
@@ -56,7 +56,7 @@ func (t *Tour) asked() (int, error) {
 			Verb, UserAgent string
 			ObjectRef       struct{ Resource string }
 		}
-		// The last line may be half written.
+		// The last line may be incomplete.
 		if json.Unmarshal(lines.Bytes(), &event) == nil && strings.HasPrefix(event.UserAgent, "controller/") &&
 			event.Verb != "watch" && event.ObjectRef.Resource != "leases" {
 			count++

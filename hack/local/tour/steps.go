@@ -20,7 +20,7 @@ import (
 
 const namespace = "default"
 
-// deployment is a plain Deployment, as somebody else would write it.
+// deployment returns the manifest of a Deployment that the operator does not own.
 func deployment(name, annotations string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -36,16 +36,16 @@ spec:
 
 func (t *Tour) sample(kind string) string { return filepath.Join(t.Samples, kind+".yaml") }
 
-// shown is a sample's path as a person types it.
-func shown(kind string) string { return "config/samples/" + kind + ".yaml" }
+// samplePath returns a sample's path as a user types it.
+func samplePath(kind string) string { return "config/samples/" + kind + ".yaml" }
 
-// apply applies a sample and shows it as a person types it.
+// apply applies a sample, and prints the command as a user types it.
 func (t *Tour) apply(ctx context.Context, kind string) error {
-	t.line("   $ kubectl apply -f %s", shown(kind))
+	t.line("   $ kubectl apply -f %s", samplePath(kind))
 	output, err := t.quietly(ctx, "", "apply", "-n", namespace, "-f", t.sample(kind))
 	t.indent(output)
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", shown(kind), err)
+		return fmt.Errorf("applying %s: %w", samplePath(kind), err)
 	}
 	return nil
 }
@@ -54,14 +54,14 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// get reads an object; one that cannot be read is as it was, with no uid.
+// get reads an object. If it cannot be read, the result has no uid.
 func get[T client.Object](ctx context.Context, t *Tour, obj T) T {
-	_ = t.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) // What is not there has no uid.
+	_ = t.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) // Callers check the uid.
 	return obj
 }
 
-// field is a field of an object, as kubectl's jsonpath reads it; "" if the object
-// is not there.
+// field returns a field of an object by a jsonpath of kubectl, or "" if the object does
+// not exist.
 func (t *Tour) field(ctx context.Context, object, path string) string {
 	output, err := t.quietly(ctx, "", "get", object, "-o", "jsonpath="+path)
 	if err != nil {
@@ -77,9 +77,10 @@ const (
 	readyObserved = `{.status.conditions[?(@.type=="Ready")].observedGeneration}`
 )
 
-// says waits until an object's Ready condition has a reason, and shows its message.
-func (t *Tour) says(ctx context.Context, object, reason string) error {
-	return t.until(ctx, object+" to say "+reason, func(ctx context.Context) (string, bool) {
+// awaitReason waits until an object's Ready condition has a reason, and prints its
+// message.
+func (t *Tour) awaitReason(ctx context.Context, object, reason string) error {
+	return t.until(ctx, object+" to have the reason "+reason, func(ctx context.Context) (string, bool) {
 		seen := t.field(ctx, object, readyReason)
 		if seen != reason {
 			return "", false
@@ -131,14 +132,14 @@ func (t *Tour) modelbox(ctx context.Context) error {
 		}
 		t.line("     %s", line)
 		if strings.HasPrefix(line, "-") {
-			return fmt.Errorf("admission rewrote what a person typed: %s", line)
+			return fmt.Errorf("admission changed the user's value: %s", line)
 		}
 	}
 	return t.check(strings.Contains(stored, "resourceType: small") && strings.Contains(stored, "serviceType: NodePort"),
-		"size, probes and service type were filled in, and nothing that was typed was changed")
+		"admission set the size, the probes and the Service type, and did not change the user's values")
 }
 
-// specLines are the lines of an object's spec, with sorted keys.
+// specLines returns the lines of an object's spec, with sorted keys.
 func specLines(object []byte) ([]string, error) {
 	var parsed struct {
 		Spec map[string]any `json:"spec"`
@@ -161,18 +162,18 @@ func (t *Tour) refusals(ctx context.Context) error {
 		args        []string
 		want        []string
 	}{
-		{"a preset with resources of one's own", box(`{image: "a:1", resourceType: small, resources: {limits: {cpu: 3}}}`), create, []string{"set resourceType: custom"}},
-		{"a nodePort where there is none", box(`{image: "a:1", serviceType: ClusterIP, ports: [{port: 80, nodePort: 30080}]}`), create, []string{"spec.ports[0].nodePort"}},
+		{"a preset together with other resources", box(`{image: "a:1", resourceType: small, resources: {limits: {cpu: 3}}}`), create, []string{"set resourceType: custom"}},
+		{"a nodePort in a Service without node ports", box(`{image: "a:1", serviceType: ClusterIP, ports: [{port: 80, nodePort: 30080}]}`), create, []string{"spec.ports[0].nodePort"}},
 		{"a field of podTemplate that a Pod does not have", box(`{image: "a:1", podTemplate: {spec: {nodeSelektor: {a: b}}}}`), create, []string{"spec.podTemplate.spec.nodeSelektor"}},
-		{"everything that is wrong, in one answer", box(`{image: "A B", replicas: -1, rollingUpdate: 0, ports: [{port: 80, targetPort: nobodys}]}`), create,
+		{"several invalid fields, in one error", box(`{image: "A B", replicas: -1, rollingUpdate: 0, ports: [{port: 80, targetPort: unknown}]}`), create,
 			[]string{"spec.image", "spec.replicas", "spec.rollingUpdate", "spec.ports[0].targetPort"}},
-		{"a scale below 0, which no webhook sees: the schema guards it", "",
+		{"a scale below 0: no webhook is called, the schema refuses it", "",
 			[]string{"patch", "modelbox/modelbox-sample", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":-1}}`},
 			[]string{"greater than or equal to 0"}},
-		{"an App with a variable that cannot be", manifest("app.huolala.cn/v1", "App", `{image: "a:1", envs: [{name: "A=B"}]}`), create, []string{"spec.envs[0].name"}},
-		{"a Genericdaemon on a label that no node can carry", manifest("mydomain.com/v1beta1", "Genericdaemon", `{image: "a:1", label: "-logs"}`), create, []string{"spec.label"}},
-		{"a UnitedDeployment of a Deployment that cannot be", manifest("extension.k8s.io/v1", "UnitedDeployment", `{deploymentName: My_Web, replicas: 1}`), create, []string{"spec.deploymentName"}},
-		{"an Eru that would never fire", manifest("mtsre.meitu.com/v1", "Eru", `{schedule: "0 0 30 2 *"}`), create, []string{"spec.schedule"}},
+		{"an App with an invalid name of an environment variable", manifest("app.huolala.cn/v1", "App", `{image: "a:1", envs: [{name: "A=B"}]}`), create, []string{"spec.envs[0].name"}},
+		{"a Genericdaemon with an invalid label", manifest("mydomain.com/v1beta1", "Genericdaemon", `{image: "a:1", label: "-logs"}`), create, []string{"spec.label"}},
+		{"a UnitedDeployment with an invalid name of a Deployment", manifest("extension.k8s.io/v1", "UnitedDeployment", `{deploymentName: My_Web, replicas: 1}`), create, []string{"spec.deploymentName"}},
+		{"an Eru whose schedule matches no date", manifest("mtsre.meitu.com/v1", "Eru", `{schedule: "0 0 30 2 *"}`), create, []string{"spec.schedule"}},
 	} {
 		if err := t.refused(ctx, refusal.what, refusal.stdin, refusal.args, refusal.want...); err != nil {
 			return err
@@ -184,13 +185,13 @@ func (t *Tour) refusals(ctx context.Context) error {
 func (t *Tour) rollout(ctx context.Context) error {
 	progress := func(want string) error {
 		return t.until(ctx, "modelbox/modelbox-sample to have "+want+" available pods", func(ctx context.Context) (string, bool) {
-			// One read: two could be of two moments.
+			// One read, so that all values are from the same version of the object.
 			seen := strings.Split(t.field(ctx, "mb/modelbox-sample",
 				"{.spec.replicas}|{.status.availableReplicas}|{.metadata.generation}|"+readyObserved+"|"+readyReason), "|")
 			if len(seen) != 5 || seen[2] != seen[3] {
 				return "", false
 			}
-			available := cmp.Or(seen[1], "0") // A counter of 0 is left out.
+			available := cmp.Or(seen[1], "0") // A counter of 0 is omitted.
 			return fmt.Sprintf("%s of %s available  %s", available, seen[0], seen[4]),
 				seen[0] == want && available == want && seen[4] == "Ready"
 		})
@@ -207,7 +208,7 @@ func (t *Tour) rollout(ctx context.Context) error {
 	if err := progress("3"); err != nil {
 		return err
 	}
-	t.line("   a HorizontalPodAutoscaler of at least 5, on the ModelBox itself")
+	t.line("   a HorizontalPodAutoscaler with minReplicas 5 scales the ModelBox itself")
 	scaler := `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: sample}, spec: {minReplicas: 5, maxReplicas: 9,
   scaleTargetRef: {apiVersion: model.github.com/v1, kind: ModelBox, name: modelbox-sample}}}`
 	if output, err := t.quietly(ctx, scaler, "apply", "-f", "-"); err != nil {
@@ -217,7 +218,7 @@ func (t *Tour) rollout(ctx context.Context) error {
 }
 
 func (t *Tour) ownership(ctx context.Context) error {
-	t.line("   a Service of somebody else is in the way of a new ModelBox")
+	t.line("   a Service of another owner has the name of a new ModelBox")
 	if output, err := t.quietly(ctx, "", "create", "service", "clusterip", "taken", "--tcp=1"); err != nil {
 		return fmt.Errorf("creating a Service: %s: %w", output, err)
 	}
@@ -226,20 +227,20 @@ func (t *Tour) ownership(ctx context.Context) error {
 	if output, err := t.quietly(ctx, box, "create", "-f", "-"); err != nil {
 		return fmt.Errorf("creating a ModelBox: %s: %w", output, err)
 	}
-	if err := t.says(ctx, "mb/taken", "NameConflict"); err != nil {
+	if err := t.awaitReason(ctx, "mb/taken", "NameConflict"); err != nil {
 		return err
 	}
 	now := get(ctx, t, &corev1.Service{ObjectMeta: named("taken")})
-	if err := t.check(now.ResourceVersion == service.ResourceVersion, "the Service is at resourceVersion %s, as before", service.ResourceVersion); err != nil {
+	if err := t.check(now.ResourceVersion == service.ResourceVersion, "the Service still has the resourceVersion %s", service.ResourceVersion); err != nil {
 		return err
 	}
 	if _, err := t.kubectl(ctx, "delete", "service", "taken"); err != nil {
 		return err
 	}
-	if err := t.says(ctx, "mb/taken", "Ready"); err != nil {
+	if err := t.awaitReason(ctx, "mb/taken", "Ready"); err != nil {
 		return err
 	}
-	if _, err := t.kubectl(ctx, "set", "image", "deployment/modelbox-sample", "nginx=somebody/elses:1"); err != nil {
+	if _, err := t.kubectl(ctx, "set", "image", "deployment/modelbox-sample", "nginx=example.com/other:1"); err != nil {
 		return err
 	}
 	return t.until(ctx, "the image to be repaired", func(ctx context.Context) (string, bool) {
@@ -261,16 +262,16 @@ func (t *Tour) appAndDaemon(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.says(ctx, "happ/nginx-app", "Ready"); err != nil {
+	if err := t.awaitReason(ctx, "happ/nginx-app", "Ready"); err != nil {
 		return err
 	}
-	if err := t.says(ctx, "gd/syslog", "NoMatchingNodes"); err != nil {
+	if err := t.awaitReason(ctx, "gd/syslog", "NoMatchingNodes"); err != nil {
 		return err
 	}
 	return t.moveDaemon(ctx)
 }
 
-// moveDaemon moves the label, and with it the daemon, from one node to another.
+// moveDaemon moves the label, and with it the daemon pod, from one node to another.
 func (t *Tour) moveDaemon(ctx context.Context) error {
 	nodes := &corev1.NodeList{}
 	if err := t.Client.List(ctx, nodes); err != nil {
@@ -292,7 +293,7 @@ func (t *Tour) moveDaemon(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := t.check(true, "the daemon runs on %s, and nowhere else", node.Name); err != nil {
+		if err := t.check(true, "the daemon runs on %s, and on no other node", node.Name); err != nil {
 			return err
 		}
 		was = node.Name
@@ -300,7 +301,7 @@ func (t *Tour) moveDaemon(ctx context.Context) error {
 	return nil
 }
 
-// daemonNodes are the nodes that the daemon's pods are on.
+// daemonNodes returns the nodes of the daemon's pods.
 func (t *Tour) daemonNodes(ctx context.Context) string {
 	output, err := t.quietly(ctx, "", "get", "pods", "-l", "app.kubernetes.io/instance=syslog", "-o", "jsonpath={.items[*].spec.nodeName}")
 	if err != nil {
@@ -313,13 +314,13 @@ func (t *Tour) united(ctx context.Context) error {
 	if err := t.apply(ctx, "uniteddeployment"); err != nil {
 		return err
 	}
-	if err := t.says(ctx, "xud/example-united-deployment", "TargetNotFound"); err != nil {
+	if err := t.awaitReason(ctx, "xud/example-united-deployment", "TargetNotFound"); err != nil {
 		return err
 	}
 	if _, err := t.kubectlOf(ctx, deployment("example-deployment", ""), "apply", "-f", "-"); err != nil {
 		return err
 	}
-	if err := t.says(ctx, "xud/example-united-deployment", "Ready"); err != nil {
+	if err := t.awaitReason(ctx, "xud/example-united-deployment", "Ready"); err != nil {
 		return err
 	}
 	if _, err := t.kubectl(ctx, "scale", "deployment/example-deployment", "--replicas=7"); err != nil {
@@ -330,7 +331,7 @@ func (t *Tour) united(ctx context.Context) error {
 		if d.Generation < 3 || *d.Spec.Replicas != 2 {
 			return "", false
 		}
-		return "deployment/example-deployment is held at 2 again", true
+		return "deployment/example-deployment has 2 replicas again", true
 	})
 }
 
@@ -338,7 +339,7 @@ func (t *Tour) eruRestarts(ctx context.Context) error {
 	if err := t.apply(ctx, "eru"); err != nil {
 		return err
 	}
-	if err := t.until(ctx, "a restart at the minute", func(ctx context.Context) (string, bool) {
+	if err := t.until(ctx, "a restart at the scheduled time", func(ctx context.Context) (string, bool) {
 		slot := t.field(ctx, "eru/web", `{.status.history[?(@.result=="Restarted")].slot}`)
 		return "", slot != ""
 	}); err != nil {
@@ -349,7 +350,7 @@ func (t *Tour) eruRestarts(ctx context.Context) error {
 	}
 	d := get(ctx, t, &appsv1.Deployment{ObjectMeta: named("web")})
 	at := d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"]
-	if err := t.check(strings.HasSuffix(at, ":00Z"), "deployment/web was restarted for the slot of %s", at); err != nil {
+	if err := t.check(strings.HasSuffix(at, ":00Z"), "deployment/web was restarted for the scheduled time %s", at); err != nil {
 		return err
 	}
 	_, err := t.kubectl(ctx, "patch", "eru", "web", "--type=merge", "-p", `{"spec":{"enabled":false}}`)

@@ -5,7 +5,7 @@ package tour
 
 import "strings"
 
-// wrap breaks a line at blanks so that no part is longer than width, if it can.
+// wrap breaks a line at spaces so that no part is longer than width, if possible.
 func wrap(line string, width int) []string {
 	var parts []string
 	for len(line) > width {
@@ -19,8 +19,8 @@ func wrap(line string, width int) []string {
 	return append(parts, line)
 }
 
-// plain takes from a refusal what only a client knows: which command failed, on
-// which file. Each of several errors gets a line of its own.
+// plain removes the prefix that the client adds to an error of the API server, and
+// writes each of several errors on its own line.
 func plain(output string) string {
 	if _, after, found := strings.Cut(output, "denied the request: "); found {
 		output = after
@@ -29,9 +29,9 @@ func plain(output string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(output, "is invalid: [", "is invalid:\n- "), ", spec.", ",\n- spec.")
 }
 
-// additions are the lines of b, those that a has not with a "+", and then what of a
-// was not found in b, with a "-". It takes a's lines where b has them first, which
-// is right for a b that only adds to a.
+// additions returns the lines of b, with a "+" before those that a does not have, and
+// then the lines of a that were not found in b, with a "-". It matches each line of a
+// with its first occurrence in b, which is correct if b only adds lines to a.
 func additions(a, b []string) []string {
 	var out []string
 	for _, line := range b {

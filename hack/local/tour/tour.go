@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tour shows what the operator does, step by step, on a running cluster,
-// and checks all that it shows.
+// Package tour shows the operator's features on a running cluster, step by step, and
+// checks the results.
 package tour
 
 import (
@@ -18,42 +18,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Tour is one showing.
+// Tour is one run of the tour.
 type Tour struct {
-	// Out gets the story, Colour says whether it may be coloured.
+	// Out is where the output is written, and Colour allows colours in it.
 	Out    io.Writer
 	Colour bool
-	// Kubectl and Kubeconfig are what a person would type with.
+	// Kubectl and Kubeconfig are the paths for the commands.
 	Kubectl, Kubeconfig string
-	// Client reads what is checked.
+	// Client reads the objects that are checked.
 	Client client.Client
-	// Samples is the directory of the users' manifests.
+	// Samples is the directory of the sample manifests.
 	Samples string
-	// AuditLog is where the API server writes down who asked what.
+	// AuditLog is the API server's audit log.
 	AuditLog string
 
 	step int
 	eru  string
 }
 
-// patience is how long a step waits for what it shows.
-const patience = time.Minute
+// stepTimeout is how long a step waits for an expected state.
+const stepTimeout = 90 * time.Second
 
-// Run shows everything. It ends at the first thing that is not as it should be.
+// Run runs all steps. It ends at the first check that fails.
 func (t *Tour) Run(ctx context.Context) error {
 	for _, step := range []struct {
 		title string
 		show  func(context.Context) error
 	}{
-		{"An annotated Deployment gets its Eru, which is to restart it at the next minute (step 8 looks)", t.bindEru},
-		{"A ModelBox: what a person wrote, and what admission filled in", t.modelbox},
-		{"What cannot work is refused before it is stored, with the field and the way out", t.refusals},
+		{"An Eru is created for an annotated Deployment, to restart it at the next minute (step 8 checks that)", t.bindEru},
+		{"A ModelBox: the user's spec, and the defaults that admission sets", t.modelbox},
+		{"Invalid objects are refused before they are stored, with the field and what to do", t.refusals},
 		{"The rollout, and scaling the ModelBox itself", t.rollout},
-		{"What is not ours is never touched; what is ours is repaired", t.ownership},
+		{"Objects of other owners are never changed; changes of the operator's objects are reverted", t.ownership},
 		{"An App, and a Genericdaemon that follows a label from node to node", t.appAndDaemon},
-		{"A UnitedDeployment holds a count", t.united},
-		{"The Eru has restarted its Deployment at its minute", t.eruRestarts},
-		{"All of it, and the silence of a controller at rest", t.rest},
+		{"A UnitedDeployment keeps the replicas of a Deployment", t.united},
+		{"The Eru has restarted its Deployment at its scheduled time", t.eruRestarts},
+		{"All objects are Ready, and an idle controller sends no requests", t.rest},
 	} {
 		t.step++
 		t.line("\n%s", t.bold(fmt.Sprintf("%d. %s", t.step, step.title)))
@@ -77,7 +77,7 @@ func (t *Tour) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// quietly runs kubectl without showing it.
+// quietly runs kubectl without printing it.
 func (t *Tour) quietly(ctx context.Context, stdin string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, t.Kubectl, append([]string{"--kubeconfig", t.Kubeconfig}, args...)...)
 	var output bytes.Buffer
@@ -86,12 +86,12 @@ func (t *Tour) quietly(ctx context.Context, stdin string, args ...string) (strin
 	return strings.TrimSpace(output.String()), err
 }
 
-// kubectl shows a command as a person types it, and its output.
+// kubectl runs a command, and prints the command and its output.
 func (t *Tour) kubectl(ctx context.Context, args ...string) (string, error) {
 	return t.kubectlOf(ctx, "", args...)
 }
 
-// kubectlOf is kubectl with a manifest on its standard input.
+// kubectlOf is like kubectl, with a manifest on standard input.
 func (t *Tour) kubectlOf(ctx context.Context, stdin string, args ...string) (string, error) {
 	t.line("   $ kubectl %s", strings.Join(args, " "))
 	output, err := t.quietly(ctx, stdin, args...)
@@ -102,7 +102,7 @@ func (t *Tour) kubectlOf(ctx context.Context, stdin string, args ...string) (str
 	return output, nil
 }
 
-// indent shows output below its command, with long lines wrapped.
+// indent prints output below its command, with long lines wrapped.
 func (t *Tour) indent(output string) {
 	table := strings.HasPrefix(output, "NAME ")
 	for line := range strings.Lines(output) {
@@ -117,8 +117,8 @@ func (t *Tour) indent(output string) {
 	}
 }
 
-// refused shows that the API server refuses a manifest or a command, in its own
-// words, and checks that they have each of want.
+// refused runs a command that the API server must refuse, prints the error, and checks
+// that it contains each of want.
 func (t *Tour) refused(ctx context.Context, what, stdin string, args []string, want ...string) error {
 	t.line("   %s", what)
 	output, err := t.quietly(ctx, stdin, args...)
@@ -129,41 +129,41 @@ func (t *Tour) refused(ctx context.Context, what, stdin string, args []string, w
 	t.indent(plain(output))
 	for _, part := range want {
 		if !strings.Contains(output, part) {
-			return fmt.Errorf("%s: the refusal does not say %q", what, part)
+			return fmt.Errorf("%s: the error does not contain %q", what, part)
 		}
 	}
 	return nil
 }
 
-// until waits for something to be so, and shows each new state on the way.
-func (t *Tour) until(ctx context.Context, what string, look func(context.Context) (state string, so bool)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience+patience/2)
+// until waits until a check is done, and prints each new state.
+func (t *Tour) until(ctx context.Context, what string, check func(context.Context) (state string, done bool)) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	shown := ""
 	for {
-		state, so := look(ctx)
+		state, done := check(ctx)
 		if state != shown && state != "" {
 			t.indent(state)
 			shown = state
 		}
-		if so {
+		if done {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waited for %s, and saw %q: %w", what, state, ctx.Err())
+			return fmt.Errorf("waiting for %s, last state %q: %w", what, state, ctx.Err())
 		}
 	}
 }
 
-// check ends the tour if something is not so.
-func (t *Tour) check(so bool, format string, args ...any) error {
+// check prints a statement, or returns it as an error if it is not true.
+func (t *Tour) check(ok bool, format string, args ...any) error {
 	statement := fmt.Sprintf(format, args...)
-	if !so {
-		return errors.New("it should be so, and is not: " + statement)
+	if !ok {
+		return errors.New("this is not true: " + statement)
 	}
 	t.line("   %s %s", t.green("ok"), statement)
 	return nil

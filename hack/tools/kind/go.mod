@@ -1,4 +1,4 @@
-// kind, which makes the clusters of "make e2e".
+// kind, which creates the clusters of "make e2e".
 module github.com/modelbox-operator/modelbox-operator/hack/tools/kind
 
 go 1.26.0

@@ -1,6 +1,6 @@
-// Module kro pins the controller of https://kro.run that the benchmark runs
-// beside ours. It is a module of its own so that what it needs never meets what
-// the operator needs.
+// Module kro pins the controller of https://kro.run, with which the benchmark compares
+// the operator. It is a separate module, so that its dependencies do not affect the
+// operator's.
 module github.com/modelbox-operator/modelbox-operator/hack/tools/kro
 
 go 1.26.0

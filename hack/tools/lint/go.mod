@@ -1,5 +1,5 @@
-// Module lint pins the linter and benchstat, whose dependencies are none of the
-// operator's business.
+// Module lint pins the linter and benchstat. It is a separate module, so that their
+// dependencies do not affect the operator's.
 module github.com/modelbox-operator/modelbox-operator/hack/tools/lint
 
 go 1.26.0

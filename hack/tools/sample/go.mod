@@ -1,5 +1,5 @@
-// Module sample pins the sample-controller of the Kubernetes project that the
-// benchmark runs beside ours.
+// Module sample pins the sample-controller of the Kubernetes project, with which the
+// benchmark compares the operator.
 module github.com/modelbox-operator/modelbox-operator/hack/tools/sample
 
 go 1.26.0

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boxes makes the objects that contestants are given, and the writes that
-// one of them needs.
-package boxes
+// Package modelboxes builds the ModelBoxes that the implementations reconcile, and the
+// writes that one of them needs.
+package modelboxes
 
 import (
 	"encoding/json"
@@ -19,22 +19,22 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
-// Namespace holds everything that is made in a plane.
+// Namespace holds all objects of a benchmark.
 const Namespace = "bench"
 
-// Name is the name of the object of a number.
+// Name returns the name of the i-th object.
 func Name(i int) string { return fmt.Sprintf("box-%05d", i) }
 
-// ModelBox is a ModelBox as admission leaves it: complete and valid, so that the
-// writes of a controller are all that is left to do.
+// ModelBox returns a ModelBox as it is after admission: defaulted and valid. Only the
+// writes of a controller are missing.
 func ModelBox(i int) *modelv1.ModelBox {
 	box := Written(i)
 	modelbox.Default(box, nil, nil)
 	return box
 }
 
-// Written is a ModelBox as a person writes it, which as JSON, with what the API
-// server notes of its writer, is 1.6 kB.
+// Written returns a ModelBox as a user writes it, without defaults. As JSON, with its
+// managedFields, it is 1.6 kB.
 func Written(i int) *modelv1.ModelBox {
 	box := &modelv1.ModelBox{
 		TypeMeta: metav1.TypeMeta{APIVersion: modelv1.SchemeGroupVersion.String(), Kind: "ModelBox"},
@@ -59,8 +59,8 @@ func Written(i int) *modelv1.ModelBox {
 	return box
 }
 
-// Deployment is what a Deployment of a ModelBox looks like, for whoever needs one
-// without a controller.
+// Deployment returns a Deployment like that of a ModelBox, for measurements without a
+// controller.
 func Deployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -76,7 +76,7 @@ func Deployment(name string) *appsv1.Deployment {
 	}
 }
 
-// Service is a Service of one port.
+// Service returns a Service with one port.
 func Service(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -87,7 +87,7 @@ func Service(name string) *corev1.Service {
 	}
 }
 
-// mustJSON is for what has no reason to fail.
+// mustJSON encodes a value whose encoding cannot fail.
 func mustJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

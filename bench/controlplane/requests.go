@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plane
+package controlplane
 
 import (
 	"bufio"
@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Requests is how many requests of each sort an account has made. Discovery is
-// not among them.
+// Requests is how many requests of each category an account has sent. It does not
+// include discovery.
 type Requests struct {
-	// Writes are those of objects, Status those of the status subresource; neither
-	// holds events and leases.
+	// Writes are writes of objects, and Status are writes of the status subresource.
+	// Neither includes events and leases.
 	Writes, Status, Events, Leases int64
-	// Gets and Lists went past every cache; Watches includes those that fill one.
+	// Gets and Lists were not served by a cache. Watches includes those that fill one.
 	Gets, Lists, Watches int64
 }
 
-// Sub is what was made since.
+// Sub returns the requests since an earlier reading.
 func (r Requests) Sub(before Requests) Requests {
 	return Requests{
 		Writes: r.Writes - before.Writes, Status: r.Status - before.Status,
@@ -34,14 +34,13 @@ func (r Requests) Sub(before Requests) Requests {
 	}
 }
 
-// AllWrites are the writes of objects and their status: what a change costs, told
-// apart from what is said about it.
+// AllWrites returns the writes of objects and their status, without events.
 func (r Requests) AllWrites() int64 { return r.Writes + r.Status }
 
-// Reads are the requests that no cache answered.
+// Reads returns the reads that were not served by a cache.
 func (r Requests) Reads() int64 { return r.Gets + r.Lists }
 
-// Total is all of them but watches and leases.
+// Total returns all requests except watches and leases.
 func (r Requests) Total() int64 { return r.AllWrites() + r.Events + r.Reads() }
 
 func (r Requests) String() string {
@@ -49,11 +48,10 @@ func (r Requests) String() string {
 		r.Writes, r.Status, r.Events, r.Gets, r.Lists, r.Watches, r.Leases)
 }
 
-// sorts are the sorts of requests that are told apart, the first that matches
-// counts. A FlowSchema for each lets the API server itself do the counting,
-// without a log that it would have to write and that would slow down most
-// whoever asks most.
-var sorts = []struct {
+// categories are the categories of requests; the first one that matches a request
+// counts. With a FlowSchema for each, the API server itself counts the requests. An audit
+// log would cost more for the implementations that send more requests.
+var categories = []struct {
 	name              string
 	verbs, groups, of []string
 	count             func(*Requests) *int64
@@ -69,14 +67,14 @@ var sorts = []struct {
 
 var all = []string{"*"}
 
-// flowSchemas count the requests of an account. All go to the level that nothing
-// is held up on: who is queued for how long is a matter of a cluster's settings,
-// not of the contestants.
+// flowSchemas returns FlowSchemas that count the requests of an account. All use the
+// priority level "exempt", in which requests are never queued: queueing depends on the
+// settings of a cluster and not on the implementations.
 func flowSchemas(account string) []*flowcontrolv1.FlowSchema {
 	var out []*flowcontrolv1.FlowSchema
-	for i, sort := range sorts {
+	for i, category := range categories {
 		out = append(out, &flowcontrolv1.FlowSchema{
-			ObjectMeta: metav1.ObjectMeta{Name: account + "-" + sort.name},
+			ObjectMeta: metav1.ObjectMeta{Name: account + "-" + category.name},
 			Spec: flowcontrolv1.FlowSchemaSpec{
 				MatchingPrecedence:         int32(10 + i),
 				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: flowcontrolv1.PriorityLevelConfigurationNameExempt},
@@ -86,7 +84,7 @@ func flowSchemas(account string) []*flowcontrolv1.FlowSchema {
 						ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: Namespace, Name: account},
 					}},
 					ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-						Verbs: sort.verbs, APIGroups: sort.groups, Resources: sort.of, Namespaces: all, ClusterScope: true,
+						Verbs: category.verbs, APIGroups: category.groups, Resources: category.of, Namespaces: all, ClusterScope: true,
 					}},
 				}},
 			},
@@ -95,17 +93,17 @@ func flowSchemas(account string) []*flowcontrolv1.FlowSchema {
 	return out
 }
 
-// Requests reads the API server's count. That costs the API server some 100 ms of
-// CPU, so it has no place inside of what is timed.
+// Requests reads the counts of the API server. That costs the API server about 100 ms of
+// CPU time, so it must not be done during a measurement.
 func (a *Account) Requests(ctx context.Context) (Requests, error) {
 	var out Requests
-	clients, err := kubernetes.NewForConfig(a.plane.Config)
+	clients, err := kubernetes.NewForConfig(a.controlPlane.Config)
 	if err != nil {
 		return out, err
 	}
 	stream, err := clients.RESTClient().Get().AbsPath("/metrics").Stream(ctx)
 	if err != nil {
-		return out, fmt.Errorf("asking for the API server's metrics: %w", err)
+		return out, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	defer func() { _ = stream.Close() }()
 	lines := bufio.NewScanner(stream)
@@ -122,17 +120,17 @@ func (a *Account) Requests(ctx context.Context) (Requests, error) {
 	return out, lines.Err()
 }
 
-// add adds a line such as: gets",priority_level="exempt"} 7
+// add parses and adds a line such as: gets",priority_level="exempt"} 7
 func (r *Requests) add(line string) error {
 	name, _, _ := strings.Cut(line, `"`)
 	fields := strings.Fields(line)
 	n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 	if err != nil {
-		return fmt.Errorf("reading a count of requests: %w", err)
+		return fmt.Errorf("parsing a count of requests: %w", err)
 	}
-	for _, sort := range sorts {
-		if sort.name == name {
-			*sort.count(r) += int64(n)
+	for _, category := range categories {
+		if category.name == name {
+			*category.count(r) += int64(n)
 		}
 	}
 	return nil

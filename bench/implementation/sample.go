@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package contestant
+package implementation
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
 var foos = schema.GroupVersionResource{Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"}
 
-// Sample is the sample-controller of the Kubernetes project: client-go without a
-// framework. It makes a Deployment of one container and a status, and no Service,
-// so it has less to do than the others.
-func Sample() *Contestant {
-	return &Contestant{
+// Sample is the sample-controller of the Kubernetes project, which uses client-go without
+// a framework. It creates a Deployment with one container and writes a status, but
+// creates no Service, so it has less work than the others.
+func Sample() *Implementation {
+	return &Implementation{
 		Name:    "sample",
 		Program: sample,
 		CRDs: func(ctx context.Context) ([]string, error) {
@@ -30,15 +30,15 @@ func Sample() *Contestant {
 		Resource:  foos,
 		Object:    foo,
 		NoService: true,
-		Slow:      true, // client-go's default, 5 requests a second of each client.
+		Slow:      true, // client-go's default: 5 requests a second for each client.
 	}
 }
 
 func foo(i int) client.Object {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"deploymentName": boxes.Name(i), "replicas": int64(1),
+		"deploymentName": modelboxes.Name(i), "replicas": int64(1),
 	}}}
 	obj.SetGroupVersionKind(foos.GroupVersion().WithKind("Foo"))
-	obj.SetName(boxes.Name(i))
+	obj.SetName(modelboxes.Name(i))
 	return obj
 }

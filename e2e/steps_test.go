@@ -21,7 +21,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// newNamespace makes a namespace for one spec, and deletes it afterwards.
+// newNamespace creates a namespace for one spec, and deletes it afterwards.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
@@ -40,7 +40,7 @@ func apply(ns, manifest string) string {
 	return out
 }
 
-// refused applies a manifest that must be refused, and returns the server's words.
+// refused applies a manifest that must be refused, and returns the error.
 func refused(ns, manifest string) string {
 	GinkgoHelper()
 	out, err := attempt(manifest, kubectl, "-n", ns, "apply", "-f", "-")
@@ -48,7 +48,7 @@ func refused(ns, manifest string) string {
 	return out
 }
 
-// awaitReady waits as a user would.
+// awaitReady waits until an object is Ready, as a user would.
 func awaitReady(ns, what string) {
 	GinkgoHelper()
 	run(kubectl, "-n", ns, "wait", "--for=condition=Ready", "--timeout=150s", what)
@@ -60,22 +60,22 @@ func get[T client.Object](ctx context.Context, obj T) T {
 	return obj
 }
 
-// verdict is an object's Ready condition in a word: "False NameConflict".
-func verdict(ctx context.Context, obj status.Object) func() string {
+// readyCondition returns a function that returns the status and reason of an object's
+// Ready condition, such as "False NameConflict".
+func readyCondition(ctx context.Context, obj status.Object) func() string {
 	return func() string {
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err.Error()
 		}
 		ready := meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady)
 		if ready == nil || ready.ObservedGeneration != obj.GetGeneration() {
-			return "not seen"
+			return "not observed"
 		}
 		return string(ready.Status) + " " + ready.Reason
 	}
 }
 
-// running are the names of the pods that are not on their way out, and that the
-// labels select.
+// running returns the pods with the labels that are not terminating.
 func running(ctx context.Context, ns string, labels map[string]string) []corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
@@ -89,7 +89,7 @@ func running(ctx context.Context, ns string, labels map[string]string) []corev1.
 	return pods
 }
 
-// nodesOf are the nodes that those pods run on.
+// nodesOf returns the names of the nodes of pods.
 func nodesOf(pods []corev1.Pod) []string {
 	var nodes []string
 	for _, pod := range pods {
@@ -102,7 +102,7 @@ func nodes(ctx context.Context) []corev1.Node {
 	GinkgoHelper()
 	list := &corev1.NodeList{}
 	Expect(admin.List(ctx, list)).To(Succeed())
-	Expect(len(list.Items)).To(BeNumerically(">=", 2), "the suite needs two nodes that take pods: e2e/kind.yaml")
+	Expect(len(list.Items)).To(BeNumerically(">=", 2), "the suite needs two schedulable nodes: e2e/kind.yaml")
 	return list.Items
 }
 
@@ -115,7 +115,7 @@ func internalIP(node corev1.Node) string {
 	return ""
 }
 
-// newClient starts a pod with sh and wget in a namespace, and returns when it runs.
+// newClient starts a pod with sh and wget in a namespace, and returns when it is ready.
 func newClient(ctx context.Context, ns string) string {
 	GinkgoHelper()
 	pod := &corev1.Pod{
@@ -132,12 +132,12 @@ func newClient(ctx context.Context, ns string) string {
 	return pod.Name
 }
 
-// fetch gets a URL from within the cluster.
+// fetch gets a URL from the client pod.
 func fetch(ns, url string) (string, error) {
 	return attempt("", kubectl, "-n", ns, "exec", "client", "--", "wget", "-q", "-T", "3", "-O", "-", url)
 }
 
-// fetchable waits until a URL answers within the cluster.
+// fetchable waits until the client pod can get a URL.
 func fetchable(ns, url string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -146,9 +146,9 @@ func fetchable(ns, url string) {
 	}).Should(Succeed())
 }
 
-// fetching gets a URL without pause from within the cluster, and tells at the end how
-// often that went well and how often not.
-func fetching(ctx context.Context, ns, url string) (stop func() (ok, failed int)) {
+// fetchRepeatedly gets a URL in a loop from a pod. stop ends the loop and returns the
+// numbers of successes and failures.
+func fetchRepeatedly(ctx context.Context, ns, url string) (stop func() (ok, failed int)) {
 	GinkgoHelper()
 	loop := fmt.Sprintf("while [ ! -e /tmp/stop ]; do if wget -q -T 3 -O /dev/null %s; then echo ok; else echo failed; fi; done", url)
 	pod := &corev1.Pod{
@@ -172,7 +172,7 @@ func fetching(ctx context.Context, ns, url string) (stop func() (ok, failed int)
 	}
 }
 
-// deployment makes a Deployment of idle pods that nobody but the spec owns.
+// deployment creates a Deployment of idle pods without an owner reference.
 func deployment(ctx context.Context, ns, name string, replicas int32, annotations map[string]string) *appsv1.Deployment {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}

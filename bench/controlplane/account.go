@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plane
+package controlplane
 
 import (
 	"context"
@@ -19,27 +19,27 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
-// Namespace holds everything that is made in a plane.
-const Namespace = boxes.Namespace
+// Namespace holds all objects of a benchmark.
+const Namespace = modelboxes.Namespace
 
-// Account is a contestant as the API server knows it: a service account of its
-// own, whose requests are counted apart from all others.
+// Account is a service account for one implementation. The API server counts its
+// requests separately from all others.
 type Account struct {
 	Name string
 	// Kubeconfig is a file that holds its token.
 	Kubeconfig string
-	// Config is the same, read.
+	// Config is the content of that file.
 	Config *rest.Config
 
-	plane *Plane
+	controlPlane *ControlPlane
 }
 
-// Account makes an account. It may do everything: what rights cost is the same
-// for all, and which are needed is not what is measured.
-func (p *Plane) Account(ctx context.Context, name string) (*Account, error) {
+// Account creates an account with all permissions: the cost of authorization is the same
+// for all implementations, and their permissions are not measured.
+func (p *ControlPlane) Account(ctx context.Context, name string) (*Account, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
@@ -55,27 +55,27 @@ func (p *Plane) Account(ctx context.Context, name string) (*Account, error) {
 	}
 	for _, object := range objects {
 		if err := client.IgnoreAlreadyExists(p.Client.Create(ctx, object)); err != nil {
-			return nil, fmt.Errorf("making the account %s: %w", name, err)
+			return nil, fmt.Errorf("creating the account %s: %w", name, err)
 		}
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
 	if err := p.Client.SubResource("token").Create(ctx, account, request); err != nil {
-		return nil, fmt.Errorf("asking for a token for %s: %w", name, err)
+		return nil, fmt.Errorf("requesting a token for %s: %w", name, err)
 	}
-	a := &Account{Name: name, plane: p, Kubeconfig: filepath.Join(p.Dir, name+".kubeconfig")}
+	a := &Account{Name: name, controlPlane: p, Kubeconfig: filepath.Join(p.Dir, name+".kubeconfig")}
 	return a, a.connect(ctx, request.Status.Token)
 }
 
 // connect writes the kubeconfig and waits until the account's requests are
 // counted.
 func (a *Account) connect(ctx context.Context, token string) error {
-	a.Config = rest.AnonymousClientConfig(a.plane.Config)
+	a.Config = rest.AnonymousClientConfig(a.controlPlane.Config)
 	a.Config.BearerToken = token
 	file := clientcmdapi.NewConfig()
-	file.Clusters["plane"] = &clientcmdapi.Cluster{Server: a.Config.Host, CertificateAuthorityData: a.plane.Config.CAData}
+	file.Clusters["bench"] = &clientcmdapi.Cluster{Server: a.Config.Host, CertificateAuthorityData: a.controlPlane.Config.CAData}
 	file.AuthInfos[a.Name] = &clientcmdapi.AuthInfo{Token: token}
-	file.Contexts["plane"] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: a.Name, Namespace: Namespace}
-	file.CurrentContext = "plane"
+	file.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: a.Name, Namespace: Namespace}
+	file.CurrentContext = "bench"
 	content, err := clientcmd.Write(*file)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *Account) connect(ctx context.Context, token string) error {
 	}
 	return Poll(ctx, 200*time.Millisecond, time.Minute, "waiting for the requests of "+a.Name+" to be counted", func() (bool, error) {
 		if err := probe.Get(ctx, client.ObjectKey{Name: Namespace}, &corev1.Namespace{}); err != nil {
-			return false, nil //nolint:nilerr // Its rights may not be known everywhere yet.
+			return false, nil //nolint:nilerr // Its permissions may not be in effect yet.
 		}
 		counts, err := a.Requests(ctx)
 		return counts.Gets > 0, err

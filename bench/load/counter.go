@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 )
 
 // The resources that are watched.
@@ -27,8 +27,8 @@ var (
 	Erus        = schema.GroupVersionResource{Group: "mtsre.meitu.com", Version: "v1", Resource: "erus"}
 )
 
-// Tally notes when each object of a resource was first seen to be as it should.
-type Tally struct {
+// Counter records when each object of a resource first matched a predicate.
+type Counter struct {
 	mu    sync.Mutex
 	seen  map[string]time.Time
 	first func(at time.Time)
@@ -36,13 +36,13 @@ type Tally struct {
 	err   error
 }
 
-// Counts decides whether an object, as it is now, counts.
-type Counts func(obj *metav1.PartialObjectMetadata) bool
+// Predicate reports whether an object, in its current state, counts.
+type Predicate func(obj *metav1.PartialObjectMetadata) bool
 
-// Exists counts every object.
+// Exists matches every object.
 func Exists(*metav1.PartialObjectMetadata) bool { return true }
 
-// HasStatus counts objects whose status somebody has written.
+// HasStatus matches objects whose status was written.
 func HasStatus(obj *metav1.PartialObjectMetadata) bool {
 	for _, entry := range obj.ManagedFields {
 		if entry.Subresource == "status" {
@@ -52,35 +52,35 @@ func HasStatus(obj *metav1.PartialObjectMetadata) bool {
 	return false
 }
 
-// Changed counts objects whose spec was changed after they were made.
+// Changed matches objects whose spec was changed after their creation.
 func Changed(obj *metav1.PartialObjectMetadata) bool { return obj.Generation > 1 }
 
-// Watch tallies, from now on, the changes of a resource. The watch is nobody's but
-// the harness's own, and sees metadata only, so that it costs the API server
-// little, and the same for every contestant. first, if not nil, is called at the
-// first change of all.
-func Watch(ctx context.Context, p *plane.Plane, resource schema.GroupVersionResource, counts Counts, first func(time.Time)) (*Tally, error) {
+// Watch starts to count the objects of a resource that match a predicate. The watch
+// belongs to the benchmark and not to an implementation. It receives only metadata, so
+// its cost for the API server is small, and the same for every implementation. first,
+// if not nil, is called at the first change of any object.
+func Watch(ctx context.Context, p *controlplane.ControlPlane, resource schema.GroupVersionResource, matches Predicate, first func(time.Time)) (*Counter, error) {
 	clients, err := metadata.NewForConfig(p.Config)
 	if err != nil {
 		return nil, err
 	}
-	of := clients.Resource(resource).Namespace(plane.Namespace)
+	of := clients.Resource(resource).Namespace(controlplane.Namespace)
 	list, err := of.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
 	}
-	// The API server ends the watches of a CRD's objects when it takes up a change of
-	// the CRD, such as that of its status soon after it was made.
+	// The API server closes the watches of custom resources when their CRD changes,
+	// for example when the CRD's status is written after its creation.
 	stream, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: of.Watch})
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
 	}
-	t := &Tally{seen: map[string]time.Time{}, first: first}
-	go t.follow(ctx, stream, resource, counts)
+	t := &Counter{seen: map[string]time.Time{}, first: first}
+	go t.follow(ctx, stream, resource, matches)
 	return t, nil
 }
 
-func (t *Tally) follow(ctx context.Context, stream watch.Interface, resource schema.GroupVersionResource, counts Counts) {
+func (t *Counter) follow(ctx context.Context, stream watch.Interface, resource schema.GroupVersionResource, matches Predicate) {
 	defer stream.Stop()
 	for event := range stream.ResultChan() {
 		obj, ok := event.Object.(*metav1.PartialObjectMetadata)
@@ -89,7 +89,7 @@ func (t *Tally) follow(ctx context.Context, stream watch.Interface, resource sch
 			return
 		}
 		if event.Type == watch.Added || event.Type == watch.Modified {
-			t.note(obj, counts, time.Now())
+			t.record(obj, matches, time.Now())
 		}
 	}
 	if ctx.Err() == nil {
@@ -97,49 +97,49 @@ func (t *Tally) follow(ctx context.Context, stream watch.Interface, resource sch
 	}
 }
 
-func (t *Tally) note(obj *metav1.PartialObjectMetadata, counts Counts, now time.Time) {
+func (t *Counter) record(obj *metav1.PartialObjectMetadata, matches Predicate, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.first != nil {
 		t.first(now)
 		t.first = nil
 	}
-	if _, known := t.seen[obj.Name]; known || !counts(obj) {
+	if _, known := t.seen[obj.Name]; known || !matches(obj) {
 		return
 	}
 	t.seen[obj.Name] = now
 	t.last = now
 }
 
-func (t *Tally) fail(err error) {
+func (t *Counter) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = err
 }
 
-// Len is how many objects have counted.
-func (t *Tally) Len() (int, error) {
+// Len returns how many objects have matched.
+func (t *Counter) Len() (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.seen), t.err
 }
 
-// Last is when the last of them did.
-func (t *Tally) Last() time.Time {
+// Last returns when the last object matched.
+func (t *Counter) Last() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// At is when an object first counted, the zero time if it has not.
-func (t *Tally) At(name string) time.Time {
+// At returns when an object first matched, or the zero time if it has not.
+func (t *Counter) At(name string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seen[name]
 }
 
-// First is when the first of them did.
-func (t *Tally) First() time.Time {
+// First returns when the first object matched.
+func (t *Counter) First() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var first time.Time
@@ -151,15 +151,15 @@ func (t *Tally) First() time.Time {
 	return first
 }
 
-// Await waits until so many objects have counted in each tally, as long as alive
-// has no error.
-func Await(ctx context.Context, n int, within time.Duration, alive func() error, tallies ...*Tally) error {
-	what := fmt.Sprintf("waiting for %d objects of each of %d sorts", n, len(tallies))
-	err := plane.Poll(ctx, 10*time.Millisecond, within, what, func() (bool, error) {
+// Await waits until each counter has n objects. It fails as soon as alive returns an
+// error.
+func Await(ctx context.Context, n int, within time.Duration, alive func() error, counters ...*Counter) error {
+	what := fmt.Sprintf("waiting for %d objects of each of %d resources", n, len(counters))
+	err := controlplane.Poll(ctx, 10*time.Millisecond, within, what, func() (bool, error) {
 		if err := alive(); err != nil {
 			return false, err
 		}
-		for _, t := range tallies {
+		for _, t := range counters {
 			if have, err := t.Len(); err != nil || have < n {
 				return false, err
 			}
@@ -170,9 +170,9 @@ func Await(ctx context.Context, n int, within time.Duration, alive func() error,
 		return nil
 	}
 	var have []int
-	for _, t := range tallies {
+	for _, t := range counters {
 		k, _ := t.Len()
 		have = append(have, k)
 	}
-	return fmt.Errorf("%w (there are %v)", err, have)
+	return fmt.Errorf("%w (counted so far: %v)", err, have)
 }

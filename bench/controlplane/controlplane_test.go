@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plane
+package controlplane
 
 import (
 	"os"
@@ -14,7 +14,7 @@ func TestRequestsAreReadFromTheMetric(t *testing.T) {
 	for _, line := range []string{
 		`gets",priority_level="exempt"} 7`, `lists",priority_level="exempt"} 1`, `writes",priority_level="exempt"} 200`,
 		`status",priority_level="exempt"} 1e+02`, `events",priority_level="exempt"} 3`, `watches",priority_level="exempt"} 12`,
-		`somebody-else",priority_level="exempt"} 9`,
+		`other",priority_level="exempt"} 9`,
 	} {
 		if err := r.add(line); err != nil {
 			t.Fatal(err)
@@ -25,7 +25,7 @@ func TestRequestsAreReadFromTheMetric(t *testing.T) {
 	}
 }
 
-func TestProcessOfOurOwn(t *testing.T) {
+func TestCPUAndMemoryOfThisProcess(t *testing.T) {
 	us := Processes{os.Getpid()}
 	before, err := us.CPU()
 	if err != nil {

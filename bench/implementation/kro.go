@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package contestant
+package implementation
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
+	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 )
 
-// graph is a ResourceGraphDefinition that makes the same Deployment and Service,
-// and a status that needs nothing that only a Deployment controller would write:
-// there is none here, and kro would wait for it.
+// graph is a ResourceGraphDefinition with the same Deployment and Service. Its status
+// does not depend on fields that a Deployment controller writes: there is no Deployment
+// controller here, and kro would wait for them.
 //
 //go:embed kro.yaml
 var graph []byte
 
 var kroBoxes = schema.GroupVersionResource{Group: "kro.run", Version: "v1alpha1", Resource: "boxes"}
 
-// Kro is https://kro.run with the flags that it has by default.
-func Kro() *Contestant {
-	return &Contestant{
+// Kro is https://kro.run with its default flags.
+func Kro() *Implementation {
+	return &Implementation{
 		Name:     "kro",
 		Program:  kro,
 		Flags:    kroFlags,
@@ -43,9 +43,9 @@ func Kro() *Contestant {
 	}
 }
 
-// KroTuned is kro with as many workers as the operator has, with no limit to
-// requests and events, and without the log lines of a developer.
-func KroTuned() *Contestant {
+// KroTuned is kro with as many workers as the operator, without rate limits for
+// requests and events, and without debug logs.
+func KroTuned() *Implementation {
 	c := Kro()
 	c.Name, c.Slow = "kro-tuned", false
 	c.Flags = func() ([]string, error) {
@@ -74,15 +74,15 @@ func kroCRDs(ctx context.Context) ([]string, error) {
 	return []string{filepath.Join(dir, "helm", "crds")}, err
 }
 
-// prepareKro lets kro make a CRD of the graph, and ends it: like all contestants
-// it is started for good when the objects are there.
-func prepareKro(ctx context.Context, c *Contestant, p *plane.Plane, account *plane.Account) error {
+// prepareKro starts kro until it has created the CRD of the graph, and stops it. Like
+// all implementations, it is started for the measurement when the objects exist.
+func prepareKro(ctx context.Context, c *Implementation, p *controlplane.ControlPlane, account *controlplane.Account) error {
 	definition := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(graph, &definition.Object); err != nil {
 		return err
 	}
 	if err := p.Client.Create(ctx, definition); err != nil {
-		return fmt.Errorf("making the ResourceGraphDefinition: %w", err)
+		return fmt.Errorf("creating the ResourceGraphDefinition: %w", err)
 	}
 	process, err := c.Start(p, account)
 	if err != nil {
@@ -91,19 +91,19 @@ func prepareKro(ctx context.Context, c *Contestant, p *plane.Plane, account *pla
 	defer process.Stop()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kroBoxes.GroupVersion().WithKind("BoxList"))
-	err = plane.Poll(ctx, 500*time.Millisecond, time.Minute, "waiting for kro's CRD", func() (bool, error) {
-		served := p.Client.List(ctx, list, client.InNamespace(plane.Namespace))
+	err = controlplane.Poll(ctx, 500*time.Millisecond, time.Minute, "waiting for kro's CRD", func() (bool, error) {
+		served := p.Client.List(ctx, list, client.InNamespace(controlplane.Namespace))
 		return served == nil, process.Alive()
 	})
 	if err != nil {
 		return errors.Join(err, errors.New(logTail(filepath.Join(p.Dir, c.Name+".log"))))
 	}
-	return p.Rest(ctx)
+	return p.WaitIdle(ctx)
 }
 
-// kroBox asks for what boxes.ModelBox asks for, in the words of the graph.
+// kroBox returns modelboxes.ModelBox as an object of the graph's kind.
 func kroBox(i int) client.Object {
-	box := boxes.ModelBox(i)
+	box := modelboxes.ModelBox(i)
 	var envs []any
 	for _, env := range box.Spec.Envs {
 		envs = append(envs, map[string]any{"name": env.Name, "value": env.Value})

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plane
+package controlplane
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Processes are processes by their numbers.
+// Processes are process IDs.
 type Processes []int
 
-// tick is what /proc counts CPU time in: USER_HZ, which is 100 on every
-// architecture that Linux has an ABI for but Alpha and IA-64.
+// tick is the unit of CPU time in /proc: 1/USER_HZ. USER_HZ is 100 on every Linux
+// architecture except Alpha and IA-64.
 const tick = 10 * time.Millisecond
 
-// CPU is the time that the processes have spent on CPUs, in user mode and in the
-// kernel (utime and stime of /proc/PID/stat, proc_pid_stat(5)), to 10 ms each.
+// CPU returns the CPU time of the processes in user mode and in the kernel (utime and
+// stime of /proc/PID/stat, proc_pid_stat(5)), with a resolution of 10 ms.
 func (p Processes) CPU() (time.Duration, error) {
 	var ticks int64
 	for _, pid := range p {
@@ -40,8 +40,8 @@ func (p Processes) CPU() (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// stat is the fields of /proc/PID/stat from the third, the state, on. The second
-// is the name, in parentheses, which may itself hold spaces and parentheses.
+// stat returns the fields of /proc/PID/stat from the third field, the state. The second
+// field is the name in parentheses, which may itself contain spaces and parentheses.
 func stat(pid int) ([]string, error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -50,13 +50,13 @@ func stat(pid int) ([]string, error) {
 	after := bytes.LastIndexByte(line, ')')
 	fields := strings.Fields(string(line[after+1:]))
 	if after < 0 || len(fields) < 13 {
-		return nil, fmt.Errorf("/proc/%d/stat has not the fields that proc_pid_stat(5) names", pid)
+		return nil, fmt.Errorf("/proc/%d/stat does not have the fields of proc_pid_stat(5)", pid)
 	}
 	return fields, nil
 }
 
-// Memory is the memory of a process that is in RAM, now (VmRSS) and at its
-// highest (VmHWM), in bytes.
+// Memory returns the resident memory of a process, now (VmRSS) and its peak (VmHWM), in
+// bytes.
 func Memory(pid int) (now, peak int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -77,7 +77,7 @@ func Memory(pid int) (now, peak int64, err error) {
 	return now, peak, nil
 }
 
-// children finds, by their programs' names, processes that this one has started.
+// children finds child processes of this process by the names of their programs.
 func children(names ...string) (Processes, error) {
 	var found Processes
 	for _, name := range names {
@@ -109,5 +109,5 @@ func child(name string) (int, error) {
 			return pid, nil
 		}
 	}
-	return 0, fmt.Errorf("no process %q was started by this one", name)
+	return 0, fmt.Errorf("this process has no child process %q", name)
 }

@@ -1,9 +1,10 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package contestant
+package implementation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 )
 
-// Process is a program that runs.
+// Process is a running program.
 type Process struct {
 	cmd  *exec.Cmd
 	log  string
@@ -25,9 +26,9 @@ type Process struct {
 	err  error // set before done is closed
 }
 
-// Run starts a program as an account. What it writes goes straight to a file, so
-// that nobody but the program pays for its words.
-func Run(program Program, log string, account *plane.Account, flags ...string) (*Process, error) {
+// Run starts a program with the credentials of an account. Its output goes directly to
+// a file, so that only the program itself spends CPU time on its logs.
+func Run(program Program, log string, account *controlplane.Account, flags ...string) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func Run(program Program, log string, account *plane.Account, flags ...string) (
 	p := &Process{log: log, done: make(chan struct{})}
 	p.cmd = exec.Command(program.path(), append([]string{"--kubeconfig=" + account.Kubeconfig}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = file, file
-	// It must not outlive the harness, however that ends.
+	// The process must not outlive this one, also when this one is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go p.follow(started)
@@ -46,8 +47,8 @@ func Run(program Program, log string, account *plane.Account, flags ...string) (
 	return p, nil
 }
 
-// follow keeps to one thread: Pdeathsig is sent when the thread that started the
-// process ends (prctl(2)).
+// follow starts the process and waits for it. It stays on one thread because Pdeathsig
+// is sent when the thread that started the process ends (prctl(2)).
 func (p *Process) follow(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,26 +60,26 @@ func (p *Process) follow(started chan<- error) {
 	}
 }
 
-// Path is the program's file.
+// Path returns the program's file.
 func (p *Process) Path() string { return p.cmd.Path }
 
-// PID is the number of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Processes is the process, to read its CPU time.
-func (p *Process) Processes() plane.Processes { return plane.Processes{p.PID()} }
+// Processes returns the process as a list, to read its CPU time.
+func (p *Process) Processes() controlplane.Processes { return controlplane.Processes{p.PID()} }
 
-// Alive says, by an error, that the process has ended although nobody asked it to.
+// Alive returns an error if the process has ended, with the end of its log.
 func (p *Process) Alive() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended by itself: %w; its last words:\n%s", p.cmd.Path, errors.Join(p.err, errors.New("nobody asked it to")), logTail(p.log))
+		return fmt.Errorf("%s ended unexpectedly: %w; the end of its log:\n%s", p.cmd.Path, cmp.Or(p.err, errors.New("exit status 0")), logTail(p.log))
 	default:
 		return nil
 	}
 }
 
-// Stop asks the process to end, and after ten seconds sees to it.
+// Stop sends SIGTERM, and SIGKILL after ten seconds.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -88,16 +89,16 @@ func (p *Process) Stop() {
 	}
 }
 
-// Kill ends the process at once.
+// Kill sends SIGKILL and waits for the end of the process.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// Settle waits until the process rests: until it uses less than a thirtieth of a
-// CPU for a second. What comes after the last write, such as reconciles that find
-// nothing to do, is part of what an object costs.
-func (p *Process) Settle(ctx context.Context, within time.Duration) error {
+// WaitIdle waits until the process is idle, that is, until it uses at most 30 ms of CPU
+// time in a second. What it does after the last write, such as no-op reconciles, is part
+// of the cost of an object.
+func (p *Process) WaitIdle(ctx context.Context, within time.Duration) error {
 	const quiet, interval = 30 * time.Millisecond, time.Second
 	deadline := time.Now().Add(within)
 	for time.Now().Before(deadline) {
@@ -105,7 +106,7 @@ func (p *Process) Settle(ctx context.Context, within time.Duration) error {
 		if err != nil {
 			return errors.Join(p.Alive(), err)
 		}
-		if err := plane.Pause(ctx, interval); err != nil {
+		if err := controlplane.Pause(ctx, interval); err != nil {
 			return err
 		}
 		after, err := p.Processes().CPU()
@@ -119,13 +120,13 @@ func (p *Process) Settle(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Addresses are addresses of this machine that nobody listens on.
+// Addresses returns n local addresses with free ports.
 func Addresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
 		defer func() { _ = listener.Close() }()
 		addresses = append(addresses, listener.Addr().String())

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package contestant
+package implementation
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/modelbox-operator/modelbox-operator/bench/plane"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// Program is a program and where it comes from.
+// Program is a program and the module that it is built from.
 type Program struct {
 	name, module, pkg string
 }
@@ -29,13 +29,12 @@ var (
 	sample          = Program{"sample", "hack/tools/sample", "k8s.io/sample-controller"}
 )
 
-func (p Program) path() string { return filepath.Join(plane.Root(), "bin", "bench", p.name) }
+func (p Program) path() string { return filepath.Join(testenv.Root(), "bin", "bench", p.name) }
 
-// Build builds the program, all in the way in which the operator is built for its
-// images.
+// Build builds the program with the flags that the operator's images are built with.
 func (p Program) Build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", p.path(), p.pkg)
-	cmd.Dir = filepath.Join(plane.Root(), filepath.FromSlash(p.module))
+	cmd.Dir = filepath.Join(testenv.Root(), filepath.FromSlash(p.module))
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
@@ -43,10 +42,10 @@ func (p Program) Build(ctx context.Context) error {
 	return nil
 }
 
-// dir is the directory of the source of the module that the program comes from.
+// dir returns the source directory of the module that the program is built from.
 func (p Program) dir(ctx context.Context, module string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
-	cmd.Dir = filepath.Join(plane.Root(), filepath.FromSlash(p.module))
+	cmd.Dir = filepath.Join(testenv.Root(), filepath.FromSlash(p.module))
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the source of %s: %w", module, err)

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package boxes
+package modelboxes
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,8 +24,8 @@ type Writes struct {
 	Status []byte
 }
 
-// WritesOf are the writes for a ModelBox that is complete. They are made by the
-// operator's own builders, which are pure.
+// WritesOf returns the writes for a defaulted ModelBox. The operator's own pure
+// functions build them.
 func WritesOf(box *modelv1.ModelBox) (Writes, error) {
 	w := workloadOf(box)
 	deployment, err := w.Deployment()
@@ -33,8 +33,8 @@ func WritesOf(box *modelv1.ModelBox) (Writes, error) {
 		return Writes{}, err
 	}
 	service := w.Service()
-	// The operator marks each child with a hash of what was asked. Its value does
-	// not matter here, its length does.
+	// The operator annotates each child with a hash of its desired state. Only the
+	// length of the value matters here.
 	mark := map[string]string{apply.AnnotationHash: "0123456789abcdef"}
 	deployment.Annotations, service.Annotations = mark, mark
 	return Writes{Deployment: deployment, Service: service, Status: statusOf(box, w)}, nil
