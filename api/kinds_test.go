@@ -45,6 +45,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 				"config/samples/" + lower + ".yaml",
 				"webhook/" + lower + "/default.go",
 				"webhook/" + lower + "/validate.go",
+				"webhook/" + lower + "/webhook.go",
 				"controller/" + lower + "/controller.go",
 				"docs/" + lower + ".md",
 			} {
@@ -55,7 +56,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
 				{"config/samples/" + lower + ".yaml", "kind: " + gvk.Kind + "\n"},
-				{"webhook/kinds.go", "\tregister" + gvk.Kind + ",\n"},
+				{"webhook/main.go", "\t" + lower + ".SetupWebhookWithManager,\n"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager,\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},

@@ -19,7 +19,8 @@ import (
 	// What the two processes register, controller-runtime's own metrics included.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/version"
-	_ "github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 // serviceMonitor is as much of monitoring.coreos.com/v1 ServiceMonitor as is used.

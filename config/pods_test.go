@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/modelbox-operator/modelbox-operator/version"
-	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 // eachDeployment runs a test for each process's Deployment, of which there are two.
@@ -202,7 +202,7 @@ func TestPortsAreTheProcesses(t *testing.T) {
 		for _, port := range container(d).Ports {
 			want := known[addresses[port.Name]]
 			if port.Name == "webhook" {
-				want = admit.DefaultOptions().Addr
+				want = server.DefaultOptions().Addr
 			}
 			if got := ":" + strconv.Itoa(int(port.ContainerPort)); got != want {
 				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, want)
@@ -290,7 +290,7 @@ func TestEveryProcessSurvivesARolloutAndADrain(t *testing.T) {
 }
 
 func TestTheWebhookHasTimeToDrain(t *testing.T) {
-	o := admit.DefaultOptions()
+	o := server.DefaultOptions()
 	needed := o.Drain + o.Linger + o.Grace
 	pod := find[*appsv1.Deployment](t, install(t), webhookName).Spec.Template.Spec
 	if got := ptr.Deref(pod.TerminationGracePeriodSeconds, 30); time.Duration(got)*time.Second <= needed {

@@ -23,7 +23,8 @@ import (
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/version"
-	_ "github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 const troubleshooting = "troubleshooting.md"

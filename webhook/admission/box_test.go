@@ -1,0 +1,214 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+)
+
+// Box is a kind that exists only here, of the shape and size of the real ones.
+type Box struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              BoxSpec   `json:"spec,omitzero"`
+	Status            BoxStatus `json:"status,omitzero"`
+}
+
+type BoxStatus struct {
+	Phase string `json:"phase,omitempty"`
+}
+
+type BoxSpec struct {
+	Image     string                       `json:"image,omitempty"`
+	Replicas  *int32                       `json:"replicas,omitempty"`
+	Size      string                       `json:"size,omitempty"`
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	Ports     []BoxPort                    `json:"ports,omitempty"`
+	Envs      []corev1.EnvVar              `json:"envs,omitempty"`
+	Probe     *corev1.Probe                `json:"probe,omitempty"`
+	Liveness  *corev1.Probe                `json:"liveness,omitempty"`
+	Rollout   BoxRollout                   `json:"rollout,omitzero"`
+	Scratch   *string                      `json:"scratch,omitempty"`
+}
+
+type BoxPort struct {
+	Name     string          `json:"name,omitempty"`
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol,omitempty"`
+}
+
+type BoxRollout struct {
+	Surge *intstr.IntOrString `json:"surge,omitempty"`
+}
+
+func (b *Box) DeepCopyObject() runtime.Object {
+	out := *b
+	b.DeepCopyInto(&out.ObjectMeta)
+	raw, err := json.Marshal(b.Spec)
+	if err == nil {
+		out.Spec = BoxSpec{}
+		err = json.Unmarshal(raw, &out.Spec)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return &out
+}
+
+var boxGVK = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Box"}
+
+var boxKind = Kind[Box]{GVK: boxGVK, Default: defaultBox, Validate: validateBox, Warn: warnBox}
+
+var boxSizes = map[string]corev1.ResourceList{
+	"small": {"cpu": resource.MustParse("1"), "memory": resource.MustParse("2Gi")},
+	"large": {"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")},
+}
+
+func defaultBox(obj, old *Box, ops *patch.Ops) {
+	s := &obj.Spec
+	if s.Image == "panic in Default" {
+		panic(s.Image)
+	}
+	if s.Replicas == nil {
+		patch.Set(ops, "/spec/replicas", &s.Replicas, new(int32(1)))
+	}
+	if s.Size == "" {
+		patch.Set(ops, "/spec/size", &s.Size, "small")
+	}
+	defaultBoxResources(s, old, ops)
+	for i := range s.Ports {
+		if p := &s.Ports[i]; p.Name == "" && len(s.Ports) > 1 {
+			patch.Set(ops, patch.At("/spec/ports", i, "/name"), &p.Name, fmt.Sprintf("port-%d", p.Port))
+		}
+		if p := &s.Ports[i]; p.Protocol == "" {
+			patch.Set(ops, patch.At("/spec/ports", i, "/protocol"), &p.Protocol, corev1.ProtocolTCP)
+		}
+	}
+	if s.Rollout.Surge == nil {
+		patch.Set(ops, "/spec/rollout/surge", &s.Rollout.Surge, new(intstr.FromString("25%")))
+	}
+	if s.Probe == nil && len(s.Ports) > 0 {
+		patch.Set(ops, "/spec/probe", &s.Probe, boxProbe(s.Ports[0]))
+	}
+	if s.Scratch != nil {
+		patch.Unset(ops, "/spec/scratch", &s.Scratch)
+	}
+}
+
+// defaultBoxResources follows the size: resources that the old object derived are
+// derived again.
+func defaultBoxResources(s *BoxSpec, old *Box, ops *patch.Ops) {
+	want, known := boxSizes[s.Size]
+	derived := s.Resources == nil ||
+		old != nil && old.Spec.Size != s.Size && equality.Semantic.DeepEqual(s.Resources.Limits, boxSizes[old.Spec.Size])
+	if known && derived {
+		patch.Set(ops, "/spec/resources", &s.Resources, &corev1.ResourceRequirements{Limits: want, Requests: want})
+	}
+}
+
+func boxProbe(p BoxPort) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(p.Port)}}}
+}
+
+func validateBox(obj *Box) field.ErrorList {
+	var errs field.ErrorList
+	s, spec := &obj.Spec, field.NewPath("spec")
+	switch s.Image {
+	case "panic in Validate":
+		panic(s.Image)
+	case "":
+		errs = append(errs, field.Required(spec.Child("image"), "say what to run"))
+	}
+	if *s.Replicas < 0 {
+		errs = append(errs, field.Invalid(spec.Child("replicas"), *s.Replicas, "must be 0 or more"))
+	}
+	if want, known := boxSizes[s.Size]; known && !equality.Semantic.DeepEqual(s.Resources.Limits, want) {
+		errs = append(errs, field.Invalid(spec.Child("resources", "limits"), s.Resources.Limits, "is not what size "+s.Size+" has"))
+	}
+	for i, p := range s.Ports {
+		if p.Port < 1 || p.Port > 65535 {
+			errs = append(errs, field.Invalid(spec.Child("ports").Index(i).Child("port"), p.Port, "must be 1 to 65535"))
+		}
+	}
+	return errs
+}
+
+func warnBox(_ context.Context, obj *Box) []string {
+	switch {
+	case obj.Spec.Image == "panic in Warn":
+		panic(obj.Spec.Image)
+	case strings.HasSuffix(obj.Spec.Image, ":latest"):
+		return []string{`spec.image: what ":latest" runs changes without notice`}
+	}
+	return nil
+}
+
+// typical is a box as a person writes one, 1.6 kB of it, which leaves much to
+// defaulting.
+func typical() *Box {
+	b := &Box{
+		TypeMeta: metav1.TypeMeta{APIVersion: "test.example.com/v1", Kind: "Box"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "typical", Namespace: "default", UID: "5b1d6f0e-6f4b-4a7e-9d0a-0c1d2e3f4a5b",
+			Labels:      map[string]string{"app.kubernetes.io/name": "typical", "team": "serving"},
+			Annotations: map[string]string{"example.com/owner": "someone@example.com"},
+		},
+		Spec: BoxSpec{
+			Image: "registry.example.com/team/server:1.2",
+			Ports: []BoxPort{{Port: 8080}, {Name: "grpc", Port: 9000}},
+			Liveness: &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}},
+				PeriodSeconds: 10, FailureThreshold: 3,
+			},
+		},
+	}
+	for _, name := range []string{"MODEL_NAME", "MODEL_PATH", "LOG_LEVEL", "MAX_BATCH", "ENDPOINT"} {
+		b.Spec.Envs = append(b.Spec.Envs, corev1.EnvVar{Name: name, Value: strings.Repeat(strings.ToLower(name), 2)})
+	}
+	b.Spec.Envs = append(b.Spec.Envs, corev1.EnvVar{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"},
+	}})
+	b.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-client-side-apply", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "test.example.com/v1",
+		Time: new(metav1.Unix(1700000000, 0)), FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:example.com/owner":{}},"f:labels":{".":{},` +
+			`"f:app.kubernetes.io/name":{},"f:team":{}}},"f:spec":{".":{},"f:envs":{},"f:image":{},"f:liveness":{".":{},"f:failureThreshold":{},` +
+			`"f:httpGet":{".":{},"f:path":{},"f:port":{}},"f:periodSeconds":{}},"f:ports":{}}}`),
+	}}
+	return b
+}
+
+// complete is a box on which nothing is left to default.
+func complete() *Box {
+	b := typical()
+	defaultBox(b, nil, nil)
+	return b
+}
+
+func with(b *Box, change func(*Box)) *Box {
+	change(b)
+	return b
+}
+
+func marshal(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}

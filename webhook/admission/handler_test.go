@@ -1,0 +1,762 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/modelbox-operator/modelbox-operator/test/stock"
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+)
+
+const uid = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+func post(handler http.Handler, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// ask sends a review and returns the answer, checked as the API server checks it. The
+// transport of controller-runtime must give the same answer.
+func ask(t testing.TB, handler http.Handler, body string) *admissionv1.AdmissionResponse {
+	t.Helper()
+	w := post(handler, body)
+	if diff, err := stock.Compare(handler.(*Webhook).Handler, []byte(body), w.Body.Bytes()); diff != "" || err != nil {
+		t.Fatalf("controller-runtime answers otherwise (-controller-runtime +ours): %v\n%s\n%s", err, diff, body)
+	}
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("answered %d (%s): %s", w.Code, w.Header().Get("Content-Type"), w.Body)
+	}
+	var review admissionv1.AdmissionReview
+	decoder := json.NewDecoder(w.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&review); err != nil {
+		t.Fatalf("the answer is not a review: %v", err)
+	}
+	r := review.Response
+	if review.GroupVersionKind() != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") || r == nil || string(r.UID) != uid {
+		t.Fatalf("the answer is not to the request: %+v", review)
+	}
+	if (len(r.Patch) > 0) != (r.PatchType != nil) || r.Allowed == (r.Result != nil) {
+		t.Fatalf("the answer is inconsistent: %+v", r)
+	}
+	return r
+}
+
+// edit changes a review as JSON: the value at a path of keys, or its removal.
+func edit(review string, value any, path ...string) string {
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(review), &tree); err != nil {
+		panic(err)
+	}
+	at := tree
+	for _, key := range path[:len(path)-1] {
+		at = at[key].(map[string]any)
+	}
+	if last := path[len(path)-1]; value == nil {
+		delete(at, last)
+	} else {
+		at[last] = value
+	}
+	return marshal(tree)
+}
+
+var null = json.RawMessage("null")
+
+// patched is the object of a review after the answer's patch.
+func patched(t testing.TB, review string, r *admissionv1.AdmissionResponse) []byte {
+	t.Helper()
+	var in admissionv1.AdmissionReview
+	if err := json.Unmarshal([]byte(review), &in); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Patch) == 0 {
+		return in.Request.Object.Raw
+	}
+	ops, err := jsonpatch.DecodePatch(r.Patch)
+	if err != nil {
+		t.Fatalf("decoding %s: %v", r.Patch, err)
+	}
+	out, err := ops.Apply(in.Request.Object.Raw)
+	if err != nil {
+		t.Fatalf("applying %s to %s: %v", r.Patch, in.Request.Object.Raw, err)
+	}
+	return out
+}
+
+func TestMutating(t *testing.T) {
+	t.Parallel()
+	large := func(b *Box) { b.Spec.Size, b.Spec.Resources = "large", nil }
+	for name, tc := range map[string]struct {
+		review string
+		want   *Box
+		patch  string // "some", "none", or the operations
+	}{
+		"fills in what is open":        {reviewOf("CREATE", typical(), nil), complete(), "some"},
+		"leaves alone what is there":   {reviewOf("CREATE", complete(), nil), complete(), "none"},
+		"an update that changes spec":  {reviewOf("UPDATE", with(complete(), func(b *Box) { b.Spec.Image = "b" }), complete()), with(complete(), func(b *Box) { b.Spec.Image = "b" }), "none"},
+		"an update without old object": {reviewOf("UPDATE", typical(), nil), complete(), "some"},
+		"what was derived follows": {
+			reviewOf("UPDATE", with(complete(), func(b *Box) { b.Spec.Size = "large" }), complete()),
+			with(with(complete(), large), func(b *Box) { defaultBox(b, nil, nil) }),
+			`[{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"4","memory":"8Gi"},"requests":{"cpu":"4","memory":"8Gi"}}}]`,
+		},
+		"an old object of which a part cannot be read": {
+			edit(reviewOf("UPDATE", typical(), complete()), "x", "request", "oldObject", "spec", "replicas"), complete(), "some",
+		},
+		"no spec, where nothing is required": {
+			edit(reviewOf("CREATE", with(typical(), func(b *Box) { b.Spec = BoxSpec{Image: "a"} }), nil), map[string]any{"image": "a"}, "request", "object", "spec"),
+			with(typical(), func(b *Box) { b.Spec = BoxSpec{Image: "a"}; defaultBox(b, nil, nil) }),
+			"some",
+		},
+		"a removal": {
+			reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Scratch = new("x") }), nil), complete(),
+			`[{"op":"remove","path":"/spec/scratch"}]`,
+		},
+		"a dry run":             {edit(reviewOf("CREATE", typical(), nil), true, "request", "dryRun"), complete(), "some"},
+		"a key of another case": {edit(reviewOf("CREATE", typical(), nil), 7, "request", "object", "spec", "Replicas"), complete(), "some"},
+		"a status of no shape":  {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil, "none"},
+		"a wrong type that was there before": {
+			edit(edit(reviewOf("UPDATE", typical(), typical()), "four", "request", "object", "spec", "replicas"), "four", "request", "oldObject", "spec", "replicas"),
+			nil, "none",
+		},
+		"an object that is a list": {edit(reviewOf("CREATE", typical(), nil), []int{}, "request", "object"), nil, "none"},
+		"a null where an object belongs": {
+			edit(reviewOf("CREATE", typical(), nil), []any{nil, map[string]any{"port": 1}}, "request", "object", "spec", "ports"), nil, "none",
+		},
+		"being deleted": {
+			reviewOf("UPDATE", with(typical(), func(b *Box) { b.DeletionTimestamp = new(metav1.Now()); b.Spec.Image = "" }), complete()), nil, "none",
+		},
+		"delete":      {reviewOf("DELETE", nil, typical()), nil, "none"},
+		"connect":     {reviewOf("CONNECT", nil, nil), nil, "none"},
+		"subresource": {edit(edit(reviewOf("UPDATE", typical(), nil), "scale", "request", "subResource"), "Scale", "request", "kind", "kind"), nil, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// The null item has port 0 and would be refused for that.
+			kind := boxKind
+			if strings.HasPrefix(name, "a null") {
+				kind.Validate = func(*Box) field.ErrorList { return nil }
+			}
+			r := ask(t, mutatingWebhook(kind), tc.review)
+			if !r.Allowed || len(r.Warnings) > 0 {
+				t.Fatalf("allowed %v, warnings %q, status %v", r.Allowed, r.Warnings, r.Result)
+			}
+			switch {
+			case tc.patch == "some" && len(r.Patch) == 0, tc.patch == "none" && len(r.Patch) > 0:
+				t.Errorf("patch %s, want %s", r.Patch, tc.patch)
+			case strings.HasPrefix(tc.patch, "[") && tc.patch != string(r.Patch):
+				t.Errorf("patch %s, want %s", r.Patch, tc.patch)
+			}
+			if tc.want == nil {
+				return
+			}
+			got, err := decode[Box](patched(t, tc.review, r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(marshal(tc.want), marshal(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMutatingWithoutSpec(t *testing.T) {
+	t.Parallel()
+	kind := boxKind
+	kind.Validate = func(*Box) field.ErrorList { return nil }
+	for name, review := range map[string]string{
+		"absent": edit(reviewOf("CREATE", typical(), nil), nil, "request", "object", "spec"),
+		"empty":  edit(reviewOf("CREATE", typical(), nil), map[string]any{}, "request", "object", "spec"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := decode[Box](patched(t, review, ask(t, mutatingWebhook(kind), review)))
+			if err != nil || got.Spec.Replicas == nil || got.Spec.Rollout.Surge == nil {
+				t.Errorf("spec %+v (%v), want defaults", got.Spec, err)
+			}
+		})
+	}
+}
+
+// TestRefusals runs on both webhooks: whichever comes first says the same.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	spec := field.NewPath("spec")
+	noImage := field.Required(spec.Child("image"), "say what to run")
+	negative := field.Invalid(spec.Child("replicas"), int32(-1), "must be 0 or more")
+	badPort := func(i int) *field.Error {
+		return field.Invalid(spec.Child("ports").Index(i).Child("port"), int32(0), "must be 1 to 65535")
+	}
+	bad := func(b *Box) { b.Spec.Image, b.Spec.Replicas = "", new(int32(-1)) }
+	noImageAtAll := func(b *Box) { b.Spec.Image = "" }
+	addPorts := func(ports ...BoxPort) func(*Box) {
+		return func(b *Box) {
+			for i := range ports {
+				ports[i].Name, ports[i].Protocol = "p", "TCP"
+			}
+			b.Spec.Ports = append(ports, b.Spec.Ports...)
+		}
+	}
+	// misfit is a box without an image, whose stored one has "four" replicas.
+	misfit := func(operation, replicas string) string {
+		review := edit(reviewOf(operation, with(complete(), noImageAtAll), with(complete(), noImageAtAll)), replicas, "request", "object", "spec", "replicas")
+		return edit(review, "four", "request", "oldObject", "spec", "replicas")
+	}
+	fourIsNone := field.TypeInvalid(spec.Child("replicas"), "four", "must be of type int32, not string")
+	notANumber := field.TypeInvalid(spec.Child("replicas"), "five", "must be of type int32, not string")
+	for name, tc := range map[string]struct {
+		review string
+		want   field.ErrorList
+	}{
+		"nothing wrong":          {reviewOf("CREATE", complete(), nil), nil},
+		"all errors in one":      {reviewOf("CREATE", with(complete(), bad), nil), field.ErrorList{noImage, negative}},
+		"a dry run":              {edit(reviewOf("CREATE", with(complete(), bad), nil), true, "request", "dryRun"), field.ErrorList{noImage, negative}},
+		"an update that changes": {reviewOf("UPDATE", with(complete(), bad), complete()), field.ErrorList{noImage, negative}},
+		"what was there before":  {reviewOf("UPDATE", with(with(complete(), bad), func(b *Box) { b.Spec.Size = "other" }), with(complete(), bad)), nil},
+		"one there, one new": {
+			reviewOf("UPDATE", with(complete(), bad), with(complete(), func(b *Box) { b.Spec.Image = "" })), field.ErrorList{negative},
+		},
+		"another value": {
+			reviewOf("UPDATE", with(complete(), bad), with(complete(), func(b *Box) { b.Spec.Image, b.Spec.Replicas = "", new(int32(-2)) })),
+			field.ErrorList{negative},
+		},
+		"an item that moved": {
+			reviewOf("UPDATE", with(with(complete(), addPorts(BoxPort{})), addPorts(BoxPort{Port: 1})), with(complete(), addPorts(BoxPort{}))), nil,
+		},
+		"a second one like it": {
+			reviewOf("UPDATE", with(complete(), addPorts(BoxPort{}, BoxPort{})), with(complete(), addPorts(BoxPort{}))), field.ErrorList{badPort(1)},
+		},
+		"an old object that is none": {
+			edit(reviewOf("UPDATE", with(complete(), bad), with(complete(), bad)), []int{}, "request", "oldObject"), field.ErrorList{noImage, negative},
+		},
+		"an old object of which a part cannot be read": {
+			edit(reviewOf("UPDATE", with(complete(), bad), with(complete(), bad)), "x", "request", "oldObject", "spec", "ports"), nil,
+		},
+		"a wrong type that was there before": {misfit("UPDATE", "four"), nil},
+		"another wrong type":                 {misfit("UPDATE", "five"), field.ErrorList{notANumber}},
+		"a wrong type and a bad value":       {misfit("CREATE", "four"), field.ErrorList{fourIsNone, noImage}},
+		"an old object that was never defaulted": {
+			reviewOf("UPDATE", with(complete(), noImageAtAll), with(typical(), noImageAtAll)), nil,
+		},
+		"being deleted": {
+			reviewOf("UPDATE", with(with(complete(), bad), func(b *Box) { b.DeletionTimestamp = new(metav1.Now()) }), complete()), nil,
+		},
+		"delete": {reviewOf("DELETE", nil, with(complete(), bad)), nil},
+	} {
+		for webhook, handler := range map[string]http.Handler{"mutating": mutatingWebhook(boxKind), "validating": validatingWebhook(boxKind)} {
+			t.Run(webhook+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				r := ask(t, handler, tc.review)
+				if r.Allowed != (tc.want == nil) || len(r.Patch) > 0 {
+					t.Fatalf("allowed %v, patch %s, status %v", r.Allowed, r.Patch, r.Result)
+				}
+				if tc.want == nil {
+					return
+				}
+				want := apierrors.NewInvalid(boxGVK.GroupKind(), "typical", tc.want).Status()
+				if diff := cmp.Diff(&want, r.Result); diff != "" {
+					t.Errorf("status (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestValidating(t *testing.T) {
+	t.Parallel()
+	latest := func(b *Box) { b.Spec.Image = "server:latest" }
+	const warning = `spec.image: what ":latest" runs changes without notice`
+	for name, tc := range map[string]struct {
+		review   string
+		warnings []string
+	}{
+		"nothing to say":       {reviewOf("CREATE", complete(), nil), nil},
+		"without defaults":     {reviewOf("CREATE", typical(), nil), nil},
+		"risky":                {reviewOf("CREATE", with(complete(), latest), nil), []string{warning}},
+		"risky as before":      {reviewOf("UPDATE", with(complete(), latest), with(complete(), latest)), []string{warning}},
+		"risky in a dry run":   {edit(reviewOf("CREATE", with(complete(), latest), nil), true, "request", "dryRun"), []string{warning}},
+		"a status of no shape": {edit(reviewOf("CREATE", complete(), nil), map[string]any{"phase": 7}, "request", "object", "status"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := ask(t, validatingWebhook(boxKind), tc.review)
+			if !r.Allowed || len(r.Patch) > 0 {
+				t.Fatalf("allowed %v, patch %s, status %v", r.Allowed, r.Patch, r.Result)
+			}
+			if diff := cmp.Diff(tc.warnings, r.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if r := ask(t, mutatingWebhook(boxKind), tc.review); len(r.Warnings) > 0 {
+				t.Errorf("the mutating webhook warns as well: %q", r.Warnings)
+			}
+		})
+	}
+	t.Run("no Warn", func(t *testing.T) {
+		t.Parallel()
+		kind := boxKind
+		kind.Warn = nil
+		if r := ask(t, validatingWebhook(kind), reviewOf("CREATE", with(complete(), latest), nil)); !r.Allowed || r.Warnings != nil {
+			t.Errorf("allowed %v, warnings %q", r.Allowed, r.Warnings)
+		}
+	})
+}
+
+func TestUndecodable(t *testing.T) {
+	t.Parallel()
+	create := reviewOf("CREATE", complete(), nil)
+	leaving := reviewOf("UPDATE", with(complete(), func(b *Box) { b.DeletionTimestamp = new(metav1.Now()) }), nil)
+	for name, tc := range map[string]struct{ review, field, message string }{
+		"wrong type": {
+			edit(create, "four", "request", "object", "spec", "replicas"), "spec.replicas", `Invalid value: "four": must be of type int32, not string`,
+		},
+		"wrong type in a list": {
+			edit(create, []any{map[string]any{"port": true}}, "request", "object", "spec", "ports"), "spec.ports[0].port", `Invalid value: true: must be of type int32, not bool`,
+		},
+		"a value that its type refuses": {
+			edit(create, map[string]any{"limits": map[string]any{"cpu": "much"}}, "request", "object", "spec", "resources"), "spec.resources.limits[cpu]", "quantities must match",
+		},
+		"a number that is no integer": {
+			edit(create, map[string]any{"limits": map[string]any{"cpu": 1, "memory": 0.5}}, "request", "object", "spec", "resources"),
+			"spec.resources.limits[memory]", `Invalid value: 0.5: must be a string or a whole number: write it in quotes ("0.5")`,
+		},
+		"not an object":                  {edit(create, 7, "request", "object"), "(root)", "Invalid value: 7: must be of type admission.Box, not number"},
+		"wrong type while being deleted": {edit(leaving, "four", "request", "object", "spec", "replicas"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// That it is no object, the schema says.
+			if r := ask(t, mutatingWebhook(boxKind), tc.review); r.Allowed != (tc.field == "" || tc.field == "(root)") || len(r.Patch) > 0 {
+				t.Errorf("the mutating webhook: allowed %v, patch %s", r.Allowed, r.Patch)
+			}
+			r := ask(t, validatingWebhook(boxKind), tc.review)
+			if r.Allowed != (tc.field == "") {
+				t.Fatalf("the validating webhook: allowed %v", r.Allowed)
+			}
+			if r.Allowed {
+				return
+			}
+			s := r.Result
+			if s.Code != 422 || s.Reason != metav1.StatusReasonInvalid || len(s.Details.Causes) != 1 {
+				t.Fatalf("status %+v", s)
+			}
+			if cause := s.Details.Causes[0]; cause.Field != tc.field || !strings.Contains(cause.Message, tc.message) {
+				t.Errorf("cause %+v, want %s: %s", cause, tc.field, tc.message)
+			}
+		})
+	}
+}
+
+// TestFailures are reviews that can be answered, but not decided.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	create := reviewOf("CREATE", complete(), nil)
+	panics := func(where string) string {
+		return reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Image = "panic in " + where }), nil)
+	}
+	unmarshallable := boxKind
+	unmarshallable.Default = func(_, _ *Box, ops *patch.Ops) { patch.Set(ops, "/spec/nan", new(float64), math.NaN()) }
+	both := map[string]http.Handler{"mutating": mutatingWebhook(boxKind), "validating": validatingWebhook(boxKind)}
+	for name, tc := range map[string]struct {
+		review   string
+		handlers map[string]http.Handler
+		code     int32
+		message  []string
+	}{
+		"another kind": {
+			edit(create, "Crate", "request", "kind", "kind"), both, 400,
+			[]string{"test.example.com/v1, Kind=Box", "test.example.com/v1, Kind=Crate"},
+		},
+		"another group":     {edit(create, "other.example.com", "request", "kind", "group"), both, 400, []string{"other.example.com/v1, Kind=Box"}},
+		"another version":   {edit(create, "v2", "request", "kind", "version"), both, 400, []string{"test.example.com/v2, Kind=Box"}},
+		"no kind":           {edit(create, null, "request", "kind"), both, 400, []string{"Kind=Box was sent a"}},
+		"unknown operation": {edit(create, "PEEK", "request", "operation"), both, 400, []string{`"PEEK"`}},
+		"no operation":      {edit(create, nil, "request", "operation"), both, 400, []string{`unknown operation ""`}},
+		"null object":       {edit(create, null, "request", "object"), both, 400, []string{"has no object"}},
+		"no object":         {edit(create, nil, "request", "object"), both, 400, []string{"has no object"}},
+		"panic in Default":  {panics("Default"), both, 500, []string{"panic in Default", "for Box"}},
+		"panic in Validate": {panics("Validate"), both, 500, []string{"panic in Validate"}},
+		"panic in Warn":     {panics("Warn"), map[string]http.Handler{"validating": validatingWebhook(boxKind)}, 500, []string{"panic in Warn"}},
+		"a default that is no JSON": {
+			create, map[string]http.Handler{"mutating": mutatingWebhook(unmarshallable)}, 500, []string{"/spec/nan"},
+		},
+	} {
+		for webhook, handler := range tc.handlers {
+			t.Run(webhook+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				r := ask(t, handler, tc.review)
+				if r.Allowed || len(r.Patch) > 0 || r.Result.Code != tc.code || r.Result.Status != metav1.StatusFailure {
+					t.Fatalf("allowed %v, patch %s, status %+v", r.Allowed, r.Patch, r.Result)
+				}
+				for _, want := range tc.message {
+					if !strings.Contains(r.Result.Message, want) {
+						t.Errorf("message %q, want %q in it", r.Result.Message, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRejections are requests that are no review, or none that can be answered.
+func TestRejections(t *testing.T) {
+	t.Parallel()
+	create := reviewOf("CREATE", complete(), nil)
+	bomb := strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000)
+	for name, tc := range map[string]struct {
+		body string
+		text string
+	}{
+		"nothing":             {"", "no body"},
+		"blank":               {" \n", "no body"},
+		"not JSON":            {"hello", "not JSON: invalid character 'h'"},
+		"cut off":             {create[:len(create)-1], "unexpected end"},
+		"two documents":       {create + create, "after top-level value"},
+		"a list":              {"[]", `kind ""`},
+		"a string":            {`"AdmissionReview"`, `kind ""`},
+		"null":                {"null", `kind ""`},
+		"another kind":        {edit(create, "Box", "kind"), `kind "Box"`},
+		"another case":        {strings.Replace(create, `"kind":"AdmissionReview"`, `"Kind":"AdmissionReview"`, 1), `kind ""`},
+		"v1beta1":             {edit(create, "admission.k8s.io/v1beta1", "apiVersion"), `version "admission.k8s.io/v1beta1", and only "admission.k8s.io/v1" is served`},
+		"no version":          {edit(create, nil, "apiVersion"), `version ""`},
+		"no request":          {edit(create, nil, "request"), "no request"},
+		"null request":        {edit(create, null, "request"), "no request"},
+		"request of no shape": {edit(create, 7, "request"), "no request"},
+		"no uid":              {edit(create, nil, "request", "uid"), "no uid"},
+		"empty uid":           {edit(create, "", "request", "uid"), "no uid"},
+		"uid of no shape":     {edit(create, 12345, "request", "uid"), "no uid"},
+		"nested too deep":     {bomb, "exceeded max depth"},
+		"object too deep":     {strings.Replace(create, `"replicas":1`, `"replicas":`+bomb, 1), "exceeded max depth"},
+	} {
+		for webhook, handler := range map[string]http.Handler{"mutating": mutatingWebhook(boxKind), "validating": validatingWebhook(boxKind)} {
+			t.Run(webhook+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				w := post(handler, tc.body)
+				if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), tc.text) {
+					t.Errorf("answered %d %q, want 400 with %q", w.Code, w.Body, tc.text)
+				}
+				if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "text/plain") {
+					t.Errorf("Content-Type %q, which client-go does not show", got)
+				}
+			})
+		}
+	}
+}
+
+func TestMethodAndContentType(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		method, contentType string
+		code                int
+	}{
+		"right":               {http.MethodPost, "application/json", 200},
+		"right, with charset": {http.MethodPost, "application/json; charset=utf-8", 200},
+		"right, in capitals":  {http.MethodPost, "Application/JSON", 200},
+		"GET":                 {http.MethodGet, "application/json", 405},
+		"PUT":                 {http.MethodPut, "application/json", 405},
+		"no content type":     {http.MethodPost, "", 415},
+		"protobuf":            {http.MethodPost, "application/vnd.kubernetes.protobuf", 415},
+		"form":                {http.MethodPost, "application/x-www-form-urlencoded", 415},
+		"nonsense":            {http.MethodPost, ";;", 415},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(tc.method, "/", strings.NewReader(reviewOf("CREATE", complete(), nil)))
+			r.Header.Set("Content-Type", tc.contentType)
+			w := httptest.NewRecorder()
+			mutatingWebhook(boxKind).ServeHTTP(w, r)
+			if w.Code != tc.code {
+				t.Errorf("answered %d %s, want %d", w.Code, w.Body, tc.code)
+			}
+			if allow := w.Header().Get("Allow"); (tc.code == 405) != (allow == http.MethodPost) {
+				t.Errorf("Allow: %q", allow)
+			}
+		})
+	}
+}
+
+// TestUnreadableBody: what a server's limits make of a body becomes the answer.
+func TestUnreadableBody(t *testing.T) {
+	t.Parallel()
+	busy := apierrors.NewServiceUnavailable("busy")
+	busy.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	for name, tc := range map[string]struct {
+		err   error
+		code  int
+		retry string
+	}{
+		"too large":     {apierrors.NewRequestEntityTooLargeError("more than the limit"), 413, ""},
+		"over capacity": {busy, 503, "1"},
+		"too slow":      {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, 408, ""},
+		"cut off":       {io.ErrUnexpectedEOF, 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(tc.err))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			mutatingWebhook(boxKind).ServeHTTP(w, r)
+			if w.Code != tc.code || w.Header().Get("Retry-After") != tc.retry || !strings.Contains(w.Body.String(), tc.err.Error()) {
+				t.Errorf("answered %d %v %q, want %d with Retry-After %q", w.Code, w.Header(), w.Body, tc.code, tc.retry)
+			}
+		})
+	}
+}
+
+// TestPatches: a handler may return operations, as those of controller-runtime do.
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	handler := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+		return admission.PatchResponseFromRaw([]byte(`{}`), []byte(`{"metadata":{}}`))
+	})
+	review := reviewOf("CREATE", complete(), nil)
+	r := post(NewWebhook("Box", mutating, handler), review)
+	if diff, err := stock.Compare(handler, []byte(review), r.Body.Bytes()); diff != "" || err != nil {
+		t.Errorf("controller-runtime answers otherwise (-controller-runtime +ours): %v\n%s", err, diff)
+	}
+	if !strings.Contains(r.Body.String(), `"patchType":"JSONPatch"`) {
+		t.Errorf("answered %s", r.Body)
+	}
+}
+
+// TestRequestStaysAsItIs: what a handler does not read is blanked in a copy.
+func TestRequestStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]admission.Handler{"mutating": NewDefaulter(boxKind), "validating": NewValidator(boxKind)} {
+		stored := with(complete(), func(b *Box) { b.Status.Phase = "Running" })
+		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind(boxGVK), Operation: "UPDATE"}}
+		req.Object.Raw, req.OldObject.Raw = []byte(marshal(stored)), []byte(marshal(stored))
+		before := *req.DeepCopy()
+		if resp := handler.Handle(t.Context(), req); !resp.Allowed {
+			t.Errorf("%s: %v", name, resp.Result)
+		}
+		if diff := cmp.Diff(before, req.AdmissionRequest); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+// TestPanicBeforeTheReview has no uid to answer to.
+func TestPanicBeforeTheReview(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodPost, "/", panicking{})
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	mutatingWebhook(boxKind).ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "panicked") {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("while reading") }
+
+// TestNames: what a refusal calls an object that may have no name yet.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	unnamed := func(b *Box) { b.Name, b.GenerateName, b.Spec.Image = "", "box-", "" }
+	for name, tc := range map[string]struct{ review, want string }{
+		"the request's": {edit(reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Image = "" }), nil), `a"b`, "request", "name"), `a"b`},
+		"the object's":  {edit(reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Image = "" }), nil), nil, "request", "name"), "typical"},
+		"generated":     {reviewOf("CREATE", with(complete(), unnamed), nil), "box-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if r := ask(t, mutatingWebhook(boxKind), tc.review); r.Allowed || r.Result.Details.Name != tc.want {
+				t.Errorf("status %+v, want the name %s", r.Result, tc.want)
+			}
+		})
+	}
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	handlers := paths{}
+	Register(handlers, Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}})
+	Register(handlers, Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}})
+	want := paths{
+		"/mutate-app-huolala-cn-v1-app": true, "/validate-app-huolala-cn-v1-app": true,
+		"/mutate-extension-k8s-io-v1-uniteddeployment": true, "/validate-extension-k8s-io-v1-uniteddeployment": true,
+	}
+	if !maps.Equal(want, handlers) {
+		t.Errorf("registered %v, want %v", handlers, want)
+	}
+}
+
+type paths map[string]bool
+
+func (p paths) Register(path string, _ http.Handler) { p[path] = true }
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	// A kind of its own, so that other tests and other runs do not count here.
+	kind := boxKind
+	kind.GVK.Kind = "Counted" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	counted := func(review string) string { return edit(review, kind.GVK.Kind, "request", "kind", "kind") }
+	mutating, validating := mutatingWebhook(kind), validatingWebhook(kind)
+	bad := with(complete(), func(b *Box) { b.Spec.Image = "" })
+	post(mutating, counted(reviewOf("CREATE", typical(), nil)))
+	post(mutating, counted(reviewOf("CREATE", typical(), nil)))
+	post(mutating, counted(reviewOf("UPDATE", bad, complete())))
+	post(mutating, counted(reviewOf("DELETE", nil, complete())))
+	post(mutating, "hello")
+	post(validating, reviewOf("CREATE", complete(), nil))
+	post(validating, counted(reviewOf("CREATE", with(complete(), func(b *Box) { b.Spec.Image = "panic in Warn" }), nil)))
+
+	for _, tc := range []struct {
+		labels []string
+		want   float64
+	}{
+		{[]string{"mutating", "CREATE", "allowed"}, 2},
+		{[]string{"mutating", "UPDATE", "refused"}, 1},
+		{[]string{"mutating", "other", "allowed"}, 1},
+		{[]string{"mutating", "other", "error"}, 1},
+		{[]string{"validating", "CREATE", "error"}, 2},
+		{[]string{"validating", "CREATE", "allowed"}, 0},
+	} {
+		if got := metric(t, "modelbox_admission_requests_total", append([]string{kind.GVK.Kind}, tc.labels...)...); got != tc.want {
+			t.Errorf("requests %v: %v, want %v", tc.labels, got, tc.want)
+		}
+	}
+	if got := metric(t, "modelbox_admission_panics_total", kind.GVK.Kind, "validating"); got != 1 {
+		t.Errorf("panics: %v, want 1", got)
+	}
+	if got := metric(t, "modelbox_admission_duration_seconds", kind.GVK.Kind, "mutating"); got != 5 {
+		t.Errorf("durations: %v, want 5", got)
+	}
+}
+
+// metric is the value of a series, or the number of its observations, given the
+// values of its labels in any order.
+func metric(t *testing.T, name string, values ...string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			matches := len(m.GetLabel()) == len(values)
+			for _, label := range m.GetLabel() {
+				matches = matches && slices.Contains(values, label.GetValue())
+			}
+			if family.GetName() == name && matches {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	t.Fatalf("no metric %s with %v", name, values)
+	return 0
+}
+
+// TestWhatKindsSee: parts that no default and no rule looks at are not decoded.
+func TestWhatKindsSee(t *testing.T) {
+	t.Parallel()
+	stored := with(complete(), func(b *Box) { b.Status.Phase = "Running" })
+	type seen struct{ status, managedFields, oldStatus, oldManagedFields bool }
+	for name, tc := range map[string]struct {
+		webhook func(Kind[Box]) http.Handler
+		review  string
+		want    seen
+	}{
+		"mutating a create":    {mutatingWebhook, reviewOf("CREATE", stored, nil), seen{}},
+		"mutating an update":   {mutatingWebhook, reviewOf("UPDATE", stored, stored), seen{managedFields: true}},
+		"validating a create":  {validatingWebhook, reviewOf("CREATE", stored, nil), seen{}},
+		"validating an update": {validatingWebhook, reviewOf("UPDATE", stored, stored), seen{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got seen
+			kind := boxKind
+			kind.Default = func(obj, old *Box, _ *patch.Ops) {
+				got.status, got.managedFields = obj.Status != BoxStatus{}, obj.ManagedFields != nil
+				if old != nil {
+					got.oldStatus, got.oldManagedFields = old.Status != BoxStatus{}, old.ManagedFields != nil
+				}
+				if obj.Labels["team"] != "serving" || obj.Spec.Image == "" {
+					t.Errorf("the rest is missing too: %+v", obj)
+				}
+			}
+			if r := ask(t, tc.webhook(kind), tc.review); !r.Allowed || got != tc.want {
+				t.Errorf("allowed %v, saw %+v, want %+v", r.Allowed, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestConcurrent sends different reviews through one handler at once: memory that
+// is used again must not carry anything over.
+func TestConcurrent(t *testing.T) {
+	t.Parallel()
+	handler := mutatingWebhook(boxKind)
+	bad := with(complete(), func(b *Box) { b.Spec.Image = "" })
+	for range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for range 50 {
+				if r := ask(t, handler, reviewOf("CREATE", typical(), nil)); !r.Allowed || len(r.Patch) == 0 {
+					t.Errorf("typical: %+v", r)
+				}
+				if r := ask(t, handler, reviewOf("CREATE", bad, nil)); r.Allowed {
+					t.Errorf("bad: %+v", r)
+				}
+				if r := ask(t, handler, reviewOf("UPDATE", complete(), complete())); !r.Allowed || len(r.Patch) > 0 {
+					t.Errorf("complete: %+v", r)
+				}
+			}
+		})
+	}
+}
+
+// TestWarnContext: a warning may look around, for as long as the request lasts.
+func TestWarnContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	kind := boxKind
+	kind.Warn = func(ctx context.Context, _ *Box) []string { return []string{ctx.Value(key{}).(string)} }
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(reviewOf("CREATE", complete(), nil)))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	validatingWebhook(kind).ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), key{}, `the "caller's"`)))
+	if want := `"warnings":["the \"caller's\""]`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("answer %s, want %s in it", w.Body, want)
+	}
+}
+
+func mutatingWebhook(kind Kind[Box]) http.Handler {
+	return NewWebhook(kind.GVK.Kind, mutating, NewDefaulter(kind))
+}
+
+func validatingWebhook(kind Kind[Box]) http.Handler {
+	return NewWebhook(kind.GVK.Kind, validating, NewValidator(kind))
+}

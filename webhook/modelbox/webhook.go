@@ -1,0 +1,29 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
+)
+
+// +kubebuilder:webhook:path=/mutate-model-github-com-v1-modelbox,mutating=true,name=default.modelbox.model.github.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,groups=model.github.com,resources=modelboxes,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+// +kubebuilder:webhook:path=/validate-model-github-com-v1-modelbox,mutating=false,name=validate.modelbox.model.github.com,failurePolicy=fail,sideEffects=None,groups=model.github.com,resources=modelboxes,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+
+// SetupWebhookWithManager registers the webhooks of ModelBoxes on the webhook server of a
+// manager.
+func SetupWebhookWithManager(mgr manager.Manager, _ client.Reader) error {
+	admission.Register(mgr.GetWebhookServer(), admission.Kind[modelv1.ModelBox]{
+		GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		Default:  Default,
+		Validate: Validate,
+		Warn:     func(_ context.Context, obj *modelv1.ModelBox) []string { return Warn(obj) },
+	})
+	return nil
+}

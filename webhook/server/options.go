@@ -1,0 +1,84 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"time"
+)
+
+// Options configure a Server. The zero value of a bound means its default, but Drain,
+// Linger and Grace are used as they are, zero included. DefaultOptions has a value for
+// each that suits a cluster.
+type Options struct {
+	// Addr is the address to listen on, ":9443" by default.
+	Addr string
+	// CertDir holds tls.crt and tls.key, as a mounted Secret of type
+	// kubernetes.io/tls does. They are read again when they change. While they
+	// are missing, the server waits for them and is not ready: cert-manager may
+	// be a moment later than the pod.
+	CertDir string
+
+	// MaxInFlight bounds the requests that are read or answered at a time. One
+	// more is answered 503 with Retry-After, upon which the API server tries
+	// again, as long as the webhook's timeoutSeconds lasts. 256 by default: with
+	// 0.1 ms of work each, that many are done within 30 ms.
+	MaxInFlight int64
+	// MaxBodyBytes bounds one request's body; a larger one is answered 413. By
+	// default 7 MiB, as in controller-runtime: the API server reads at most 3 MiB
+	// of an object from a client, and a review of an update holds two of them,
+	// with less than 1 MiB of other things. (Two objects as etcd stores them
+	// would make no more than 3 MiB.)
+	MaxBodyBytes int64
+	// MaxBytesInFlight bounds the bodies of all requests in flight together, as
+	// they have arrived so far. A request that would exceed it is answered 503,
+	// as above. 32 MiB by default; without it MaxInFlight bodies of MaxBodyBytes
+	// could take 1.75 GiB.
+	MaxBytesInFlight int64
+	// MaxHeaderBytes bounds a request's headers, 16 KiB by default; the API
+	// server sends a few hundred bytes.
+	MaxHeaderBytes int
+
+	// ReadHeaderTimeout is the time for a TLS handshake, and then for the headers
+	// of each request from its first byte on: 5 s by default.
+	ReadHeaderTimeout time.Duration
+	// ReadTimeout is the time for the body of a request, from the end of its
+	// headers on: 10 s by default, which is also how long the API server waits for
+	// a webhook whose timeoutSeconds is not set.
+	ReadTimeout time.Duration
+	// WriteTimeout is the time from the end of a request's headers to the end of
+	// its answer: 15 s by default.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a connection may be without a request: 120 s by
+	// default. It must be longer than the client's, which is 90 s in client-go. A
+	// side that closes an idle connection can do so just as a request arrives. A
+	// client knows that it closed the connection, and uses another one; if the
+	// server closed it, the request is lost, and a POST is not repeated.
+	IdleTimeout time.Duration
+
+	// Drain, Linger and Grace are the three parts of a shutdown: see drain.go.
+	// 15 s, 80 s and 10 s by default, so a pod needs 120 s of
+	// terminationGracePeriodSeconds, and the manager a GracefulShutdownTimeout
+	// not much below; the whole is rarely taken.
+	Drain, Linger, Grace time.Duration
+}
+
+// DefaultOptions returns the options for a pod behind a Service, without CertDir.
+func DefaultOptions() Options {
+	o := Options{Drain: 15 * time.Second, Linger: 80 * time.Second, Grace: 10 * time.Second}
+	o.fill()
+	return o
+}
+
+func (o *Options) fill() {
+	o.Addr = cmp.Or(o.Addr, ":9443")
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, 256)
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 7<<20)
+	o.MaxBytesInFlight = cmp.Or(o.MaxBytesInFlight, 32<<20)
+	o.MaxHeaderBytes = cmp.Or(o.MaxHeaderBytes, 16<<10)
+	o.ReadHeaderTimeout = cmp.Or(o.ReadHeaderTimeout, 5*time.Second)
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 15*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 120*time.Second)
+}
