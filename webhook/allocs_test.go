@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
 )
 
 // TestAllocations holds what an admission of a ModelBox of 1.9 kB allocates, both
@@ -32,40 +34,17 @@ func TestAllocations(t *testing.T) {
 		"/mutate-model-github-com-v1-modelbox":   51,
 		"/validate-model-github-com-v1-modelbox": 48,
 	} {
-		r, err := http.NewRequest(http.MethodPost, path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		handler, _ := mux.Handler(r)
-		body, w := &rewinder{}, &answer{header: http.Header{}}
-		r.Body = body
-		got := testing.AllocsPerRun(200, func() {
-			body.Reset(review)
-			w.body.Reset()
-			handler.ServeHTTP(w, r)
-		})
-		if !bytes.Contains(w.body.Bytes(), []byte(`"allowed":true`)) {
-			t.Fatalf("%s: %s", path, w.body.Bytes())
+		handler, _ := mux.Handler(httptest.NewRequest(http.MethodPost, path, nil))
+		client, answer := replay.New(), []byte(nil)
+		got := testing.AllocsPerRun(200, func() { answer = client.Post(handler, review) })
+		if !bytes.Contains(answer, []byte(`"allowed":true`)) {
+			t.Fatalf("%s: %s", path, answer)
 		}
 		if got > ceiling {
 			t.Errorf("%s: %v allocations, want at most %v", path, got, ceiling)
 		}
 	}
 }
-
-type answer struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) WriteHeader(int)             {}
-
-type rewinder struct{ bytes.Reader }
-
-func (*rewinder) Close() error { return nil }
 
 // typicalReview is a review of the creation of a ModelBox that leaves much to
 // defaulting, as the API server sends it.

@@ -19,7 +19,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// sample is a manifest of config/samples: the users' own, unchanged.
+// sample returns a manifest of config/samples, unchanged.
 func sample(kind string) string {
 	GinkgoHelper()
 	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", kind+".yaml"))
@@ -27,7 +27,7 @@ func sample(kind string) string {
 	return string(manifest)
 }
 
-// kubectlIn runs kubectl as a person would, in a namespace.
+// kubectlIn runs kubectl as a user would, in a namespace.
 func kubectlIn(namespace, stdin string, args ...string) string {
 	GinkgoHelper()
 	// A sample may name a namespace; a spec has its own.
@@ -67,7 +67,7 @@ var _ = Describe("every kind's sample", func() {
 	}
 })
 
-var _ = DescribeTable("a bad object is refused at once, with the field and the way out",
+var _ = DescribeTable("an invalid object is refused at once, with the field and how to correct it",
 	func(gvk schema.GroupVersionKind, spec map[string]any, want ...string) {
 		obj := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 		obj.SetGroupVersionKind(gvk)
@@ -93,10 +93,10 @@ var _ = DescribeTable("a bad object is refused at once, with the field and the w
 		"spec.schedule", "spec.timeZone", "spec.historyLimit"),
 )
 
-var _ = DescribeTable("what will surprise is warned of", func(manifest string, want string) {
+var _ = DescribeTable("a spec that is allowed but risky causes a warning", func(manifest string, want string) {
 	Expect(kubectlIn(newNamespace(), manifest, "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring(want)))
 },
-	Entry("an Eru tells its next runs", `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: eru}, spec: {enabled: true, schedule: "0 3 * * *"}}`, "T03:00:00"),
+	Entry("the next runs of an Eru", `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: eru}, spec: {enabled: true, schedule: "0 3 * * *"}}`, "T03:00:00"),
 	Entry("a UnitedDeployment without its Deployment",
 		`{apiVersion: extension.k8s.io/v1, kind: UnitedDeployment, metadata: {name: ud}, spec: {deploymentName: web, replicas: 1}}`, `no Deployment "web"`),
 	Entry("a daemon on every node", `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: gd}, spec: {image: "syslog:1"}}`, "every node"),

@@ -52,7 +52,7 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(*box.Spec.RollingUpdate).To(Equal(intstr.FromString("30%")))
 	})
 
-	It("has all that is wrong with it told in one answer, with the way out", func() {
+	It("is refused with all of its errors in one answer, and how to correct them", func() {
 		box.Spec = modelv1.ModelBoxSpec{
 			Image:        "Not An Image",
 			Replicas:     new(int32(-1)),
@@ -75,7 +75,7 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(err).To(MatchError(ContainSubstring("set resourceType: custom")))
 	})
 
-	It("derives again what was derived when its source changes, and keeps what was typed", func() {
+	It("derives a value again when its source changes, and keeps a value that a user set", func() {
 		kubectl(sample("modelbox"), "apply", "-f", "-")
 		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p", `{"spec":{"resourceType":"large"}}`)
 		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`)
@@ -84,7 +84,7 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(box.Spec.Resources.Limits.Cpu().Equal(resource.MustParse("4"))).To(BeTrue())
 		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(8080)))
 
-		By("a probe that a person wrote, though it is just what would be derived")
+		By("a probe that a user set, though it equals the derived one")
 		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p",
 			`{"spec":{"livenessProbe":{"tcpSocket":null,"httpGet":{"path":"/","port":8080}}}}`)
 		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":9090}]`)
@@ -126,7 +126,7 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {}`))
 	})
 
-	It("warns of what is legal but risky", func() {
+	It("warns about a spec that is allowed but risky", func() {
 		box.Spec.Image = "nginx"
 		manifest, err := json.Marshal(map[string]any{
 			"apiVersion": "model.github.com/v1", "kind": "ModelBox",
@@ -136,7 +136,7 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(kubectl(string(manifest), "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring("spec.image")))
 	})
 
-	It("is judged, on an update, only on what the update changes", func() {
+	It("is refused, on an update, only for errors that the update adds", func() {
 		box.Spec.Image = "From Before The Rules"
 		withoutWebhooks(ctx, func() error { return env.Client.Create(ctx, box) })
 		Expect(box.Spec.ResourceType).To(BeEmpty(), "admission did not see it")

@@ -104,7 +104,7 @@ func startProcess(t *testing.T, env []string) *process {
 	}}
 	p.Cmd = exec.Command(os.Args[0], "--cert-dir="+dir, "--webhook-bind-address="+p.webhooks, "--metrics-bind-address="+p.metrics,
 		"--health-probe-bind-address="+p.probes, "--drain=0s", "--linger=0s")
-	p.Cmd.Env, p.Stdout, p.Stderr = env, &p.output, &p.output
+	p.Env, p.Stdout, p.Stderr = env, &p.output, &p.output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

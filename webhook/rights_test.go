@@ -40,16 +40,16 @@ var _ = Describe("the webhook's rights", Serial, Ordered, ContinueOnFailure, fun
 	})
 
 	It("are all that it needs, and it uses all of them", func(ctx SpecContext) {
-		requests, err := tell(ctx, shipped)
+		requests, err := runStory(ctx, shipped)
 		Expect(err).NotTo(HaveOccurred())
 		unused, beyond := testenv.Compare(shipped, requests)
 		Expect(unused).To(BeEmpty(), "the rights that no request needed")
-		Expect(beyond).To(BeEmpty(), "requests that go by a right of somebody else")
+		Expect(beyond).To(BeEmpty(), "requests that are allowed by other rights")
 	})
 
 	for i, right := range shipped {
 		It("include no right that is not needed: "+right.String(), func(ctx SpecContext) {
-			_, err := tell(ctx, slices.Delete(slices.Clone(shipped), i, i+1))
+			_, err := runStory(ctx, slices.Delete(slices.Clone(shipped), i, i+1))
 			Expect(err).To(HaveOccurred(), "all goes well without the right to %s: it is not needed, remove its marker", right)
 			var refused *testenv.RefusedError
 			Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
@@ -58,10 +58,10 @@ var _ = Describe("the webhook's rights", Serial, Ordered, ContinueOnFailure, fun
 	}
 })
 
-// tell runs the webhook as a user of these rights alone and lives through the
+// runStory runs the webhook as a user of these rights alone and lives through the
 // story, until a request is refused: then the error is a *RefusedError. It returns
-// what the webhook asked for.
-func tell(ctx context.Context, rights []testenv.Right) ([]testenv.Request, error) {
+// the requests of the webhook.
+func runStory(ctx context.Context, rights []testenv.Right) ([]testenv.Request, error) {
 	GinkgoHelper()
 	// The namespace's name is new, so it does for a user as well.
 	namespace := newNamespace()
@@ -73,9 +73,9 @@ func tell(ctx context.Context, rights []testenv.Right) ([]testenv.Request, error
 	start(user)
 	DeferCleanup(func() { stop() })
 	s := &story{namespace: namespace}
-	told := rest.CopyConfig(env.Config)
-	told.WarningHandler = s
-	s.client, err = client.New(told, client.Options{Scheme: env.Client.Scheme()})
+	warned := rest.CopyConfig(env.Config)
+	warned.WarningHandler = s
+	s.client, err = client.New(warned, client.Options{Scheme: env.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -86,7 +86,7 @@ func tell(ctx context.Context, rights []testenv.Right) ([]testenv.Request, error
 	return requests, err
 }
 
-// story is what a user does in one namespace, and what must be warned of.
+// story is what a user does in one namespace, and the warnings that must come.
 type story struct {
 	namespace string
 	client    client.Client

@@ -79,7 +79,7 @@ func (s comparingServer) Register(path string, hook http.Handler) {
 		review, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(review))
 		once, answer := *webhook, httptest.NewRecorder()
-		once.Handler = &replay{Handler: webhook.Handler}
+		once.Handler = &sameResponse{Handler: webhook.Handler}
 		once.ServeHTTP(answer, r)
 		diff, err := stock.Compare(once.Handler, review, answer.Body.Bytes())
 		comparisons.add(diff, err, review)
@@ -89,15 +89,15 @@ func (s comparingServer) Register(path string, hook http.Handler) {
 	}))
 }
 
-// replay is a handler that gives the same request the same response again, whatever
+// sameResponse is a handler that gives the same request the same response again, whatever
 // has changed in the cluster in between.
-type replay struct {
+type sameResponse struct {
 	ctrladmission.Handler
 	req  *ctrladmission.Request
 	resp ctrladmission.Response
 }
 
-func (r *replay) Handle(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
+func (r *sameResponse) Handle(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	if r.req == nil || !reflect.DeepEqual(*r.req, req) {
 		r.req = &ctrladmission.Request{AdmissionRequest: *req.DeepCopy()}
 		r.resp = r.Handler.Handle(ctx, req)

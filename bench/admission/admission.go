@@ -24,6 +24,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/bench/boxes"
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
 )
 
 // What is measured.
@@ -94,13 +95,11 @@ func Main(side string) error {
 
 func allocations(handler http.Handler, body []byte) float64 {
 	const times = 200
-	request, w := newRequest(), &answer{header: http.Header{}}
+	client := replay.New()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range times {
-		request.reset(body)
-		w.body.Reset()
-		handler.ServeHTTP(w, request.Request)
+		client.Post(handler, body)
 	}
 	runtime.ReadMemStats(&after)
 	return float64(after.Mallocs-before.Mallocs) / times
@@ -115,48 +114,14 @@ func used() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-var (
-	theRequest = newRequest()
-	theAnswer  = &answer{header: http.Header{}}
-)
+var client = replay.New()
 
 func ask(handler http.Handler, body []byte) error {
-	theRequest.reset(body)
-	theAnswer.body.Reset()
-	handler.ServeHTTP(theAnswer, theRequest.Request)
-	if !bytes.Contains(theAnswer.body.Bytes(), []byte(`"allowed":true`)) {
-		return fmt.Errorf("not allowed: %s", theAnswer.body.Bytes())
+	if answer := client.Post(handler, body); !bytes.Contains(answer, []byte(`"allowed":true`)) {
+		return fmt.Errorf("not allowed: %s", answer)
 	}
 	return nil
 }
-
-// answer is an http.ResponseWriter that costs nothing, and request one that can be
-// sent again, so that what is counted is the handlers' own.
-type answer struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) WriteHeader(int)             {}
-
-type request struct {
-	*http.Request
-	body body
-}
-
-type body struct{ bytes.Reader }
-
-func (*body) Close() error { return nil }
-
-func newRequest() *request {
-	r := &request{Request: &http.Request{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}}}}
-	r.Body = &r.body
-	return r
-}
-
-func (r *request) reset(raw []byte) { r.body.Reset(raw) }
 
 // managedFields are what the API server has noted of whoever wrote the object.
 func managedFields() []metav1.ManagedFieldsEntry {

@@ -6,7 +6,6 @@ package admission
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"testing"
 
@@ -14,42 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
 )
-
-// recorder is an http.ResponseWriter that costs nothing, so that what is counted is
-// the handler's own.
-type recorder struct {
-	header http.Header
-	body   bytes.Buffer
-	code   int
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
-func (r *recorder) WriteHeader(code int)        { r.code = code }
-
-type rewinder struct{ bytes.Reader }
-
-func (*rewinder) Close() error { return nil }
 
 // bench sends the same review again and again.
 func bench(b *testing.B, handler http.Handler, review string) {
 	b.Helper()
 	b.ReportAllocs()
-	raw, body, w := []byte(review), &rewinder{}, &recorder{header: http.Header{}}
-	r, err := http.NewRequest(http.MethodPost, "/", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Body = body
+	text, client, answer := []byte(review), replay.New(), []byte(nil)
 	for b.Loop() {
-		body.Reset(raw)
-		w.body.Reset()
-		handler.ServeHTTP(w, r)
+		answer = client.Post(handler, text)
 	}
-	if !bytes.Contains(w.body.Bytes(), []byte(`"allowed":true`)) {
-		b.Fatalf("not allowed: %s", w.body.Bytes())
+	if !bytes.Contains(answer, []byte(`"allowed":true`)) {
+		b.Fatalf("not allowed: %s", answer)
 	}
 }
 
@@ -144,5 +121,3 @@ func reviewOf(operation string, obj, old *Box) string {
 	}
 	return marshal(r)
 }
-
-var _ io.ReadCloser = (*rewinder)(nil)

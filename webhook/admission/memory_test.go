@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
@@ -42,20 +43,10 @@ func TestMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		body, w := &rewinder{}, &recorder{header: http.Header{}}
-		r, err := http.NewRequest(http.MethodPost, "/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Body = body
-		got := testing.AllocsPerRun(200, func() {
-			body.Reset(text)
-			w.body.Reset()
-			tc.handler.ServeHTTP(w, r)
-		})
-		if !bytes.Contains(w.body.Bytes(), []byte(`"allowed":true`)) {
-			t.Fatalf("%s: %s", name, w.body.Bytes())
+		client, answer := replay.New(), []byte(nil)
+		got := testing.AllocsPerRun(200, func() { answer = client.Post(tc.handler, text) })
+		if !bytes.Contains(answer, []byte(`"allowed":true`)) {
+			t.Fatalf("%s: %s", name, answer)
 		}
 		if got > needed+review {
 			t.Errorf("%s: %v allocations, want at most %v for the object and %v for the review", name, got, needed, review)

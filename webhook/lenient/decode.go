@@ -18,7 +18,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
-// maxErrors is how many values are told one by one. An object of megabytes can have a
+// maxErrors is how many values are reported one by one. An object of megabytes can have a
 // hundred thousand of them, and an error takes much more memory than a value.
 const maxErrors = 1000
 
@@ -26,8 +26,8 @@ const maxErrors = 1000
 // being that of the whole, or that quantity.Check refuses; an item of a list becomes
 // null, so that the others keep their index. For each there is an error of the type
 // field.ErrorTypeTypeInvalid at its path, path being where data is; the errors are in
-// the order of the names. Of many, the first are told one by one, and one more says
-// how many there are. What has no field in Go is left as it is.
+// the order of the names. Of many, the first are reported one by one, and one more
+// error has their number. What has no field in Go is left as it is.
 //
 // With whole, a quantity without quotation marks must be a whole number, as the
 // schemas say; Go itself reads any number.
@@ -60,8 +60,8 @@ type search struct {
 	found int
 }
 
-// fits says whether a value can be decoded into a typ. It reports the value then, or
-// what within it cannot, and takes that out.
+// fits reports whether a value can be decoded into a typ. If not, it appends an error for
+// it; of a value that fits, it removes the parts that do not, with an error for each.
 func (s *search) fits(value any, typ reflect.Type, path *field.Path) bool {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -128,7 +128,7 @@ func (s *search) misfit(path *field.Path, value any, detail string) *field.Error
 	return field.TypeInvalid(path, value, detail)
 }
 
-// unfit says why a value, whatever is in it, cannot be decoded into a typ, "" if it
+// unfit returns why a value, without its parts, cannot be decoded into a typ, "" if it
 // can.
 func (s *search) unfit(value any, typ reflect.Type) string {
 	if typ == quantityType {
@@ -160,7 +160,7 @@ func (s *search) unfitQuantity(value any) string {
 	return ""
 }
 
-// plain says whether a value fits without trial, as most do.
+// plain reports whether a value is known to fit without decoding it, as most are.
 func plain(value any, typ reflect.Type) bool {
 	switch value.(type) {
 	case nil:
@@ -175,8 +175,8 @@ func plain(value any, typ reflect.Type) bool {
 	return false
 }
 
-// leaf is what of a value to decode by way of trial: all of it, if its type decodes
-// itself, and otherwise not its parts, which are looked at one by one.
+// leaf returns the part of a value to decode as a trial: all of it, if its type decodes
+// itself, and otherwise not its parts, which are tried one by one.
 func leaf(value any, typ reflect.Type) any {
 	if decodesItself(typ) {
 		return value
@@ -184,7 +184,7 @@ func leaf(value any, typ reflect.Type) any {
 	return empty(value)
 }
 
-// empty is the value without its parts.
+// empty returns the value without its parts.
 func empty(value any) any {
 	switch value.(type) {
 	case map[string]any:
@@ -211,7 +211,7 @@ var (
 
 func decodesItself(typ reflect.Type) bool { return reflect.PointerTo(typ).Implements(unmarshaler) }
 
-// memberType is the type of a struct's field by its name in JSON, nil if it has none.
+// memberType returns the type of a struct's field by its name in JSON, nil if it has none.
 func memberType(typ reflect.Type, name string) reflect.Type {
 	for f := range typ.Fields() {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")

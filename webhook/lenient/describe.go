@@ -15,7 +15,7 @@ import (
 
 var intOrStringType = reflect.TypeFor[intstr.IntOrString]()
 
-// describe says what a value must be, and the way out where it is to quote it. err is
+// describe returns what a value must be, and how to correct it if it lacks quotes. err is
 // the decoder's.
 func describe(value any, typ reflect.Type, err error) string {
 	switch {
@@ -32,8 +32,8 @@ func describe(value any, typ reflect.Type, err error) string {
 	return err.Error()
 }
 
-// quoted tells how to write a number, or true, where a string is expected. It is the
-// mistake of everybody who writes YAML.
+// quoted returns how to write a number, or true, where a string is expected: a frequent
+// mistake in YAML.
 func quoted(value any) string {
 	switch value.(type) {
 	case bool, int64, float64:

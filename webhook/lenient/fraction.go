@@ -5,16 +5,16 @@ package lenient
 
 import "bytes"
 
-// Fractions says whether there may be a number that is no integer, such as 0.5 or
-// 1e-3, anywhere in JSON: Go reads it into a quantity, and the schemas refuse it. It is
-// asked of every object, so it looks for the point and the exponent alone. Where it
-// errs, because a string looks like that within, Decode finds nothing.
+// Fractions reports whether there may be a number that is no integer, such as 0.5 or
+// 1e-3, anywhere in JSON: Go reads it into a quantity, and the schemas refuse it. It runs
+// for every object, so it looks for the point and the exponent alone. If it is wrong,
+// because a string contains such text, Strip finds nothing.
 func Fractions(data []byte) bool {
 	return within(data, '.', isDigit) || within(data, '-', func(c byte) bool { return c == 'e' })
 }
 
-// within says whether a character stands, behind one that is as it should be, between
-// the digits of a number that is a value by itself.
+// within reports whether char follows a character that behind accepts, in a number that
+// is a value by itself.
 func within(data []byte, char byte, behind func(byte) bool) bool {
 	for {
 		at := bytes.IndexByte(data, char)
@@ -39,7 +39,7 @@ func within(data []byte, char byte, behind func(byte) bool) bool {
 	}
 }
 
-// before and after say whether a value may begin or end here.
+// before and after report whether a value may begin or end here.
 func before(data []byte) bool {
 	return len(data) == 0 || bytes.IndexByte([]byte(":,[ \t\r\n"), data[len(data)-1]) >= 0
 }

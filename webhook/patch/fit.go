@@ -10,7 +10,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
-// Fit makes the patch one that applies to doc, the object as it was sent. Go's
+// Fit makes the patch applicable to doc, the object as it was sent. Go's
 // structs cannot tell an object that is absent from one that is empty, so a
 // default below /spec is recorded for an object with no spec as well; RFC 6902
 // refuses to add below what is not there. Fit adds the empty objects that are
@@ -39,14 +39,14 @@ func (o *Ops) Fit(doc []byte) error {
 	return nil
 }
 
-// setBefore says whether one of the first n operations set pointer, or what it
-// lies in, as a whole.
+// setBefore reports whether one of the first n operations set pointer, or an object
+// that holds it, as a whole.
 func (o *Ops) setBefore(n int, pointer string) bool {
 	return slices.ContainsFunc(o.paths[:n], func(path string) bool { return within(pointer, path) })
 }
 
-// absent appends to missing, outermost first, the objects on the way to pointer
-// that doc lacks.
+// absent appends to missing, outermost first, the objects of the path of pointer that
+// doc lacks.
 func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	if slices.Contains(missing, pointer) {
 		return missing, nil
@@ -54,7 +54,7 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	value, ok := raw.Find(doc, pointer)
 	if ok {
 		if value[0] != '{' && value[0] != '[' {
-			return nil, fmt.Errorf("%s is %s, which holds nothing", pointer, abridged(value))
+			return nil, fmt.Errorf("%s is %s, which has no fields", pointer, abridged(value))
 		}
 		return missing, nil
 	}
@@ -66,7 +66,7 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	return append(missing, pointer), err
 }
 
-// abridged is a scalar, short enough for a sentence.
+// abridged returns a scalar, short enough for a sentence.
 func abridged(value []byte) string {
 	const most = 32
 	if len(value) > most {

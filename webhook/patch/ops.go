@@ -13,8 +13,8 @@ import (
 )
 
 // Ops is a list of operations, in the order in which they were recorded, held as
-// the JSON that is sent. The zero value is ready for use; a nil *Ops discards
-// what it is told. It is for one goroutine at a time, and must not be copied once
+// the JSON that is sent. The zero value is ready for use; a nil *Ops records
+// nothing. It is for one goroutine at a time, and must not be copied once
 // it has recorded something.
 type Ops struct {
 	// buf is "[", then the operations with commas between them. The bracket that
@@ -27,7 +27,7 @@ type Ops struct {
 	encoder *json.Encoder
 }
 
-// JSON returns the operations as an RFC 6902 document, nil if there are none.
+// JSON returns the operations as a JSON patch (RFC 6902), nil if there are none.
 // The slice is part of Ops: it holds until the next call on it.
 func (o *Ops) JSON() []byte {
 	if o.Len() == 0 {
@@ -36,7 +36,7 @@ func (o *Ops) JSON() []byte {
 	return append(o.buf, ']')
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (o *Ops) Len() int {
 	if o == nil {
 		return 0
@@ -44,7 +44,7 @@ func (o *Ops) Len() int {
 	return len(o.paths)
 }
 
-// Err is the first error met in marshalling a value. That operation is missing
+// Err returns the first error of marshalling a value. That operation is missing
 // from the list, so the list should not be sent.
 func (o *Ops) Err() error {
 	if o == nil {
@@ -59,7 +59,7 @@ func (o *Ops) Reset() {
 	o.buf, o.paths, o.err = o.buf[:0], o.paths[:0], nil
 }
 
-// Cap is the memory in bytes that Reset would keep for the list.
+// Cap returns the memory in bytes that Reset would keep for the list.
 func (o *Ops) Cap() int { return cap(o.buf) }
 
 // add records that the value of path is what field points to. The pointer, and
@@ -135,7 +135,7 @@ func (o *Ops) undo(start int, err error) {
 	}
 }
 
-// makeFirst puts the making of empty objects before all else.
+// makeFirst inserts operations that make empty objects before all others.
 func (o *Ops) makeFirst(paths []string) {
 	var ops []byte
 	for _, path := range paths {

@@ -176,9 +176,9 @@ func TestFit(t *testing.T) {
 			},
 			want: `{"spec":{"roll":"x","rollout":{"surge":"b"}}}`,
 		},
-		"null":         {doc: `{"spec":null}`, write: deep, err: `setting /spec/image: /spec is null, which holds nothing`},
-		"null below":   {doc: `{"spec":{"rollout":null}}`, write: deep, err: `setting /spec/rollout/surge: /spec/rollout is null, which holds nothing`},
-		"not a holder": {doc: `{"spec":"` + strings.Repeat("x", 99) + `"}`, write: deep, err: `which holds nothing`},
+		"null":         {doc: `{"spec":null}`, write: deep, err: `setting /spec/image: /spec is null, which has no fields`},
+		"null below":   {doc: `{"spec":{"rollout":null}}`, write: deep, err: `setting /spec/rollout/surge: /spec/rollout is null, which has no fields`},
+		"not a holder": {doc: `{"spec":"` + strings.Repeat("x", 99) + `"}`, write: deep, err: `which has no fields`},
 		"item": {
 			doc:   `{"spec":{"ports":[{},{"name":"a"}]}}`,
 			write: func(ops *patch.Ops) { patch.Set(ops, patch.At("/spec/ports", 0, "/name"), new(string), "b") },

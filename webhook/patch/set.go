@@ -3,7 +3,7 @@
 
 package patch
 
-// Set writes value into *field and records that it did. path is the field's JSON
+// Set sets *field to value and records the operation. path is the field's JSON
 // pointer (RFC 6901) in the whole object, such as /spec/ports/0/name. The value
 // is marshalled once, as it is now; a later change of what it points to is not
 // seen.
@@ -26,7 +26,7 @@ func SetEncoded[T any](ops *Ops, path string, field *T, value T, encoded string)
 	}
 }
 
-// Unset writes the zero value into *field and records the removal of path. The
+// Unset sets *field to its zero value and records the removal of path. The
 // field must have been set: RFC 6902 refuses to remove what is not there, and a
 // refused operation refuses the whole patch.
 func Unset[T any](ops *Ops, path string, field *T) {

@@ -159,7 +159,7 @@ func (b *bubble) endsAfter(want time.Duration) {
 	}
 }
 
-// get is a request whose answer says whether the connection is to be closed.
+// get sends a request and returns whether the answer closes the connection.
 func (b *bubble) get(path string) (code int, closes bool) {
 	b.Helper()
 	r, err := b.client.Get("https://webhook.test" + path)
@@ -260,7 +260,7 @@ func TestDrain(t *testing.T) {
 				b.Error("ready or healthy after the end")
 			}
 		},
-		"answers on old and new connections, and asks to close them": func(b *bubble) {
+		"answers on old and new connections, and closes them": func(b *bubble) {
 			if code, closes := b.get("/hello"); code != 200 || closes {
 				b.Errorf("before: %d, closes %v", code, closes)
 			}
@@ -273,7 +273,7 @@ func TestDrain(t *testing.T) {
 			}
 			b.endsAfter(3 * time.Second)
 		},
-		"what is not an admission is asked to close as well": func(b *bubble) {
+		"answers that are not an admission close the connection as well": func(b *bubble) {
 			b.stop()
 			synctest.Wait()
 			if code, closes := b.get("/nowhere"); code != 404 || !closes {

@@ -285,18 +285,18 @@ func TestCertificateIsAwaited(t *testing.T) {
 	}
 }
 
-func TestCertificateExpiryIsTold(t *testing.T) {
+func TestCertificateExpiryMetric(t *testing.T) {
 	t.Parallel()
 	files := newSecret(t)
 	c := &certificate{dir: files.dir, retry: time.Millisecond, poll: 50 * time.Millisecond, expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: "expiry"})}
 	go c.run(t.Context())
 	eventually(t, "the certificate is missed", func() bool { return c.missing.Load() != nil })
 	if got := valueOf(t, c.expiry); got != 0 {
-		t.Errorf("%f is told before there is a certificate, want 0", got)
+		t.Errorf("%f is the expiry before there is a certificate, want 0", got)
 	}
 	for _, name := range []string{"first", "second"} {
 		files.issue(name)
-		eventually(t, "the expiry of the "+name+" certificate is told", func() bool {
+		eventually(t, "the expiry of the "+name+" certificate is reported", func() bool {
 			pair, err := c.get(nil)
 			return err == nil && pair.Leaf.Subject.CommonName == name && valueOf(t, c.expiry) == float64(pair.Leaf.NotAfter.Unix())
 		})
@@ -361,7 +361,7 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// gate is a handler that answers when it is told to.
+// gate is a handler that answers when it is opened.
 type gate struct {
 	entered chan struct{}
 	open    chan struct{}
@@ -451,7 +451,7 @@ func TestBytesInFlightLimit(t *testing.T) {
 	}
 }
 
-// TestHeaderLimit: net/http allows 4 KiB over what it is told.
+// TestHeaderLimit: net/http allows 4 KiB over its MaxHeaderBytes.
 func TestHeaderLimit(t *testing.T) {
 	t.Parallel()
 	s := runReady(t, Options{}, nil)

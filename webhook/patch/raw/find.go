@@ -24,7 +24,7 @@ func Find(doc []byte, pointer string) ([]byte, bool) {
 	return doc[at:skip(doc, at)], true
 }
 
-// step is where the member or item that token names begins in the value that
+// step returns where the member or item that token names begins in the value that
 // begins at at, -1 if there is none.
 func step(doc []byte, at int, token string) int {
 	switch doc[at] {
@@ -62,7 +62,7 @@ func item(doc []byte, at int, token string) int {
 	return -1
 }
 
-// same says whether a JSON string, quotes included, reads as key.
+// same reports whether a JSON string, quotes included, is key.
 func same(quoted []byte, key string) bool {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1:len(quoted)-1]) == key

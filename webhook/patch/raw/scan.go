@@ -5,7 +5,7 @@ package raw
 
 import "bytes"
 
-// next is where the next member or item begins, or the bracket that ends the
+// next returns where the next member or item begins, or the bracket that ends the
 // list of them, given the end of the one before.
 func next(doc []byte, at int) int {
 	if at = space(doc, at); doc[at] == ',' {
@@ -14,12 +14,12 @@ func next(doc []byte, at int) int {
 	return at
 }
 
-// colon is where the value begins whose key ends at at.
+// colon returns where the value begins whose key ends at at.
 func colon(doc []byte, at int) int {
 	return space(doc, space(doc, at)+len(":"))
 }
 
-// skip is the end of the value that begins at at.
+// skip returns the end of the value that begins at at.
 func skip(doc []byte, at int) int {
 	depth := 0
 	for {
@@ -41,7 +41,7 @@ func skip(doc []byte, at int) int {
 	}
 }
 
-// closing is where the quote is that ends the string in which at lies.
+// closing returns where the quote is that ends the string in which at lies.
 func closing(doc []byte, at int) int {
 	for {
 		at += bytes.IndexByte(doc[at:], '"')
@@ -56,7 +56,7 @@ func closing(doc []byte, at int) int {
 	}
 }
 
-// scalar is the end of the number, true, false or null that begins at at.
+// scalar returns the end of the number, true, false or null that begins at at.
 func scalar(doc []byte, at int) int {
 	for ; at < len(doc); at++ {
 		switch doc[at] {

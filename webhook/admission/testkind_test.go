@@ -158,8 +158,7 @@ func warnBox(_ context.Context, obj *Box) []string {
 	return nil
 }
 
-// typical is a box as a person writes one, 1.6 kB of it, which leaves much to
-// defaulting.
+// typical returns a box as a user writes one, of 1.6 kB, which lacks many defaults.
 func typical() *Box {
 	b := &Box{
 		TypeMeta: metav1.TypeMeta{APIVersion: "test.example.com/v1", Kind: "Box"},
@@ -193,7 +192,7 @@ func typical() *Box {
 	return b
 }
 
-// complete is a box on which nothing is left to default.
+// complete returns a box that has all defaults.
 func complete() *Box {
 	b := typical()
 	defaultBox(b, nil, nil)

@@ -39,17 +39,17 @@ func boxOf(namespace, spec string) *unstructured.Unstructured {
 }
 
 var _ = Describe("values of the wrong type", func() {
-	It("are told with their paths and the way out, together with all other errors", func(ctx context.Context) {
+	It("are reported with their paths and how to correct them, together with all other errors", func(ctx context.Context) {
 		err := env.Client.Create(ctx, boxOf(newNamespace(), `{image: "A B", replicas: four, rollingUpdate: 0.5, paused: "yes", resourceType: custom,
 resources: {limits: {cpu: 0.5, memory: true}, requests: {cpu: 1e3}}, ports: [{port: "80"}, {port: 0, nodePort: true}],
 envs: [{name: A, value: 5}, {name: "B=C"}], podTemplate: {spec: {hostNetwork: 5, restartPolicy: Never}}}`))
 		var status *apierrors.StatusError
 		Expect(errors.As(err, &status)).To(BeTrue(), "%v", err)
-		var told []string
+		var reported []string
 		for _, cause := range status.ErrStatus.Details.Causes {
-			told = append(told, cause.Field+": "+cause.Message)
+			reported = append(reported, cause.Field+": "+cause.Message)
 		}
-		Expect(told).To(ConsistOf(
+		Expect(reported).To(ConsistOf(
 			HavePrefix(`spec.image: Invalid value: "A B": must be an image reference`),
 			`spec.replicas: Invalid value: "four": must be of type int32, not string`,
 			`spec.rollingUpdate: Invalid value: 0.5: must be a string or a whole number: write it in quotes ("0.5")`,
