@@ -71,7 +71,7 @@ func (wh *Webhook) respond(r *http.Request, x *exchange) (err error) {
 	}
 	x.resp = wh.Handler.Handle(r.Context(), x.req)
 	if x.resp.Result != nil && x.resp.Result.Code == http.StatusInternalServerError {
-		wh.log().Info("Answered with an internal error", "uid", x.req.UID, "reason", x.resp.Result.Message)
+		wh.log().Error(errors.New(x.resp.Result.Message), "Answered with an internal error", "uid", x.req.UID)
 	}
 	return x.complete()
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// listener accepts TLS connections. The handshake is part of a connection's first
-// Read, so that a slow client does not delay others.
+// listener accepts TLS connections. The handshake does not run in Accept, so that a slow
+// client does not delay others.
 type listener struct {
 	net.Listener
 	config *tls.Config
@@ -59,12 +59,10 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) readFirst(p []byte) (int, error) {
-	opts := c.listener.opts
-	ctx, cancel := context.WithTimeout(context.Background(), opts.ReadHeaderTimeout)
-	defer cancel()
-	if err := c.HandshakeContext(ctx); err != nil {
+	if err := c.handshake(); err != nil {
 		return 0, fmt.Errorf("TLS handshake: %w", err)
 	}
+	opts := c.listener.opts
 	if err := c.SetReadDeadline(time.Now().Add(opts.IdleTimeout)); err != nil {
 		return 0, err
 	}
@@ -73,4 +71,18 @@ func (c *conn) readFirst(p []byte) (int, error) {
 		return n, err
 	}
 	return n, c.SetReadDeadline(time.Now().Add(opts.ReadHeaderTimeout))
+}
+
+// handshake runs the handshake unless it has been run.
+func (c *conn) handshake() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.listener.opts.ReadHeaderTimeout)
+	defer cancel()
+	return c.HandshakeContext(ctx)
+}
+
+// ConnectionState returns the state after the handshake. net/http makes it the TLS of
+// each Request, before it reads the first one.
+func (c *conn) ConnectionState() tls.ConnectionState {
+	_ = c.handshake() // Read returns the same error.
+	return c.Conn.ConnectionState()
 }

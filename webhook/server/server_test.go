@@ -232,6 +232,20 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
+// TestRequestTLS: a webhook can see how a request came.
+func TestRequestTLS(t *testing.T) {
+	t.Parallel()
+	s := runReady(t, Options{}, map[string]http.Handler{"/tls": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, tls.VersionName(r.TLS.Version)+" "+r.TLS.NegotiatedProtocol)
+	})})
+	client := newClient(t)
+	for range 2 { // On one connection.
+		if _, text := send(t, client, s.url("/tls"), nil); text != "TLS 1.3 http/1.1" {
+			t.Errorf("the request has %q", text)
+		}
+	}
+}
+
 func TestCertificateIsRenewed(t *testing.T) {
 	t.Parallel()
 	certs := newSecret(t)
