@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -53,9 +52,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.readFirst(p)
 	if err != nil {
 		c.listener.log.V(1).Info("A connection ended before its first request", "remote", c.RemoteAddr().String(), "reason", err.Error())
-		return n, io.EOF // net/http answers other errors with status 400.
 	}
-	return n, nil
+	return n, err
 }
 
 func (c *conn) readFirst(p []byte) (int, error) {
