@@ -427,6 +427,30 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestAsTheServerReads: a review, or an object, with a member that is there twice or with
+// text that is not UTF-8 is read as the API server reads it: the last member counts.
+func TestAsTheServerReads(t *testing.T) {
+	t.Parallel()
+	review := reviewOf("CREATE", complete(), nil)
+	for name, body := range map[string]string{
+		"a member of the review": strings.Replace(review, `"operation":"CREATE"`, `"operation":"PEEK","operation":"CREATE"`, 1),
+		"the request":            strings.Replace(review, `"request":{`, `"request":{"uid":"other"},"request":{`, 1),
+		"a member of the object": strings.Replace(review, `"image":"`, `"image":"","image":"`, 1),
+		"not UTF-8 in a review":  strings.Replace(review, `"kubernetes-admin"`, "\"\xff\"", 1),
+		"not UTF-8 in an object": strings.Replace(review, `"serving"`, "\"\xff\"", 1),
+		"unknown members":        edit(edit(review, map[string]any{"a": 1}, "request", "new"), 1, "new"),
+	} {
+		if body == review {
+			t.Fatalf("%s: the review is unchanged", name)
+		}
+		for webhook, handler := range map[string]http.Handler{"mutating": mutatingWebhook(boxKind), "validating": validatingWebhook(boxKind)} {
+			if r := ask(t, handler, body); !r.Allowed || len(r.Patch) > 0 {
+				t.Errorf("%s, %s: allowed %v, patch %s, status %v", webhook, name, r.Allowed, r.Patch, r.Result)
+			}
+		}
+	}
+}
+
 // TestRejections are requests that are no review, or none that can be answered.
 func TestRejections(t *testing.T) {
 	t.Parallel()
