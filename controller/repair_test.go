@@ -444,7 +444,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		d.clock = now
 		d.settled(ctx, box)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
-		meddle := func() {
+		modify := func() {
 			GinkgoHelper()
 			update(deployment, func() { container(&deployment.Spec.Template.Spec, "box").Image = "evil:1" })
 		}
@@ -454,7 +454,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		for range 3 * 60 { // Three minutes.
 			if image() != "evil:1" {
 				repairs++
-				meddle()
+				modify()
 			}
 			_, result, err := d.reconcile(ctx, box)
 			Expect(err).NotTo(HaveOccurred())

@@ -28,8 +28,8 @@ type applyConfiguration struct {
 // IsApplyConfiguration implements runtime.ApplyConfiguration.
 func (*applyConfiguration) IsApplyConfiguration() {}
 
-// GetName returns the name of the object. It and the next three tell the client which object
-// to apply.
+// GetName returns the name of the object. With the next three methods the client finds the
+// object to apply.
 func (c *applyConfiguration) GetName() *string { return new(c.desired.GetName()) }
 
 // GetNamespace returns the namespace of the object.

@@ -47,7 +47,7 @@ func (w Writer) update(ctx context.Context, child *Child, live client.Object, re
 }
 
 // overlayDrift overlays a child if the response to an apply still has values of other
-// managers. Only a read returns the field sets that tell, so the child is read.
+// managers. The owners of these values are unknown without managedFields, so the child is read.
 func (w Writer) overlayDrift(ctx context.Context, child *Child) error {
 	if same(child.Desired, child.Live) {
 		return nil

@@ -18,14 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
@@ -39,16 +37,28 @@ func random(seed int64, obj client.Object) client.Object {
 	return obj
 }
 
-func samples() []client.Object {
-	return []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{},
+// packedTypes returns an empty object of each type in the cache.
+func packedTypes(t *testing.T) []client.Object {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
 	}
+	found := []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}}
+	for _, typ := range scheme.AllKnownTypes() {
+		if obj, ok := reflect.New(typ).Interface().(client.Object); ok {
+			found = append(found, obj)
+		}
+	}
+	if len(found) < 4+5 {
+		t.Fatalf("found %d types only", len(found))
+	}
+	return found
 }
 
 func TestUnpackedObjectsEqualThePackedOnes(t *testing.T) {
 	var p packer
-	for _, sample := range samples() {
+	for _, sample := range packedTypes(t) {
 		t.Run(fmt.Sprintf("%T", sample), func(t *testing.T) {
 			t.Parallel()
 			for seed := range int64(100) {
