@@ -144,7 +144,7 @@ bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 ##@ Change it
 
 .PHONY: generate
-generate: ## Write deepcopy, CRDs, RBAC, webhook manifests and clients
+generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients and the API reference
 	@./hack/generate.sh
 
 .PHONY: build
