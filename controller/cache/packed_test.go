@@ -46,7 +46,7 @@ func packedTypes(t *testing.T) []client.Object {
 	}
 	found := []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}}
 	for _, typ := range scheme.AllKnownTypes() {
-		if obj, ok := reflect.New(typ).Interface().(client.Object); ok {
+		if obj, ok := reflect.TypeAssert[client.Object](reflect.New(typ)); ok {
 			found = append(found, obj)
 		}
 	}
