@@ -19,6 +19,9 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/modelbox-operator/modelbox-operator/hack/local/binaries"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/cluster"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
@@ -48,6 +51,7 @@ Environment:
 `
 
 func main() {
+	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := dispatch(ctx, os.Args[1:], os.Stdout)
 	stop()
