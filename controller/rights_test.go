@@ -183,7 +183,7 @@ func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
 		"a ModelBox comes and changes": s.box, "its Service is meddled with": s.childEdits, "an App comes": s.app,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
-		"an Eru restarts": s.eru, "a Deployment asks for an Eru": s.binding, "the lease is held": s.lease,
+		"an Eru restarts": s.eru, "a Deployment is annotated for an Eru": s.binding, "the lease is held": s.lease,
 	}
 	ends := make(chan error, len(acts))
 	for name, act := range acts {

@@ -123,7 +123,7 @@ func ask(handler http.Handler, body []byte) error {
 	return nil
 }
 
-// managedFields are what the API server has noted of whoever wrote the object.
+// managedFields are those that the API server records for the client that wrote the object.
 func managedFields() []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{{
 		Manager: "kubectl-client-side-apply", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "model.github.com/v1",

@@ -41,8 +41,8 @@ func TestDefault(t *testing.T) {
 		object     string
 		operations int
 	}{
-		{"nothing was typed", mtsrev1.EruSpec{}, complete(), "web", 5},
-		{"all was typed, zeros too", typed, typed, "web", 0},
+		{"nothing was set", mtsrev1.EruSpec{}, complete(), "web", 5},
+		{"everything was set, zeros too", typed, typed, "web", 0},
 		{"by generateName, the Deployment stays open", mtsrev1.EruSpec{}, unnamed, "", 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {

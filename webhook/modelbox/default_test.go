@@ -417,7 +417,7 @@ func checkPatch(t testing.TB, data []byte, ops *patch.Ops, want *modelv1.ModelBo
 	}
 }
 
-// checkKept wants everything that was typed to be there, as it was.
+// checkKept wants everything that was set to be there, as it was.
 func checkKept(t testing.TB, path string, typed, got any) {
 	t.Helper()
 	switch typed := typed.(type) {
@@ -429,7 +429,7 @@ func checkKept(t testing.TB, path string, typed, got any) {
 	case []any:
 		into, _ := got.([]any)
 		if len(into) != len(typed) {
-			t.Errorf("%s has %d items, %d were typed", path, len(into), len(typed))
+			t.Errorf("%s has %d items, %d were set", path, len(into), len(typed))
 			return
 		}
 		for i := range typed {
@@ -437,7 +437,7 @@ func checkKept(t testing.TB, path string, typed, got any) {
 		}
 	default:
 		if typed != got && typed != "" { // An empty string means not set.
-			t.Errorf("%s: %v was typed, and is %v", path, typed, got)
+			t.Errorf("%s: %v was set, and is %v", path, typed, got)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestSequencesOfWrites(t *testing.T) {
 			{edit: `{resources: null}`, want: small},
 			{edit: `{resourceType: large}`, want: `{resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}}`},
 		},
-		"a preset that was asked for is not given up": {
+		"a preset that a client set stays": {
 			{apply: `{image: a:1, resourceType: small}`, want: small},
 			{
 				apply: `{image: a:1, resourceType: small, resources: {limits: {cpu: 3}}}`,
@@ -112,12 +112,12 @@ func TestSequencesOfWrites(t *testing.T) {
 			},
 			{applyServerSide: `{image: a:1, ports: [{port: 80}]}`, want: `{readinessProbe: {tcpSocket: {port: 80}, httpGet: null}}`},
 		},
-		"a derived action follows beside a timing that was typed": {
+		"a derived action follows beside a timing that a client set": {
 			{apply: `{image: a:1, ports: [{port: 80}]}`, want: probes80},
 			{edit: `{readinessProbe: {periodSeconds: 5}}`, want: `{readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}}`},
 			{edit: `{ports: [{port: 81}]}`, want: `{readinessProbe: {tcpSocket: {port: 81}, periodSeconds: 5}}`},
 		},
-		"a default that is written down later is typed from then on": {
+		"a default that is written down later counts as set from then on": {
 			{apply: `{image: a:1, ports: [{port: 80}]}`, want: clusterIP},
 			{apply: `{image: a:1, ports: [{port: 80}], serviceType: ClusterIP}`, want: clusterIP},
 			{
@@ -128,7 +128,7 @@ func TestSequencesOfWrites(t *testing.T) {
 			},
 			{apply: `{image: a:1, ports: [{port: 80, nodePort: 30010}]}`, want: nodePort},
 		},
-		"a name that was derived goes with the other port, one that was typed stays": {
+		"a name that was derived goes with the other port, one that a client set stays": {
 			{apply: `{image: a:1, ports: [{port: 80}, {port: 81}]}`, want: `{}`},
 			{edit: `{ports: [{port: 80, name: tcp-80, targetPort: 80}]}`, want: `{ports: [{port: 80, targetPort: 80, protocol: TCP}]}`},
 			{apply: `{image: a:1, ports: [{port: 80, name: tcp-80}, {port: 81}]}`, want: `{}`},

@@ -24,7 +24,7 @@ func TestDefaultPorts(t *testing.T) {
 			want:  `[{port: 80, targetPort: 80, protocol: TCP}]`,
 			ops:   `[{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},{"op":"add","path":"/spec/ports/0/targetPort","value":80}]`,
 		},
-		"alone, with a name that is typed": {
+		"alone, with a name that is set": {
 			ports: `[{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]`,
 			want:  `[{port: 80, name: tcp-80, targetPort: 80, protocol: TCP}]`,
 		},

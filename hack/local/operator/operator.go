@@ -57,7 +57,7 @@ type Options struct {
 
 // Operator is the two processes, running.
 type Operator struct {
-	// Webhook is nil if it was not asked for.
+	// Webhook is nil if the webhook process is disabled.
 	Webhook, Controller *Server
 }
 
@@ -207,8 +207,8 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 	return server, server.awaitReady(ctx)
 }
 
-// freeAddress returns an address of this machine that nobody listens on.
-// Somebody may before the caller does, which then fails and says so.
+// freeAddress returns an address of this machine that no process listens on.
+// If another process takes it before the caller does, the caller fails with that error.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
