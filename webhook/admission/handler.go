@@ -6,10 +6,12 @@ package admission
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // The types of webhooks.
@@ -217,4 +220,31 @@ func name(req *admission.Request, obj metav1.Object) string {
 		return name
 	}
 	return obj.GetGenerateName()
+}
+
+func allowed() admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+}
+
+// status returns a refusal with the status of an error. admission.Errored and
+// admission.Denied have no reason, or no causes.
+func status(err *apierrors.StatusError) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &err.ErrStatus}}
+}
+
+// invalid returns the refusal that the API server would give for the same errors.
+func (h *handler[T, P]) invalid(name string, errs field.ErrorList) admission.Response {
+	return status(apierrors.NewInvalid(h.GVK.GroupKind(), name, rules.First(errs)))
+}
+
+func refused(err error) admission.Response { return status(apierrors.NewBadRequest(err.Error())) }
+
+func internalError(err error) admission.Response { return status(apierrors.NewInternalError(err)) }
+
+// undecodable returns the error for an object of which nothing can be decoded.
+func undecodable(err error) field.ErrorList {
+	if misfit, ok := errors.AsType[*field.Error](err); ok {
+		return field.ErrorList{misfit}
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())}
 }
