@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -78,8 +79,21 @@ type lease struct {
 	renewed time.Time
 }
 
-// lease returns the lock of leader election for a process with these options.
-func (o *options) lease(cfg *rest.Config) (*lease, error) {
+// leaseOptions are the flags of leader election.
+type leaseOptions struct {
+	leaderNamespace                           string
+	leaseDuration, renewDeadline, retryPeriod time.Duration
+}
+
+func (o *leaseOptions) bind(flags *flag.FlagSet) {
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the namespace of the pod if empty")
+	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration, "how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
+	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
+	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", defaultRetryPeriod, "time between two attempts to acquire or renew the lease; up to 2.2 times as long in other replicas")
+}
+
+// newLease returns the lock of leader election for a process with these options.
+func (o *leaseOptions) newLease(cfg *rest.Config) (*lease, error) {
 	if o.leaseDuration%time.Second != 0 {
 		return nil, fmt.Errorf("--leader-election-lease-duration is %s: a Lease holds whole seconds", o.leaseDuration)
 	}
@@ -113,7 +127,7 @@ func (o *options) lease(cfg *rest.Config) (*lease, error) {
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // leaseNamespace returns the namespace of the lease: the flag's, or else the pod's own.
-func (o *options) leaseNamespace() (string, error) {
+func (o *leaseOptions) leaseNamespace() (string, error) {
 	if o.leaderNamespace != "" {
 		return o.leaderNamespace, nil
 	}

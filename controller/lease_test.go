@@ -25,7 +25,7 @@ func TestLeaderElectionDefaults(t *testing.T) {
 	var o options
 	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
 	o.leaderNamespace = "default"
-	lock, err := o.lease(&rest.Config{Host: "http://localhost"})
+	lock, err := o.newLease(&rest.Config{Host: "http://localhost"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestRequestTimeout(t *testing.T) {
 
 func TestLeaseDurationMustBeWholeSeconds(t *testing.T) {
 	t.Parallel()
-	o := options{leaseDuration: 3500 * time.Millisecond, renewDeadline: 3200 * time.Millisecond, leaderNamespace: "default"}
-	if _, err := o.lease(&rest.Config{}); err == nil {
+	o := leaseOptions{leaseDuration: 3500 * time.Millisecond, renewDeadline: 3200 * time.Millisecond, leaderNamespace: "default"}
+	if _, err := o.newLease(&rest.Config{}); err == nil {
 		t.Error("a lease of 3.5 s is accepted: other replicas would wait for 3 s, and the leader tries for 3.2 s")
 	}
 }
@@ -97,8 +97,8 @@ func TestLeaderThatLostItsLeaseDoesNotReleaseIt(t *testing.T) {
 
 func TestLeaseNamespaceIsRequiredOutsideACluster(t *testing.T) {
 	t.Parallel()
-	o := options{leaseDuration: 7 * time.Second}
-	if _, err := o.lease(&rest.Config{}); err == nil {
+	o := leaseOptions{leaseDuration: 7 * time.Second}
+	if _, err := o.newLease(&rest.Config{}); err == nil {
 		t.Error("a lease without a namespace is accepted")
 	}
 }

@@ -112,11 +112,10 @@ const defaultReconcileTimeout = 2 * time.Minute
 
 // options are the flags of the process.
 type options struct {
+	leaseOptions
 	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
 	leaderElect                                bool
-	leaderNamespace                            string
-	leaseDuration, renewDeadline, retryPeriod  time.Duration
 	workers                                    int
 	reconcileTimeout                           time.Duration
 }
@@ -127,10 +126,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
-	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the namespace of the pod if empty")
-	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration, "how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
-	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
-	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", defaultRetryPeriod, "time between two attempts to acquire or renew the lease; up to 2.2 times as long in other replicas")
+	o.leaseOptions.bind(flags)
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
 }
@@ -178,7 +174,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 		return options, nil
 	}
 	var err error
-	options.LeaderElectionResourceLockInterface, err = o.lease(cfg)
+	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg)
 	return options, err
 }
 
