@@ -85,7 +85,7 @@ type leaseOptions struct {
 	leaseDuration, renewDeadline, retryPeriod time.Duration
 }
 
-func (o *leaseOptions) bind(flags *flag.FlagSet) {
+func (o *leaseOptions) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the namespace of the pod if empty")
 	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration, "how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
 	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
