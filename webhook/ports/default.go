@@ -1,6 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package ports holds the defaults and the validation rules of the ports of a Service.
 package ports
 
 import (
