@@ -126,7 +126,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
-	o.leaseOptions.addFlags(flags)
+	o.addFlags(flags) // Of leader election.
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
 }
