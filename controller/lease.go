@@ -87,7 +87,8 @@ type leaseOptions struct {
 
 func (o *leaseOptions) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the namespace of the pod if empty")
-	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration, "how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
+	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration,
+		"how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
 	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
 	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", defaultRetryPeriod, "time between two attempts to acquire or renew the lease; up to 2.2 times as long in other replicas")
 }

@@ -94,7 +94,10 @@ func (b *Bench) latencies(ctx context.Context, c *implementation.Implementation,
 	return b.paced(ctx, p, c, process, rate, warm, counter)
 }
 
-func (b *Bench) paced(ctx context.Context, p *controlplane.ControlPlane, c *implementation.Implementation, process *implementation.Process, rate float64, before int, counter *load.Counter) (latencies, error) {
+func (b *Bench) paced(
+	ctx context.Context, p *controlplane.ControlPlane, c *implementation.Implementation, process *implementation.Process,
+	rate float64, before int, counter *load.Counter,
+) (latencies, error) {
 	var mu sync.Mutex
 	acknowledged := map[string]time.Time{}
 	var w latencies

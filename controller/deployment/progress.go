@@ -28,11 +28,11 @@ func Progress(deployment *appsv1.Deployment) status.Readiness {
 	}
 	switch {
 	case observed.UpdatedReplicas < desired:
-		return progressing("%d of %d pods run the current template", observed.UpdatedReplicas, desired)
+		return status.Progressing("%d of %d pods run the current template", observed.UpdatedReplicas, desired)
 	case observed.Replicas > observed.UpdatedReplicas:
-		return progressing("%d old pods of %d are still to be deleted", observed.Replicas-observed.UpdatedReplicas, observed.Replicas)
+		return status.Progressing("%d old pods of %d are still to be deleted", observed.Replicas-observed.UpdatedReplicas, observed.Replicas)
 	case observed.AvailableReplicas < desired:
-		return progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+		return status.Progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
 	}
 	return status.NewReady(fmt.Sprintf("%d of %d pods are available", observed.AvailableReplicas, desired))
 }
@@ -54,10 +54,6 @@ func failure(observed *appsv1.DeploymentStatus) *status.Readiness {
 		return &readiness
 	}
 	return nil
-}
-
-func progressing(format string, args ...any) status.Readiness {
-	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
 }
 
 // setReplicas copies the counters of a Deployment.

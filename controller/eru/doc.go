@@ -17,10 +17,10 @@
 //     the Deployment that was read as precondition, and only if it moves forward.
 //
 // So a repeated reconcile finds its own work and continues. After a crash before a write the
-// decision is repeated, after a crash behind a write the next reconcile finds what was
-// written, and of two leaders one gets a conflict from the API server, because both writes
-// have a resourceVersion. The only exception is another client that removes the annotation,
-// or sets an older time, between the two writes of a scheduled time.
+// decision is repeated; after a crash that follows a write, the next reconcile finds what was
+// written. Of two leaders one gets a conflict from the API server, because both writes have
+// a resourceVersion. The only exception is another client that removes the annotation, or
+// sets an older time, between the two writes of a scheduled time.
 //
 // Nothing moves back with the clock. A clock that was far ahead for a while leaves a
 // nextScheduleTime that is as far ahead; a new Eru, and a "kubectl rollout restart" to

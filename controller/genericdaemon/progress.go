@@ -22,15 +22,15 @@ func progress(set *appsv1.DaemonSet, label string) status.Readiness {
 	desired := observed.DesiredNumberScheduled
 	switch {
 	case set.Generation == 0 || observed.ObservedGeneration < set.Generation:
-		return progressing("the cluster has not acted on the last change of the DaemonSet yet")
+		return status.Progressing("the cluster has not acted on the last change of the DaemonSet yet")
 	case desired == 0 && observed.NumberMisscheduled == 0:
 		return status.Readiness{Reason: reasonNoMatchingNodes, Message: noNodes(label)}
 	case observed.UpdatedNumberScheduled < desired:
-		return progressing("%d of %d nodes run the current template", observed.UpdatedNumberScheduled, desired)
+		return status.Progressing("%d of %d nodes run the current template", observed.UpdatedNumberScheduled, desired)
 	case observed.NumberAvailable < desired:
-		return progressing("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired)
+		return status.Progressing("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired)
 	case observed.NumberMisscheduled > 0:
-		return progressing("%d nodes run the daemon and should not", observed.NumberMisscheduled)
+		return status.Progressing("%d nodes run the daemon and should not", observed.NumberMisscheduled)
 	}
 	return status.NewReady(fmt.Sprintf("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired))
 }
@@ -40,10 +40,6 @@ func noNodes(label string) string {
 		return "the cluster has no node that the daemon may run on"
 	}
 	return fmt.Sprintf("no node that the daemon may run on has the label %q: label a node, or change spec.label", label)
-}
-
-func progressing(format string, args ...any) status.Readiness {
-	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
 }
 
 // setNodes copies the counters of a DaemonSet.

@@ -65,6 +65,12 @@ func NewReconciling(reason, message string) Readiness {
 	return Readiness{Reconciling: true, Reason: reason, Message: message}
 }
 
+// Progressing returns the readiness of an object whose children have been applied and are
+// not available yet, with a formatted message.
+func Progressing(format string, args ...any) Readiness {
+	return NewReconciling(ReasonProgressing, fmt.Sprintf(format, args...))
+}
+
 // NewStalled returns the readiness of an object that progresses only after a change of its
 // spec or of the cluster.
 func NewStalled(reason, message string) Readiness {

@@ -11,7 +11,7 @@ import (
 )
 
 // OwnWrites holds the versions of objects that this process wrote until the watch delivers
-// them. Such an event needs no reconcile: the reconcile that wrote the object goes on with
+// them. Such an event needs no reconcile: the reconcile that wrote the object continues with
 // the API server's response, and another one would be half of the work that a write costs.
 // Later events of the object pass. The zero value and nil are ready for use; nil holds
 // nothing.

@@ -99,8 +99,8 @@ func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployme
 func (r *Reconciler) scale(
 	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, writeAhead status.WriteAhead,
 ) (*status.Readiness, error) {
-	readiness := status.NewReconciling(status.ReasonProgressing,
-		fmt.Sprintf("Deployment %q is being scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas))
+	readiness := status.Progressing("Deployment %q is being scaled from %d to %d",
+		target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 	r.updateStatus(ud, target, &readiness)
 	if err := writeAhead(ctx); err != nil {
 		return nil, err

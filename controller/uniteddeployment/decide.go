@@ -49,17 +49,13 @@ func progress(target *appsv1.Deployment, desired int32) status.Readiness {
 	observed := &target.Status
 	switch {
 	case observed.ObservedGeneration < target.Generation:
-		return progressing("the cluster has not acted on the last change of the Deployment yet")
+		return status.Progressing("the cluster has not acted on the last change of the Deployment yet")
 	case observed.Replicas > desired:
-		return progressing("%d pods of %d are still to be deleted", observed.Replicas-desired, observed.Replicas)
+		return status.Progressing("%d pods of %d are still to be deleted", observed.Replicas-desired, observed.Replicas)
 	case observed.AvailableReplicas < desired:
-		return progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+		return status.Progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
 	}
 	return status.NewReady(fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, desired))
-}
-
-func progressing(format string, args ...any) status.Readiness {
-	return status.NewReconciling(status.ReasonProgressing, fmt.Sprintf(format, args...))
 }
 
 // setReplicas copies the counters of a Deployment; they are 0 if it is missing.
