@@ -78,7 +78,6 @@ func TestServiceAccountsHaveOnlyTheirOwnRoles(t *testing.T) {
 		"ServiceAccount " + system + "/" + controllerName: {
 			"ClusterRoleBinding to ClusterRole " + controllerName, "RoleBinding to Role " + controllerName,
 		},
-		"ServiceAccount " + system + "/" + webhookName: {"ClusterRoleBinding to ClusterRole " + webhookName},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bindings of the service accounts (-want +got):\n%s", diff)

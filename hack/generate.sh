@@ -25,8 +25,7 @@ if [ -d controller ]; then
   go tool controller-gen rbac:roleName=modelbox-controller paths=./controller/... output:rbac:dir=config/controller/generated
 fi
 if [ -d webhook ]; then
-  go tool controller-gen webhook rbac:roleName=modelbox-webhook paths=./webhook/... \
-    output:webhook:dir=config/webhook/generated output:rbac:dir=config/webhook/generated
+  go tool controller-gen webhook paths=./webhook/... output:webhook:dir=config/webhook/generated
   go run ./hack/matchconditions config/webhook/match_conditions.yaml config/webhook/generated/manifests.yaml
 fi
 

@@ -97,7 +97,5 @@ var _ = DescribeTable("a spec that is allowed but risky causes a warning", func(
 	Expect(kubectlIn(newNamespace(), manifest, "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring(want)))
 },
 	Entry("the next runs of an Eru", `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: eru}, spec: {enabled: true, schedule: "0 3 * * *"}}`, "T03:00:00"),
-	Entry("a UnitedDeployment without its Deployment",
-		`{apiVersion: extension.k8s.io/v1, kind: UnitedDeployment, metadata: {name: ud}, spec: {deploymentName: web, replicas: 1}}`, `no Deployment "web"`),
 	Entry("a daemon on every node", `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: gd}, spec: {image: "syslog:1"}}`, "every node"),
 )

@@ -12,18 +12,14 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/version"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
@@ -34,7 +30,7 @@ import (
 )
 
 // kinds are the webhooks that this process serves, two for each kind.
-var kinds = []func(manager.Manager, client.Reader) error{
+var kinds = []func(manager.Manager) error{
 	modelbox.SetupWebhookWithManager,
 	app.SetupWebhookWithManager,
 	genericdaemon.SetupWebhookWithManager,
@@ -62,18 +58,10 @@ func run() error {
 		fmt.Println(version.Version)
 		return nil
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
-	ctrl.Log.Info("Starting", "version", version.Version)
+	log.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	log.Log.Info("Starting", "version", version.Version)
 	metrics.Registry.MustRegister(version.Collector("webhook"))
-	cfg, err := ctrl.GetConfig()
-	if err != nil {
-		ctrl.Log.Info("Serving without the warnings that depend on other objects: there is no access to the API", "reason", err.Error())
-	}
-	reader, err := newReader(cfg)
-	if err != nil {
-		return err
-	}
-	return serve(ctrl.SetupSignalHandler(), &o, reader)
+	return serve(signals.SetupSignalHandler(), &o)
 }
 
 // options are the flags of the process.
@@ -96,37 +84,20 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.server.Grace, "grace", o.server.Grace, "how long at the end to wait for requests in flight")
 }
 
-// newReader returns a client for the objects that a warning depends on, nil if cfg is
-// nil. Nothing else in this process reads the API, so it starts and serves without it,
-// and while the API server is away: the client connects when it is used.
-func newReader(cfg *rest.Config) (client.Reader, error) {
-	if cfg == nil {
-		return nil, nil
-	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(api.AddToScheme(scheme))
-	reader, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making the client: %w", err)
-	}
-	return reader, nil
-}
-
 // serve serves the webhooks, the metrics and the probes until ctx is done.
-func serve(ctx context.Context, o *options, reader client.Reader) error {
+func serve(ctx context.Context, o *options) error {
 	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr, reader); err != nil {
+	if err := setup(mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// newManager returns a manager of the servers. Its client is never used, so it needs
-// no address of an API server.
+// newManager returns a manager of the servers. This process sends no request to an API
+// server: its manager has no address of one, and there is no flag for a kubeconfig.
 func newManager(o *options) (manager.Manager, error) {
 	webhooks := server.New(o.server)
 	shutdown := o.server.Drain + o.server.Linger + o.server.Grace + time.Second
@@ -147,9 +118,9 @@ func newManager(o *options) (manager.Manager, error) {
 }
 
 // setup adds the webhooks of all kinds to a manager.
-func setup(mgr manager.Manager, reader client.Reader) error {
+func setup(mgr manager.Manager) error {
 	for _, setupKind := range kinds {
-		if err := setupKind(mgr, reader); err != nil {
+		if err := setupKind(mgr); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,23 +33,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const unreachable = `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+// kubeconfig has the address of an API server.
+const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]}`
+"clusters": [{"name": "c", "cluster": {"server": "http://%s"}}], "users": [{"name": "u", "user": {}}]}`
 
-// TestStartsWithoutTheAPIServer: the process needs no kubeconfig, and no API server that
-// can be reached. All that is missing is the warning about a UnitedDeployment's target.
-func TestStartsWithoutTheAPIServer(t *testing.T) {
+// TestSendsNoRequestToTheAPIServer: the process needs no API server, and does not connect to
+// one whose address it could find. A review, which anyone can send, must not make it read
+// the cluster.
+func TestSendsNoRequestToTheAPIServer(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
-	kubeconfig := filepath.Join(home, "unreachable")
-	if err := os.WriteFile(kubeconfig, []byte(unreachable), 0o600); err != nil {
+	home, apiServer := t.TempDir(), &countingListener{}
+	apiServer.listen(t)
+	host, port, _ := net.SplitHostPort(apiServer.Addr().String())
+	config := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(config, fmt.Appendf(nil, kubeconfig, apiServer.Addr()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, env := range map[string][]string{
-		"no kubeconfig":              nil,
-		"an API server that is away": {"KUBECONFIG=" + kubeconfig},
-		"a pod without a token":      {"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1"},
+		"no kubeconfig": nil,
+		"a kubeconfig":  {"KUBECONFIG=" + config},
+		"a pod":         {"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +77,48 @@ func TestStartsWithoutTheAPIServer(t *testing.T) {
 				}
 			}
 			p.end()
+			if n := apiServer.connections.Load(); n > 0 {
+				t.Errorf("%d connections to the API server", n)
+			}
 		})
+	}
+}
+
+// countingListener counts the connections that it accepts, and closes them.
+type countingListener struct {
+	net.Listener
+	connections atomic.Int64
+}
+
+func (l *countingListener) listen(t *testing.T) {
+	t.Helper()
+	var err error
+	if l.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			l.connections.Add(1)
+			_ = conn.Close()
+		}
+	}()
+}
+
+// TestHasNoFlagForAKubeconfig: this package of controller-runtime has the flag, and reads the
+// service account's token.
+func TestHasNoFlagForAKubeconfig(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(out), "sigs.k8s.io/controller-runtime/pkg/client/config\n") {
+		t.Error("the process links controller-runtime/pkg/client/config")
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,7 +49,7 @@ var _ = BeforeSuite(func() {
 	env, err = testenv.Start(testenv.Options{Webhooks: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return env.Stop() })
-	start(env.Config)
+	start()
 	DeferCleanup(func() {
 		stop()
 		compared, differences := comparisons.result()
@@ -59,19 +58,17 @@ var _ = BeforeSuite(func() {
 	})
 })
 
-// start starts the webhook process as a user: what main runs, without its flags.
-func start(as *rest.Config) {
+// start starts the webhook process: what main runs, without its flags.
+func start() {
 	GinkgoHelper()
 	local := env.Webhooks
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: server.Options{
 		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		CertDir: local.LocalServingCertDir,
 	}}
-	reader, err := newReader(as)
-	Expect(err).NotTo(HaveOccurred())
 	mgr, err := newManager(&o)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(setup(comparingManager{mgr}, reader)).To(Succeed())
+	Expect(setup(comparingManager{mgr})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -16,9 +16,6 @@ import (
 	"sync"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -27,25 +24,17 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
-// webhooks returns the webhooks of all kinds by their paths, in a cluster without
-// objects.
+// webhooks returns the webhooks of all kinds by their paths.
 func webhooks(t testing.TB) *http.ServeMux {
 	t.Helper()
 	mgr, err := newManager(&options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setup(mgr, emptyReader{}); err != nil {
+	if err := setup(mgr); err != nil {
 		t.Fatal(err)
 	}
 	return mgr.GetWebhookServer().WebhookMux()
-}
-
-// emptyReader reads a cluster without objects.
-type emptyReader struct{ client.Reader }
-
-func (emptyReader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return apierrors.NewNotFound(schema.GroupResource{}, "")
 }
 
 // post sends a review to a webhook and returns the answer.

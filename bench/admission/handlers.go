@@ -25,7 +25,7 @@ func handlers(side string) (mutating, validating http.Handler, err error) {
 			GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 			Default:  modelbox.Default,
 			Validate: modelbox.Validate,
-			Warn:     func(_ context.Context, box *modelv1.ModelBox) []string { return modelbox.Warn(box) },
+			Warn:     modelbox.Warn,
 		}
 		return admission.NewWebhook("ModelBox", "mutating", admission.NewDefaulter(kind)),
 			admission.NewWebhook("ModelBox", "validating", admission.NewValidator(kind)), nil

@@ -88,7 +88,7 @@ func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployme
 	if err := r.Client.List(ctx, others, client.InNamespace(ud.Namespace), r.target.Matching(ud.Spec.DeploymentName)); err != nil {
 		return nil, "", fmt.Errorf("listing UnitedDeployments: %w", err)
 	}
-	return target, uniteddeployment.Holder(ud, target, autoscalers.Items, others.Items), nil
+	return target, holderOf(ud, target, autoscalers.Items, others.Items), nil
 }
 
 // scale is the only write to the Deployment: the replica count, through /scale, with the

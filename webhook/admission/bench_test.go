@@ -69,11 +69,11 @@ func (theirBox) Default(_ context.Context, b *Box) error {
 }
 
 func (theirBox) ValidateCreate(ctx context.Context, b *Box) (admission.Warnings, error) {
-	return warnBox(ctx, b), validateBox(b).ToAggregate()
+	return warnBox(b), validateBox(b).ToAggregate()
 }
 
 func (theirBox) ValidateUpdate(ctx context.Context, _, b *Box) (admission.Warnings, error) {
-	return warnBox(ctx, b), validateBox(b).ToAggregate()
+	return warnBox(b), validateBox(b).ToAggregate()
 }
 
 func (theirBox) ValidateDelete(context.Context, *Box) (admission.Warnings, error) { return nil, nil }

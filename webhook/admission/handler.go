@@ -142,7 +142,7 @@ func forget(ops *patch.Ops) {
 }
 
 // Handle implements admission.Handler.
-func (v *validator[T, P]) Handle(ctx context.Context, req admission.Request) admission.Response {
+func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
 	if skip(&req) {
 		return allowed()
 	}
@@ -162,7 +162,7 @@ func (v *validator[T, P]) Handle(ctx context.Context, req admission.Request) adm
 	}
 	resp := allowed()
 	if v.Warn != nil {
-		resp.Warnings = v.Warn(ctx, obj)
+		resp.Warnings = v.Warn(obj)
 	}
 	return resp
 }

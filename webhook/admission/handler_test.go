@@ -762,21 +762,6 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestWarnContext: a warning may look around, for as long as the request lasts.
-func TestWarnContext(t *testing.T) {
-	t.Parallel()
-	type key struct{}
-	kind := boxKind
-	kind.Warn = func(ctx context.Context, _ *Box) []string { return []string{ctx.Value(key{}).(string)} }
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(reviewOf("CREATE", complete(), nil)))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	validatingWebhook(kind).ServeHTTP(w, r.WithContext(context.WithValue(t.Context(), key{}, `the "caller's"`)))
-	if want := `"warnings":["the \"caller's\""]`; !strings.Contains(w.Body.String(), want) {
-		t.Errorf("answer %s, want %s in it", w.Body, want)
-	}
-}
-
 func mutatingWebhook(kind Kind[Box]) http.Handler {
 	return NewWebhook(kind.GVK.Kind, mutating, NewDefaulter(kind))
 }

@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -35,9 +34,8 @@ type Kind[T any] struct {
 
 	// Warn returns a sentence for each thing that is allowed but risky, of at most
 	// 120 characters; the API server cuts longer ones. It may be nil, and is
-	// called only for a valid object. It may read other objects, for as long as ctx
-	// lasts and no longer than a user should wait.
-	Warn func(ctx context.Context, obj *T) []string
+	// called only for a valid object.
+	Warn func(obj *T) []string
 }
 
 // Object is a pointer to a kind's type.

@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -148,7 +147,7 @@ func validateBox(obj *Box) field.ErrorList {
 	return errs
 }
 
-func warnBox(_ context.Context, obj *Box) []string {
+func warnBox(obj *Box) []string {
 	switch {
 	case obj.Spec.Image == "panic in Warn":
 		panic(obj.Spec.Image)

@@ -4,9 +4,6 @@
 package app
 
 import (
-	"context"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -18,12 +15,12 @@ import (
 
 // SetupWebhookWithManager registers the webhooks of Apps on the webhook server of a
 // manager.
-func SetupWebhookWithManager(mgr manager.Manager, _ client.Reader) error {
+func SetupWebhookWithManager(mgr manager.Manager) error {
 	admission.Register(mgr.GetWebhookServer(), admission.Kind[appv1.App]{
 		GVK:      appv1.SchemeGroupVersion.WithKind("App"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     func(_ context.Context, obj *appv1.App) []string { return Warn(obj) },
+		Warn:     Warn,
 	})
 	return nil
 }

@@ -4,10 +4,8 @@
 package eru
 
 import (
-	"context"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
@@ -19,12 +17,12 @@ import (
 
 // SetupWebhookWithManager registers the webhooks of Erus on the webhook server of a
 // manager.
-func SetupWebhookWithManager(mgr manager.Manager, _ client.Reader) error {
+func SetupWebhookWithManager(mgr manager.Manager) error {
 	admission.Register(mgr.GetWebhookServer(), admission.Kind[mtsrev1.Eru]{
 		GVK:      mtsrev1.SchemeGroupVersion.WithKind("Eru"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     func(_ context.Context, obj *mtsrev1.Eru) []string { return Warn(obj, time.Now()) },
+		Warn:     func(obj *mtsrev1.Eru) []string { return Warn(obj, time.Now()) },
 	})
 	return nil
 }

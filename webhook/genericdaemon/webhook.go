@@ -4,9 +4,6 @@
 package genericdaemon
 
 import (
-	"context"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -18,12 +15,12 @@ import (
 
 // SetupWebhookWithManager registers the webhooks of Genericdaemons on the webhook server of a
 // manager.
-func SetupWebhookWithManager(mgr manager.Manager, _ client.Reader) error {
+func SetupWebhookWithManager(mgr manager.Manager) error {
 	admission.Register(mgr.GetWebhookServer(), admission.Kind[mydomainv1beta1.Genericdaemon]{
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     func(_ context.Context, obj *mydomainv1beta1.Genericdaemon) []string { return Warn(obj) },
+		Warn:     Warn,
 	})
 	return nil
 }

@@ -4,9 +4,6 @@
 package modelbox
 
 import (
-	"context"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -18,12 +15,12 @@ import (
 
 // SetupWebhookWithManager registers the webhooks of ModelBoxes on the webhook server of a
 // manager.
-func SetupWebhookWithManager(mgr manager.Manager, _ client.Reader) error {
+func SetupWebhookWithManager(mgr manager.Manager) error {
 	admission.Register(mgr.GetWebhookServer(), admission.Kind[modelv1.ModelBox]{
 		GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     func(_ context.Context, obj *modelv1.ModelBox) []string { return Warn(obj) },
+		Warn:     Warn,
 	})
 	return nil
 }

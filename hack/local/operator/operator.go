@@ -169,7 +169,7 @@ func (o Options) startWebhook(ctx context.Context, c client.Client, configuratio
 }
 
 func (o Options) startController(ctx context.Context) (*Server, error) {
-	args := append([]string{"--leader-elect", "--leader-election-namespace=" + install.Namespace}, o.ControllerArgs...)
+	args := append([]string{"--kubeconfig=" + o.Kubeconfig, "--leader-elect", "--leader-election-namespace=" + install.Namespace}, o.ControllerArgs...)
 	return o.serve(ctx, "controller", args)
 }
 
@@ -190,7 +190,6 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 		Name: name,
 		Path: filepath.Join(o.Root, "bin", name),
 		Args: append([]string{
-			"--kubeconfig=" + o.Kubeconfig,
 			"--metrics-bind-address=" + metrics,
 			"--health-probe-bind-address=" + probes,
 			"--zap-encoder=console",

@@ -41,7 +41,7 @@ func ownedBy(gvk schema.GroupVersionKind) *appsv1.Deployment {
 	return d
 }
 
-func TestHolder(t *testing.T) {
+func TestHolderOf(t *testing.T) {
 	now := metav1.Now()
 	leaving := united("old", "a", 1, "web")
 	leaving.DeletionTimestamp = &now
@@ -77,7 +77,7 @@ func TestHolder(t *testing.T) {
 			if ud.Name == "" {
 				ud = united("me", "m", 5, "web")
 			}
-			got := Holder(&ud, test.target, test.scalers, test.rivals)
+			got := holderOf(&ud, test.target, test.scalers, test.rivals)
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("Holder says %q, want something with %q", got, test.want)
 			}

@@ -17,11 +17,11 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// Holder returns the other controller that sets the replicas of ud's Deployment and what
+// holderOf returns the other controller that sets the replicas of ud's Deployment and what
 // to do, "" if there is none. In this order: the ModelBox or App that is the controller
 // of the Deployment, a HorizontalPodAutoscaler that scales it, an older UnitedDeployment.
 // target may be nil; scalers and rivals are those of the namespace.
-func Holder(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, scalers []autoscalingv2.HorizontalPodAutoscaler, rivals []extensionv1.UnitedDeployment) string {
+func holderOf(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, scalers []autoscalingv2.HorizontalPodAutoscaler, rivals []extensionv1.UnitedDeployment) string {
 	if owner := holdingOwner(target); owner != "" {
 		return fmt.Sprintf("%s controls Deployment %q and sets its replicas; scale it instead", owner, ud.Spec.DeploymentName)
 	}
