@@ -80,8 +80,8 @@ func TestTheNamespaceEnforcesRestricted(t *testing.T) {
 }
 
 // A pod has a read-only root file system and mounts no Secret except the webhook's
-// certificate. It has its service account's token, because both processes use the API
-// server.
+// certificate. The controller alone has its service account's token: the webhook sends no
+// request to the API server.
 func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	want := map[string]map[string]string{
 		webhookName:    {"/etc/modelbox-webhook/tls": "modelbox-webhook-tls"},
