@@ -105,13 +105,17 @@ reproducible: docker-build ## Build both images once more, from nothing, and com
 	@DOCKER=$(DOCKER) ./hack/reproducible.sh $(VERSION) $(REGISTRY)
 
 .PHONY: verify
-verify: ## Regenerate and lint; fails if a file had to change
+verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file had to change
 	@./hack/verify.sh
 
 .PHONY: lint
 lint: ## Run the linters
 	@$(LINT) golangci-lint run ./...
 	@cd bench && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in the code that the processes call (GOVULNDB=file:///path: without internet)
+	@./hack/vulnerabilities.sh
 
 .PHONY: rest
 rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
@@ -158,4 +162,4 @@ clean: ## Remove what was built here; the cached Kubernetes binaries stay
 
 .PHONY: help
 help: ## List every target
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9.-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9.-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

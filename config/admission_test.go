@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // certificate has the fields of a cert-manager.io/v1 Certificate that the manifests use.
@@ -19,10 +20,19 @@ type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		IsCA        bool            `json:"isCA"`
-		CommonName  string          `json:"commonName"`
-		SecretName  string          `json:"secretName"`
-		DNSNames    []string        `json:"dnsNames"`
+		IsCA            bool     `json:"isCA"`
+		CommonName      string   `json:"commonName"`
+		SecretName      string   `json:"secretName"`
+		DNSNames        []string `json:"dnsNames"`
+		NameConstraints struct {
+			Critical  bool `json:"critical"`
+			Permitted struct {
+				DNSDomains []string `json:"dnsDomains"`
+			} `json:"permitted"`
+			Excluded struct {
+				IPRanges []string `json:"ipRanges"`
+			} `json:"excluded"`
+		} `json:"nameConstraints"`
 		Duration    metav1.Duration `json:"duration"`
 		RenewBefore metav1.Duration `json:"renewBefore"`
 		Usages      []string        `json:"usages"`
@@ -61,6 +71,7 @@ type hook struct {
 	conditions    []admissionregistrationv1.MatchCondition
 	versions      []string
 	rules         []admissionregistrationv1.RuleWithOperations
+	timeout       *int32
 }
 
 // hooks returns all webhooks by type, mutating or validating.
@@ -69,14 +80,14 @@ func hooks(objects []object) map[string][]hook {
 	for _, c := range each[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
 		for _, w := range c.Webhooks {
 			out["mutating"] = append(out["mutating"], hook{
-				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules,
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds,
 			})
 		}
 	}
 	for _, c := range each[*admissionregistrationv1.ValidatingWebhookConfiguration](objects) {
 		for _, w := range c.Webhooks {
 			out["validating"] = append(out["validating"], hook{
-				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules,
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds,
 			})
 		}
 	}
@@ -103,6 +114,9 @@ func TestWebhookSettings(t *testing.T) {
 		}
 		if len(h.conditions) == 0 {
 			t.Error("there are no matchConditions: it is called for changes of status and metadata too")
+		}
+		if h.timeout == nil || *h.timeout != 5 {
+			t.Errorf("timeoutSeconds is %d, want 5", ptr.Deref(h.timeout, 10))
 		}
 		if !slices.Equal(h.versions, []string{"v1"}) {
 			t.Errorf("admissionReviewVersions are %v, want v1", h.versions)

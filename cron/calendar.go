@@ -108,7 +108,7 @@ func (s Schedule) daysOf(m month) uint32 {
 	}
 	// The multiplication repeats the week six times, and the shift makes it begin with the weekday of the first day.
 	const sixWeeks = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28 | 1<<35
-	byWeekday := uint32(uint64(s.weekdays) * sixWeeks >> m.firstWeekday() << 1)
+	byWeekday := uint32(uint64(s.weekdays) * sixWeeks >> m.firstWeekday() << 1) //nolint:gosec // G115: a month needs the low 32 bits.
 	days := s.days & byWeekday
 	if s.either {
 		days = s.days | byWeekday

@@ -85,10 +85,10 @@ func parseFields(words [5]string) (Schedule, error) {
 	}
 	s := Schedule{
 		minutes:  sets[0],
-		hours:    uint32(sets[1]),
-		days:     uint32(sets[2]),
-		months:   uint16(sets[3]),
-		weekdays: uint8(sets[4]|sets[4]>>7) & 0x7f,
+		hours:    uint32(sets[1]),                  //nolint:gosec // G115: no higher bit is set.
+		days:     uint32(sets[2]),                  //nolint:gosec // G115: no higher bit is set.
+		months:   uint16(sets[3]),                  //nolint:gosec // G115: no higher bit is set.
+		weekdays: uint8(sets[4]|sets[4]>>7) & 0x7f, //nolint:gosec // G115: no higher bit is set.
 		wild:     strings.ContainsAny(words[0], "*?/") || strings.ContainsAny(words[1], "*?/"),
 		either:   !free[2] && !free[4],
 	}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the generators and the linters, and fails if a generated file has changed: then
-# it was not committed as the generators write it.
+# Runs the generators and the linters (gosec is one of them), and looks for known
+# vulnerabilities. Fails if a generated file has changed: then it was not committed as the
+# generators write it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,3 +24,4 @@ fi
 echo "verify: generated files are up to date"
 make --no-print-directory lint
 echo "verify: the linters found nothing"
+./hack/vulnerabilities.sh

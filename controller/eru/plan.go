@@ -84,8 +84,8 @@ func (p plan) delay(slot time.Time) time.Duration {
 		most = min(most, next.Sub(slot)-time.Second)
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write(binary.BigEndian.AppendUint64([]byte(p.uid), uint64(slot.Unix()))) // A hash never errs.
-	return time.Duration(sum.Sum64()%uint64(most/time.Second+1)) * time.Second
+	_, _ = sum.Write(binary.BigEndian.AppendUint64([]byte(p.uid), uint64(slot.Unix()))) //nolint:gosec // G115: every bit counts. A hash never errs.
+	return time.Duration(sum.Sum64()%uint64(most/time.Second+1)) * time.Second          //nolint:gosec // G115: most is positive, and the rest below it.
 }
 
 // due returns the latest scheduled time whose start has come, the zero time if there is none.

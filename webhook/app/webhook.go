@@ -10,8 +10,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
-// +kubebuilder:webhook:path=/mutate-app-huolala-cn-v1-app,mutating=true,name=default.app.app.huolala.cn,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,groups=app.huolala.cn,resources=apps,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
-// +kubebuilder:webhook:path=/validate-app-huolala-cn-v1-app,mutating=false,name=validate.app.app.huolala.cn,failurePolicy=fail,sideEffects=None,groups=app.huolala.cn,resources=apps,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+// +kubebuilder:webhook:path=/mutate-app-huolala-cn-v1-app,mutating=true,name=default.app.app.huolala.cn,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=app.huolala.cn,resources=apps,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+// +kubebuilder:webhook:path=/validate-app-huolala-cn-v1-app,mutating=false,name=validate.app.app.huolala.cn,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=app.huolala.cn,resources=apps,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 
 // SetupWebhookWithManager registers the webhooks of Apps on the webhook server of a
 // manager.

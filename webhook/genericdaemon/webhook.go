@@ -10,8 +10,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
-// +kubebuilder:webhook:path=/mutate-mydomain-com-v1beta1-genericdaemon,mutating=true,name=default.genericdaemon.mydomain.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,groups=mydomain.com,resources=genericdaemons,verbs=create;update,versions=v1beta1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
-// +kubebuilder:webhook:path=/validate-mydomain-com-v1beta1-genericdaemon,mutating=false,name=validate.genericdaemon.mydomain.com,failurePolicy=fail,sideEffects=None,groups=mydomain.com,resources=genericdaemons,verbs=create;update,versions=v1beta1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+// +kubebuilder:webhook:path=/mutate-mydomain-com-v1beta1-genericdaemon,mutating=true,name=default.genericdaemon.mydomain.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mydomain.com,resources=genericdaemons,verbs=create;update,versions=v1beta1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
+// +kubebuilder:webhook:path=/validate-mydomain-com-v1beta1-genericdaemon,mutating=false,name=validate.genericdaemon.mydomain.com,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mydomain.com,resources=genericdaemons,verbs=create;update,versions=v1beta1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 
 // SetupWebhookWithManager registers the webhooks of Genericdaemons on the webhook server of a
 // manager.
