@@ -73,6 +73,9 @@ var probes = map[string]func(ctx context.Context, user string) error{
 	"probe-kinds": func(ctx context.Context, user string) error {
 		return awaitOutcome(ctx, user, []any{kindsRole}, spec{"image": "a:1"}, byRequester)
 	},
+	"probe-delegated": func(ctx context.Context, user string) error {
+		return awaitOutcome(ctx, user, []any{kindsRole, delegatedRole}, spec{"image": "a:1", "serviceType": "LoadBalancer"}, byDelegated)
+	},
 }
 
 func awaitOutcome(ctx context.Context, user string, roles []any, box spec, want outcome) error {
