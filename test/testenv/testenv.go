@@ -6,6 +6,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ type Env struct {
 type Options struct {
 	// Webhooks installs config/webhook's configurations, changed to call a local port.
 	Webhooks bool
+	// Policies installs config/rights. The API server needs a moment until the policies
+	// are in effect.
+	Policies bool
 }
 
 // Root returns the root directory of the repository.
@@ -78,6 +82,11 @@ func Start(options Options) (*Env, error) {
 	}
 	if e.Config, err = e.env.Start(); err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
+	}
+	if options.Policies {
+		if _, err := e.Kubectl("", "apply", "-k", filepath.Join(Root(), "config", "rights")); err != nil {
+			return nil, errors.Join(err, e.Stop())
+		}
 	}
 	return e, e.connect()
 }

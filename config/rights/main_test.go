@@ -1,0 +1,97 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rights_test compares the decisions of the policies with their documentation, on
+// the real API server. No controller and no webhook runs: the policies must also be correct
+// while these are unavailable.
+package rights_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+)
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if env, err = testenv.Start(testenv.Options{Policies: true}); err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopped := env.Stop(); err == nil {
+			err = stopped
+		}
+	}()
+	env.Config.QPS = -1
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := prepare(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// prepare creates the roles of a cluster, and waits until the policies are in effect.
+func prepare(ctx context.Context) error {
+	if _, err := env.Kubectl("", "apply", "-k", testenv.Root()+"/config/aggregated-roles"); err != nil {
+		return err
+	}
+	if err := aggregate(ctx); err != nil {
+		return fmt.Errorf("aggregating roles: %w", err)
+	}
+	if err := newNamespace(ctx, "probe", nil); err != nil {
+		return err
+	}
+	for user, probe := range probes {
+		if err := probe(ctx, user); err != nil {
+			return fmt.Errorf("waiting for the policy that refuses %s: %w", user, err)
+		}
+	}
+	return nil
+}
+
+// probes create users, and wait until a request of theirs is refused by a policy.
+var probes = map[string]func(ctx context.Context, user string) error{
+	"probe-kinds": func(ctx context.Context, user string) error {
+		return awaitOutcome(ctx, user, []any{kindsRole}, spec{"image": "a:1"}, byRequester)
+	},
+	"probe-delegated": func(ctx context.Context, user string) error {
+		return awaitOutcome(ctx, user, []any{kindsRole, delegatedRole}, spec{"image": "a:1", "serviceType": "LoadBalancer"}, byDelegated)
+	},
+}
+
+func awaitOutcome(ctx context.Context, user string, roles []any, box spec, want outcome) error {
+	if err := bind(ctx, "probe", user, roles...); err != nil {
+		return err
+	}
+	c, err := as(user)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := modelBox.in(c, "probe").Create(ctx, modelBox.object("probe", box), metav1.CreateOptions{DryRun: dryRun})
+		return outcomeOf(err) == want, nil
+	})
+}
+
+func newNamespace(ctx context.Context, name string, annotations map[string]string) error {
+	return env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}})
+}

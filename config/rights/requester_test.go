@@ -1,0 +1,216 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights_test
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// user creates a namespace with a user that has rules there, and returns a client.
+func user(t *testing.T, namespace string, annotations map[string]string, roles ...any) dynamic.Interface {
+	t.Helper()
+	if err := newNamespace(t.Context(), namespace, annotations); err != nil {
+		t.Fatal(err)
+	}
+	if err := bind(t.Context(), namespace, namespace, roles...); err != nil {
+		t.Fatal(err)
+	}
+	c, err := as(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// tried returns the outcome of a dry run of a create, and its error.
+func tried(t *testing.T, c dynamic.Interface, namespace string, k kind, name string, s spec) (outcome, error) {
+	t.Helper()
+	_, err := k.in(c, namespace).Create(t.Context(), k.object(name, s), metav1.CreateOptions{DryRun: dryRun})
+	return outcomeOf(err), err
+}
+
+// Each right allows the kinds that need it and no other, and each kind needs no other.
+func TestNeededRights(t *testing.T) {
+	t.Parallel()
+	plain := spec{"image": "a:1"}
+	withPorts := spec{"image": "a:1", "ports": []any{map[string]any{"port": int64(80)}}}
+	noPorts := spec{"image": "a:1", "ports": []any{}}
+	web, other := spec{"deploymentName": "web", "replicas": int64(0)}, spec{"deploymentName": "other", "replicas": int64(0)}
+	creates := func(resources ...string) rbacv1.PolicyRule { return rule("apps", []string{"create"}, resources...) }
+	services := rule("", []string{"create"}, "services")
+	tests := map[string]struct {
+		rules   []rbacv1.PolicyRule
+		allowed map[string]bool
+	}{
+		"none":           {nil, nil},
+		"deployments":    {[]rbacv1.PolicyRule{creates("deployments")}, map[string]bool{"ModelBox": true, "App": true}},
+		"services":       {[]rbacv1.PolicyRule{services}, nil},
+		"both":           {[]rbacv1.PolicyRule{creates("deployments"), services}, map[string]bool{"ModelBox": true, "App": true, "ModelBox with ports": true, "App with ports": true}},
+		"daemonsets":     {[]rbacv1.PolicyRule{creates("daemonsets")}, map[string]bool{"Genericdaemon": true}},
+		"updates":        {[]rbacv1.PolicyRule{rule("apps", []string{"update", "get", "delete"}, "*")}, nil},
+		"extensions":     {[]rbacv1.PolicyRule{rule("extensions", every, "*")}, nil},
+		"statefulsets":   {[]rbacv1.PolicyRule{rule("apps", every, "statefulsets", "replicasets", "deployments/status")}, nil},
+		"one-scale":      {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments/scale"), "web")}, map[string]bool{"UnitedDeployment": true}},
+		"one-deployment": {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments"), "web")}, map[string]bool{"Eru": true, "Eru by its name": true}},
+		"all-scales":     {[]rbacv1.PolicyRule{rule("apps", []string{"patch"}, "deployments/scale")}, map[string]bool{"UnitedDeployment": true, "UnitedDeployment of another": true}},
+		"another-kind":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "apps")}, map[string]bool{"App": true, "App with ports": true}},
+		"another-verb":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"create", "get", "update", "patch"}, "*")}, nil},
+		"everything-here": {[]rbacv1.PolicyRule{rule("apps", every, "*"), services}, map[string]bool{
+			"ModelBox": true, "App": true, "ModelBox with ports": true, "App with ports": true, "Genericdaemon": true,
+			"UnitedDeployment": true, "UnitedDeployment of another": true, "Eru": true, "Eru by its name": true, "Eru of another": true,
+		}},
+	}
+	objects := map[string]struct {
+		kind kind
+		name string
+		spec spec
+	}{
+		"ModelBox": {modelBox, "a", plain}, "ModelBox with ports": {modelBox, "a", withPorts},
+		"App": {app, "a", noPorts}, "App with ports": {app, "a", withPorts},
+		"Genericdaemon":               {genericdaemon, "a", plain},
+		"UnitedDeployment":            {unitedDeployment, "a", web},
+		"UnitedDeployment of another": {unitedDeployment, "web", other},
+		"Eru":                         {eru, "a", spec{"deploymentName": "web"}},
+		"Eru by its name":             {eru, "web", spec{}},
+		"Eru of another":              {eru, "web", spec{"deploymentName": "other"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := "needs-" + name
+			c := user(t, namespace, nil, kindsRole, test.rules)
+			for what, obj := range objects {
+				want := byRequester
+				if test.allowed[what] {
+					want = allowed
+				}
+				if got, err := tried(t, c, namespace, obj.kind, obj.name, obj.spec); got != want {
+					t.Errorf("%s: %s, want %s (%v)", what, got, want, err)
+				}
+			}
+		})
+	}
+}
+
+// Rights in another namespace do not count.
+func TestRightsOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	c := user(t, "elsewhere-a", nil, kindsRole)
+	if err := newNamespace(t.Context(), "elsewhere-b", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := bind(t.Context(), "elsewhere-b", "elsewhere-a", "edit", delegatedRole); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		if got, err := tried(t, c, "elsewhere-a", k, "a", k.spec); got != byRequester {
+			t.Errorf("%s: %s, want %s (%v)", k.name, got, byRequester, err)
+		}
+	}
+}
+
+// The error names the user, the right, the namespace and the ways out.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	c := user(t, "messages", nil, kindsRole, []rbacv1.PolicyRule{rule("apps", []string{"create"}, "deployments")})
+	const ways = "; ask for a role in this namespace that allows it, such as edit, or for the verb use on "
+	for k, want := range map[*kind]string{
+		&modelBox:         "messages may not create services in namespace messages, which this ModelBox makes for its ports" + ways + "modelboxes." + virtualGroup,
+		&genericdaemon:    "messages may not create daemonsets.apps in namespace messages, which this Genericdaemon makes" + ways + "genericdaemons." + virtualGroup,
+		&unitedDeployment: "messages may not patch deployments.apps/scale of web in namespace messages, which this UnitedDeployment scales" + ways + "uniteddeployments." + virtualGroup,
+		&eru:              "messages may not patch deployments.apps web in namespace messages, which this Eru restarts" + ways + "erus." + virtualGroup,
+	} {
+		_, err := tried(t, c, "messages", *k, "a", k.spec)
+		if err == nil || !strings.HasSuffix(err.Error(), " denied request: "+want) {
+			t.Errorf("%s:\n%v\nwant\n%s", k.name, err, want)
+		}
+	}
+}
+
+// A request cannot set deletionTimestamp, neither when it creates an object nor later, and
+// so cannot pass as one for an object that is being deleted.
+func TestForgedDeletion(t *testing.T) {
+	t.Parallel()
+	c := user(t, "forged", nil, kindsRole)
+	admin, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := modelBox.object("new", modelBox.spec)
+	now := metav1.Now()
+	obj.SetDeletionTimestamp(&now)
+	if _, err := modelBox.in(c, "forged").Create(t.Context(), obj, metav1.CreateOptions{}); outcomeOf(err) != byRequester {
+		t.Errorf("create: %v", err)
+	}
+	stored := store(t, modelBox.in(admin, "forged"), modelBox.object("stored", modelBox.spec), false)
+	patch := `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":0},"spec":{"image":"b:1"}}`
+	if _, err := modelBox.in(c, "forged").Patch(t.Context(), "stored", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err == nil {
+		t.Error("a patch set deletionTimestamp and the spec")
+	}
+	expectUnchanged(t, admin, stored)
+}
+
+func expectUnchanged(t *testing.T, admin dynamic.Interface, stored *unstructured.Unstructured) {
+	t.Helper()
+	now, err := modelBox.in(admin, stored.GetNamespace()).Get(t.Context(), stored.GetName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.GetResourceVersion() != stored.GetResourceVersion() {
+		t.Errorf("the object has changed: %v", now.Object)
+	}
+}
+
+// A write through the status or the scale subresource changes no other field of the spec.
+func TestSubresourcesChangeNoOtherField(t *testing.T) {
+	t.Parallel()
+	c := user(t, "subresources", nil, kindsRole)
+	admin, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store(t, modelBox.in(admin, "subresources"), modelBox.object("a", modelBox.spec), false)
+	for _, sub := range []string{"status", "scale"} {
+		patch := `{"spec":{"image":"evil:1","podTemplate":{"spec":{"hostNetwork":true}}},"status":{"replicas":1}}`
+		if _, err := modelBox.in(c, "subresources").Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub); err != nil {
+			t.Log(sub, err) // Either answer is correct.
+		}
+		now, err := modelBox.in(admin, "subresources").Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, _, _ := unstructured.NestedString(now.Object, "spec", "image")
+		_, template, _ := unstructured.NestedMap(now.Object, "spec", "podTemplate")
+		if image != "nginx:1" || template {
+			t.Errorf("through %s the spec became %v", sub, now.Object["spec"])
+		}
+	}
+}
+
+// The controller's own requests pass: it creates Erus with the rights of its ClusterRole.
+func TestControllerCreatesErus(t *testing.T) {
+	t.Parallel()
+	const account = "system:serviceaccount:modelbox-system:modelbox-controller"
+	rules := clusterRole(t, "../controller/generated/role.yaml")
+	if err := newNamespace(t.Context(), "controller", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := bind(t.Context(), "controller", account, rules); err != nil {
+		t.Fatal(err)
+	}
+	c, err := as(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tried(t, c, "controller", eru, "web", spec{}); got != allowed {
+		t.Errorf("%s: %v", got, err)
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights_test
+
+import (
+	"context"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+)
+
+var update = flag.Bool("update", false, "write testdata/fields.txt again")
+
+// specOf returns the schema of the spec of a kind.
+func specOf(t *testing.T, k kind) apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	file := filepath.Join(testenv.Root(), "config", "crd", "bases", k.resource.Group+"_"+k.resource.Resource+".yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+}
+
+// Each field of a spec that a delegated user may set is in the list of the policy.
+// When a field is added, decide whether a delegated user may set it: if so, add it to
+// specFields in delegated.yaml, and bound there what it may hold; if not, add it here.
+var notDelegated = map[string][]string{}
+
+func TestEveryFieldOfASpecIsConsidered(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		for _, field := range slices.Sorted(maps.Keys(specOf(t, k).Properties)) {
+			listed := slices.Contains(listedFields(t, k), field)
+			if listed == slices.Contains(notDelegated[k.name], field) {
+				t.Errorf("spec.%s of %s is new, or in both lists: see the comment of notDelegated", field, k.name)
+			}
+		}
+		for _, field := range listedFields(t, k) {
+			if _, ok := specOf(t, k).Properties[field]; !ok {
+				t.Errorf("the policy lists spec.%s of %s, which does not exist", field, k.name)
+			}
+		}
+	}
+}
+
+// A field that a later version of the operator has is refused before the policy lists it.
+func TestANewFieldIsRefused(t *testing.T) {
+	t.Parallel()
+	c := user(t, "new-field", nil, kindsRole, delegatedRole)
+	editor := user(t, "new-field-edit", nil, "edit")
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "genericdaemons.mydomain.com"}}
+	add := `[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/nextField", "value": {"type": "string"}}]`
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, []byte(add))); err != nil {
+		t.Fatal(err)
+	}
+	s := spec{"image": "a:1", "nextField": "a"}
+	// Until the new schema is in effect, the field is dropped.
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		stored, err := genericdaemon.in(editor, "new-field-edit").Create(ctx, genericdaemon.object("a", s), metav1.CreateOptions{DryRun: dryRun})
+		if err != nil {
+			return false, err
+		}
+		_, found, err := unstructured.NestedString(stored.Object, "spec", "nextField")
+		return found, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tried(t, c, "new-field", genericdaemon, "a", s)
+	if got != byDelegated || !strings.Contains(err.Error(), "spec: the fields nextField may not be set") {
+		t.Errorf("%s (%v)", got, err)
+	}
+}
+
+// listedFields returns the list of specFields of a kind, which is the list that begins
+// after the name of its resource; that of Erus is the last.
+func listedFields(t *testing.T, k kind) []string {
+	t.Helper()
+	for _, p := range policies(t) {
+		for _, v := range p.Spec.Variables {
+			if v.Name == "specFields" {
+				_, after, found := strings.Cut(v.Expression, "'"+k.resource.Resource+"'")
+				if !found {
+					after = v.Expression[strings.LastIndex(v.Expression, ":"):]
+				}
+				_, list, _ := strings.Cut(after, "[")
+				list, _, _ = strings.Cut(list, "]")
+				return strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("', \n", r) })
+			}
+		}
+	}
+	t.Fatal("there is no variable specFields")
+	return nil
+}
+
+// All fields of the schemas, below the first level too: a type of Kubernetes may get a
+// field with which a delegated user reaches more than the policy knows.
+func TestNoFieldOfTheSchemasIsNew(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, k := range kinds {
+		lines = append(lines, fieldsOf(k.name+".spec", specOf(t, k))...)
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	const file = "testdata/fields.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the schemas have other fields (-want +got). Decide whether a delegated user may set them, change delegated.yaml "+
+			"if not, and run 'go test ./config/rights -update':\n%s", diff)
+	}
+}
+
+func fieldsOf(path string, schema apiextensionsv1.JSONSchemaProps) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		out = append(out, path+"."+name)
+		out = append(out, fieldsOf(path+"."+name, schema.Properties[name])...)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		out = append(out, fieldsOf(path+"[]", *schema.Items.Schema)...)
+	}
+	return out
+}
