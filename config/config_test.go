@@ -204,6 +204,7 @@ func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiexte
 var clusterScoped = map[string]bool{
 	"Namespace": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true,
+	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
 }
 
 func TestEveryObjectIsInTheNamespace(t *testing.T) {

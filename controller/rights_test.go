@@ -103,9 +103,9 @@ var _ = Describe("the controller's rights", Serial, Ordered, ContinueOnFailure, 
 // that are cluster-wide, in the scenario's namespace, or for its lease.
 func runScenario(ctx context.Context, rights []testenv.Right, without ...testenv.Right) ([]testenv.Request, error) {
 	GinkgoHelper()
-	// The name of the namespace is unique, so it is also the name of the user.
+	// The name of the namespace is unique, so it is also in the name of the user.
 	s := &scenario{namespace: newNamespace()}
-	user := s.namespace
+	user := controllers + s.namespace
 	DeferCleanup(s.clear)
 	grant(ctx, user, rights)
 	end := runAs(user)
