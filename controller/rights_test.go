@@ -144,15 +144,18 @@ type ahead struct{}
 func (ahead) Now() time.Time                  { return time.Now().Add(2 * time.Minute) }
 func (ahead) Since(t time.Time) time.Duration { return ahead{}.Now().Sub(t) }
 
-// runAs starts the controller with the default flags and leader election, as a user. The
-// function that it returns stops the controller and returns its error.
-func runAs(user string) (end func() error) {
+// runAs starts the controller with the default flags and leader election, as a user. Other
+// flags may be set. The function that it returns stops the controller and returns its error.
+func runAs(user string, set ...func(*options)) (end func() error) {
 	GinkgoHelper()
 	cfg, err := env.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
+	for _, f := range set {
+		f(&o)
+	}
 	mgr := newManager(cfg, o)
 	for _, add := range kinds {
 		Expect(add(mgr, ahead{})).To(Succeed())

@@ -63,7 +63,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() error { return env.Stop() })
 	asController, err = env.As(controllerUser)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(env.BindControllers(context.Background(), controllers, asController)).To(Succeed())
+	Expect(env.BindControllers(context.Background(), "", controllers, asController)).To(Succeed())
 	start()
 	DeferCleanup(stop)
 })

@@ -27,13 +27,16 @@ func ServiceAccount(namespace, name string) string {
 
 // BindControllers installs config/rights/controller.yaml, the policy that bounds what the
 // controller may write, for every user whose name begins with prefix, and returns when the
-// API server enforces it. One of these users is needed for that; its request is denied.
-func (e *Env) BindControllers(ctx context.Context, prefix string, one *rest.Config) error {
+// API server enforces it. One of these users is needed for that; its request is denied. The
+// names of the policy and its binding get a suffix.
+func (e *Env) BindControllers(ctx context.Context, suffix, prefix string, one *rest.Config) error {
 	policy, binding, err := controllerPolicy()
 	if err != nil {
 		return err
 	}
 	policy.Spec.MatchConditions[0].Expression = fmt.Sprintf("request.userInfo.username.startsWith('%s')", prefix)
+	policy.Name += suffix
+	binding.Name, binding.Spec.PolicyName = policy.Name, policy.Name
 	for _, obj := range []client.Object{policy, binding} {
 		if err := e.Client.Create(ctx, obj); err != nil {
 			return fmt.Errorf("installing the controller's policy: %w", err)
