@@ -26,6 +26,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -437,7 +439,7 @@ var _ = Describe("a stolen token of the controller", Serial, Ordered, ContinueOn
 		}
 		own := deploymentOf(metav1.ObjectMeta{Namespace: controllerNamespace, Name: "modelbox-webhook"})
 		Expect(env.Client.Create(ctx, own)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, own)).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Client.Delete(ctx, own))).To(Succeed()) })
 
 		shipped, err := testenv.Rights("config/controller/generated/role.yaml", testenv.Every)
 		Expect(err).NotTo(HaveOccurred())
@@ -484,6 +486,41 @@ var _ = Describe("a stolen token of the controller", Serial, Ordered, ContinueOn
 		for name, r := range t.unseen() {
 			Expect(r(ctx, stolen)).To(Succeed(), name)
 		}
+	})
+
+	It("gets no workloads in a namespace that is closed to them, and the status says how to open it", func(ctx SpecContext) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "kube-spec-"}}
+		Expect(env.Client.Create(ctx, namespace)).To(Succeed())
+		DeferCleanup(removeAll, namespace.Name)
+		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "box"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReady).Message).To(
+			ContainSubstring("set the label modelbox-operator/workloads=allowed on the namespace"))
+
+		label := func(value string) {
+			change(ctx, namespace, func(n *corev1.Namespace) { n.Labels["modelbox-operator/workloads"] = value })
+		}
+		label("allowed")
+		// The admission plugin has an informer of its own, which may see the label later.
+		Eventually(func(g Gomega) {
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image += "1" })
+			g.Eventually(readiness(ctx, box)).WithTimeout(time.Second).Should(Equal("False Progressing"))
+		}).Should(Succeed())
+
+		label("denied")
+		Eventually(func(g Gomega) {
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image += "1" })
+			g.Eventually(readiness(ctx, box)).WithTimeout(time.Second).Should(Equal("False ChildRefused"))
+		}).Should(Succeed())
+	})
+
+	It("gets no workloads in the controller's own namespace", func(ctx SpecContext) {
+		DeferCleanup(removeAll, controllerNamespace)
+		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "box"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReady).Message).To(ContainSubstring("its own: use another namespace"))
 	})
 
 	It("changes a Deployment through /scale only in its replica count", func(ctx SpecContext) {

@@ -101,7 +101,7 @@ func observed(ctx context.Context, namespace string) func() int {
 	return func() int {
 		count := 0
 		for _, g := range guarantees {
-			obj := g.object(metav1.ObjectMeta{Namespace: namespace, Name: "web"}).(status.Object)
+			obj := g.object(metav1.ObjectMeta{Namespace: namespace, Name: "web"})
 			if env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj) == nil && meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady) != nil {
 				count++
 			}
