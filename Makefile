@@ -24,7 +24,12 @@ TESTFLAGS ?= -race -timeout 25m
 # Reproducible: the revision is the commit's, and so is the time of creation.
 DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) \
   --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
-INSTALL = kubectl kustomize config | sed 's|image: modelbox-|image: $(REGISTRY)modelbox-|'
+# The operator's own namespace, and those, separated by commas, that it is limited to; none is
+# the whole cluster.
+NAMESPACE ?= modelbox-system
+NAMESPACES ?=
+MANIFESTS = ./hack/manifests.sh $(1) "$(NAMESPACE)" "$(NAMESPACES)"
+INSTALL = $(call MANIFESTS,config) | sed 's|image: modelbox-|image: $(REGISTRY)modelbox-|'
 
 ##@ Try it
 
@@ -70,12 +75,12 @@ uninstall: ## Delete the CRDs, and with them every object of the five kinds and 
 	@kubectl delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
-deploy: ## Apply the whole install to the cluster of the current kubeconfig, which needs cert-manager
+deploy: ## Apply the whole install to the current cluster, which needs cert-manager (NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
 	@$(INSTALL) | kubectl apply -f -
 
 .PHONY: undeploy
-undeploy: ## Delete the operator; CRDs, objects and what these own stay
-	@kubectl delete --ignore-not-found -k config/operator
+undeploy: ## Delete the operator and its namespace; CRDs, objects and what these own stay (NAMESPACE, NAMESPACES as for deploy)
+	@$(call MANIFESTS,config/operator) | kubectl delete --ignore-not-found -f -
 
 .PHONY: install.yaml
 install.yaml: ## Write the whole install into dist/install.yaml (REGISTRY=registry.example.com/team/)

@@ -113,6 +113,7 @@ const defaultReconcileTimeout = 2 * time.Minute
 // options are the flags of the process.
 type options struct {
 	leaseOptions
+	namespaces                                 namespaces
 	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
 	leaderElect                                bool
@@ -127,6 +128,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
 	o.addFlags(flags) // Of leader election.
+	flags.Var(&o.namespaces, "namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set")
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
 }
@@ -153,6 +155,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	options := ctrl.Options{
 		Scheme:                        scheme,
 		NewCache:                      cache.New,
+		Cache:                         o.namespaces.cache(),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,

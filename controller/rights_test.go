@@ -103,9 +103,9 @@ var _ = Describe("the controller's rights", Serial, Ordered, ContinueOnFailure, 
 // that are cluster-wide, in the scenario's namespace, or for its lease.
 func runScenario(ctx context.Context, rights []testenv.Right, without ...testenv.Right) ([]testenv.Request, error) {
 	GinkgoHelper()
-	// The name of the namespace is unique, so it is also the name of the user.
+	// The name of the namespace is unique, so it is also in the name of the user.
 	s := &scenario{namespace: newNamespace()}
-	user := s.namespace
+	user := controllers + s.namespace
 	DeferCleanup(s.clear)
 	grant(ctx, user, rights)
 	end := runAs(user)
@@ -144,15 +144,18 @@ type ahead struct{}
 func (ahead) Now() time.Time                  { return time.Now().Add(2 * time.Minute) }
 func (ahead) Since(t time.Time) time.Duration { return ahead{}.Now().Sub(t) }
 
-// runAs starts the controller with the default flags and leader election, as a user. The
-// function that it returns stops the controller and returns its error.
-func runAs(user string) (end func() error) {
+// runAs starts the controller with the default flags and leader election, as a user. Other
+// flags may be set. The function that it returns stops the controller and returns its error.
+func runAs(user string, set ...func(*options)) (end func() error) {
 	GinkgoHelper()
 	cfg, err := env.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
+	for _, f := range set {
+		f(&o)
+	}
 	mgr := newManager(cfg, o)
 	for _, add := range kinds {
 		Expect(add(mgr, ahead{})).To(Succeed())

@@ -38,7 +38,11 @@ var (
 	running      *process
 )
 
-const controllerUser = "controller"
+// controllers is the beginning of the names of all users that controllers run as. The policy
+// that bounds the controller's identity is in effect for them, in all specs.
+const controllers = "system:serviceaccount:" + controllerNamespace + ":"
+
+const controllerUser = controllers + "modelbox-controller"
 
 func TestController(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -59,6 +63,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() error { return env.Stop() })
 	asController, err = env.As(controllerUser)
 	Expect(err).NotTo(HaveOccurred())
+	Expect(env.BindControllers(context.Background(), "", controllers, asController)).To(Succeed())
 	start()
 	DeferCleanup(stop)
 })

@@ -14,6 +14,10 @@ import (
 // calls New: the informers share them with the clients, so that New sends no request.
 func New(config *rest.Config, opts ctrlcache.Options) (ctrlcache.Cache, error) {
 	opts.DefaultTransform = new(packer).trimAndPack
-	opts.NewInformer = newInformers(config, opts.HTTPClient, opts.Scheme, opts.Mapper)
+	namespaced := len(opts.DefaultNamespaces) > 0
+	if namespaced {
+		opts.HTTPClient = recording(opts.HTTPClient)
+	}
+	opts.NewInformer = newInformers(config, opts.HTTPClient, opts.Scheme, opts.Mapper, namespaced)
 	return ctrlcache.New(config, opts)
 }

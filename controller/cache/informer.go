@@ -26,7 +26,7 @@ type newInformer func(toolscache.ListerWatcher, runtime.Object, time.Duration, t
 
 // newInformers returns a function that returns informers: those of custom resources list and
 // watch with this package's decoder, all others as controller-runtime's do.
-func newInformers(config *rest.Config, client *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper) newInformer {
+func newInformers(config *rest.Config, client *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper, namespaced bool) newInformer {
 	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		kind, ok := customKind(scheme, obj)
 		if !ok {
@@ -34,11 +34,14 @@ func newInformers(config *rest.Config, client *http.Client, scheme *runtime.Sche
 		}
 		decoding := &listerWatcher{config: configFor(config, scheme, kind), client: client, mapper: mapper, kind: kind,
 			parameters: runtime.NewParameterCodec(scheme), listType: listTypeOf(scheme, kind)}
+		if namespaced {
+			decoding.namespace, decoding.unknown = namespaceOf(lw)
+		}
 		indexers = maps.Clone(indexers)
 		indexers[undecodableIndex] = indexUndecodable
 		informer := toolscache.NewSharedIndexInformer(
 			&toolscache.ListWatch{ListWithContextFunc: decoding.List, WatchFuncWithContext: decoding.Watch}, obj, resync, indexers)
-		undecodable.indexers.Store(kind.Kind, informer.GetIndexer())
+		undecodable.indexers.Store(informerKey{kind.Kind, decoding.namespace}, informer.GetIndexer())
 		return informer
 	}
 }
@@ -67,8 +70,12 @@ func configFor(config *rest.Config, scheme *runtime.Scheme, kind schema.GroupVer
 	return config
 }
 
-// listerWatcher lists and watches the objects of a kind in all namespaces.
+// listerWatcher lists and watches the objects of a kind, in one namespace or in all.
 type listerWatcher struct {
+	// namespace is empty for all.
+	namespace string
+	// unknown is why the namespace is not known; then all requests fail.
+	unknown    error
 	config     *rest.Config
 	client     *http.Client
 	mapper     meta.RESTMapper
@@ -101,6 +108,9 @@ func (l *listerWatcher) Watch(ctx context.Context, options metav1.ListOptions) (
 }
 
 func (l *listerWatcher) get(options *metav1.ListOptions) (*rest.Request, error) {
+	if l.unknown != nil {
+		return nil, l.unknown
+	}
 	mapping, err := l.mapper.RESTMapping(l.kind.GroupKind(), l.kind.Version)
 	if err != nil {
 		return nil, err
@@ -109,5 +119,5 @@ func (l *listerWatcher) get(options *metav1.ListOptions) (*rest.Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	return client.Get().Resource(mapping.Resource.Resource).VersionedParams(options, l.parameters), nil
+	return client.Get().NamespaceIfScoped(l.namespace, l.namespace != "").Resource(mapping.Resource.Resource).VersionedParams(options, l.parameters), nil
 }

@@ -21,7 +21,7 @@ func init() { metrics.Registry.MustRegister(&undecodable) }
 var undecodable reporter
 
 type reporter struct {
-	// indexers are those of the informers, by kind.
+	// indexers are those of the informers, by informerKey.
 	indexers sync.Map
 
 	mu sync.Mutex
@@ -29,6 +29,9 @@ type reporter struct {
 	// and name.
 	logged map[string]string
 }
+
+// informerKey identifies an informer: its kind, and its namespace, empty for all.
+type informerKey struct{ kind, namespace string }
 
 var undecodableObjects = prometheus.NewDesc("modelbox_undecodable_objects",
 	"Stored objects that cannot be decoded and are therefore not reconciled, by kind.", []string{"kind"}, nil)
@@ -38,13 +41,17 @@ func (r *reporter) Describe(descs chan<- *prometheus.Desc) { descs <- undecodabl
 
 // Collect implements prometheus.Collector.
 func (r *reporter) Collect(values chan<- prometheus.Metric) {
-	r.indexers.Range(func(kind, indexer any) bool {
+	counts := map[string]int{}
+	r.indexers.Range(func(key, indexer any) bool {
 		keys, err := indexer.(toolscache.Indexer).IndexKeys(undecodableIndex, undecodableValue)
 		if err == nil {
-			values <- prometheus.MustNewConstMetric(undecodableObjects, prometheus.GaugeValue, float64(len(keys)), kind.(string))
+			counts[key.(informerKey).kind] += len(keys)
 		}
 		return true
 	})
+	for kind, count := range counts {
+		values <- prometheus.MustNewConstMetric(undecodableObjects, prometheus.GaugeValue, float64(count), kind)
+	}
 }
 
 // The index of an informer that has the objects that cannot be decoded, under one value.

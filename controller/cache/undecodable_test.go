@@ -175,7 +175,7 @@ func TestMetricOfUndecodableObjects(t *testing.T) {
 	t.Parallel()
 	store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{undecodableIndex: indexUndecodable})
 	var counted reporter
-	counted.indexers.Store("Eru", store)
+	counted.indexers.Store(informerKey{kind: "Eru"}, store)
 	expect := func(n int) {
 		t.Helper()
 		registry := prometheus.NewRegistry()
