@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -83,9 +82,6 @@ func (t *Target[T]) isOrWasOldest(ctx context.Context, obj client.Object, deploy
 	}
 	return err != nil || !found || !Older(first, obj)
 }
-
-// queue is the queue of a controller, as event handlers get it.
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 func (t *Target[T]) enqueue(ctx context.Context, q queue, namespace, deployment string) {
 	for _, request := range t.requests(ctx, namespace, deployment) {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
@@ -44,7 +43,7 @@ func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 		Watches(&extensionv1.UnitedDeployment{}, trigger.EnqueueSuccession(&r.rivals, &r.rivals), trigger.SpecChanged()).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, trigger.EnqueueSuccession(&r.rivals, &r.autoscalers)).
 		Watches(&appsv1.Deployment{}, trigger.EnqueueNamedOnChange(&r.rivals, observedOf)).
-		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
+		WithOptions(trigger.Options())
 }
 
 // observed is what a reconcile reads of a Deployment, but for its resourceVersion: a write
