@@ -167,7 +167,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 
 // reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
 func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
-	r := &uniteddeployment.Reconciler{Client: unindexed{c}, Clock: clock.RealClock{}}
+	r := uniteddeployment.New(unindexed{c}, clock.RealClock{})
 	_, err := status.RecordedWithWriteAhead(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
 	return err
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,7 +41,7 @@ func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj
 			For(obj, trigger.SpecChanged()).
 			Watches(&appsv1.Deployment{}, trigger.EnqueueSameName(), childChanged).
 			Watches(&corev1.Service{}, trigger.EnqueueSameName(), childChanged).
-			WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
+			WithOptions(trigger.Options())
 }
 
 // Children are the Deployment and the Service of one workload.

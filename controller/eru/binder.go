@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -58,7 +57,7 @@ func (b *Binder) watch(mgr manager.Manager) *builder.Builder {
 		Named("eru-binding").
 		For(&appsv1.Deployment{}, builder.WithPredicates(annotated)).
 		Watches(&mtsrev1.Eru{}, trigger.EnqueueSameName(), builder.WithPredicates(deleted)).
-		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
+		WithOptions(trigger.Options())
 }
 
 // annotated passes Deployments that have the annotation, when they are created and when one

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
@@ -33,5 +32,5 @@ func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 		Named("eru").
 		For(&mtsrev1.Eru{}, trigger.SpecChanged()).
 		Watches(&appsv1.Deployment{}, r.target.EnqueueNamed(), trigger.UpdatedByOthers(r.OwnWrites)).
-		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()})
+		WithOptions(trigger.Options())
 }

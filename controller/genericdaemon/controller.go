@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,7 +44,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
 		Watches(&appsv1.DaemonSet{}, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind(), own)).
-		WithOptions(controller.Options{RateLimiter: trigger.RateLimiter()}).
+		WithOptions(trigger.Options()).
 		Complete(status.Recorded(mgr.GetClient(), r.Writer.Recorder, r))
 }
 

@@ -69,11 +69,3 @@ func updatedByOthers(own *OwnWrites) predicate.Funcs {
 		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !own.Take(e.ObjectNew)
 	}}
 }
-
-// FieldChanged passes the updates of objects of type T that change what get returns for
-// them, and every creation and deletion.
-func FieldChanged[T client.Object, V comparable](get func(T) V) builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return get(cache.Unpack[T](e.ObjectOld)) != get(cache.Unpack[T](e.ObjectNew))
-	}})
-}

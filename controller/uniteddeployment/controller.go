@@ -36,19 +36,30 @@ import (
 
 // Reconciler reconciles UnitedDeployments.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
-	target trigger.Target[*extensionv1.UnitedDeployment]
+	client client.Client
+	clock  clock.PassiveClock
+	// rivals are the UnitedDeployments of a Deployment, autoscalers those that scale it.
+	rivals      trigger.Target[*extensionv1.UnitedDeployment]
+	autoscalers trigger.Target[*autoscalingv2.HorizontalPodAutoscaler]
+}
+
+// New returns a reconciler that reads and writes with a client. Its reads work without the
+// indexes that SetupWithManager adds, and list more then.
+func New(c client.Client, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := &Reconciler{Client: mgr.GetClient(), Clock: clk, target: target(mgr.GetClient())}
-	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+	r := New(mgr.GetClient(), clk)
+	if err := r.rivals.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
+	if err := r.autoscalers.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("indexing HorizontalPodAutoscalers by their Deployment: %w", err)
+	}
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.Client, recorder, r))
+	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.client, recorder, r))
 }
 
 // Reconcile sets the replica count of the Deployment, unless the Deployment is missing or
@@ -74,21 +85,28 @@ func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployme
 		return nil, "", nil // Validate refuses it.
 	}
 	target := &appsv1.Deployment{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("reading Deployment %q: %w", ud.Spec.DeploymentName, err)
 	}
-	autoscalers, others := &autoscalingv2.HorizontalPodAutoscalerList{}, &extensionv1.UnitedDeploymentList{}
-	if err := r.Client.List(ctx, autoscalers, client.InNamespace(ud.Namespace)); err != nil {
-		return nil, "", fmt.Errorf("listing HorizontalPodAutoscalers: %w", err)
+	holder, err := r.holder(ctx, ud, target)
+	return target, holder, err
+}
+
+// holder reads what else holds the replica count of the Deployment.
+func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment) (string, error) {
+	scaler, _, err := r.autoscalers.Oldest(ctx, target.Namespace, target.Name)
+	if err != nil {
+		return "", fmt.Errorf("reading HorizontalPodAutoscalers: %w", err)
 	}
-	if err := r.Client.List(ctx, others, client.InNamespace(ud.Namespace), r.target.Matching(ud.Spec.DeploymentName)); err != nil {
-		return nil, "", fmt.Errorf("listing UnitedDeployments: %w", err)
+	rival, _, err := r.rivals.Oldest(ctx, target.Namespace, target.Name)
+	if err != nil {
+		return "", fmt.Errorf("reading UnitedDeployments: %w", err)
 	}
-	return target, holderOf(ud, target, autoscalers.Items, others.Items), nil
+	return holderOf(ud, target, scaler, rival), nil
 }
 
 // scale is the only write to the Deployment: the replica count, through /scale, with the
@@ -108,7 +126,7 @@ func (r *Reconciler) scale(
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
 		target.UID, target.ResourceVersion, *ud.Spec.Replicas)
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
-	err := r.Client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
+	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
 	return apply.ReadinessOf(apply.Refused("scaling", target, err))
 }
@@ -121,5 +139,5 @@ func (r *Reconciler) updateStatus(ud *extensionv1.UnitedDeployment, target *apps
 		return
 	}
 	ud.Status.ObservedGeneration = ud.Generation
-	readiness.SetConditions(&ud.Status.Conditions, ud.Generation, metav1.NewTime(r.Clock.Now()))
+	readiness.SetConditions(&ud.Status.Conditions, ud.Generation, metav1.NewTime(r.clock.Now()))
 }

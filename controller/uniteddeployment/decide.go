@@ -66,8 +66,13 @@ func setReplicas(into *extensionv1.UnitedDeploymentStatus, target *appsv1.Deploy
 	into.Replicas = target.Status.Replicas
 	into.ReadyReplicas = target.Status.ReadyReplicas
 	into.AvailableReplicas = target.Status.AvailableReplicas
-	into.Selector = ""
-	if target.Spec.Selector != nil {
-		into.Selector = metav1.FormatLabelSelector(target.Spec.Selector)
+	into.Selector = selectorOf(target)
+}
+
+// selectorOf returns the selector of a Deployment as text, "" if it has none.
+func selectorOf(target *appsv1.Deployment) string {
+	if target.Spec.Selector == nil {
+		return ""
 	}
+	return metav1.FormatLabelSelector(target.Spec.Selector)
 }

@@ -77,9 +77,24 @@ func TestHolderOf(t *testing.T) {
 			if ud.Name == "" {
 				ud = united("me", "m", 5, "web")
 			}
-			got := holderOf(&ud, test.target, test.scalers, test.rivals)
+			target := test.target
+			if target == nil {
+				target = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			}
+			w := newCluster(t)
+			w.store(&ud)
+			for i := range test.scalers {
+				w.store(&test.scalers[i])
+			}
+			for i := range test.rivals {
+				w.store(&test.rivals[i])
+			}
+			got := w.holder(&ud, target)
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("Holder says %q, want something with %q", got, test.want)
+			}
+			if model := modelHolder(&ud, target, test.scalers, test.rivals); got != model {
+				t.Errorf("Holder says %q, the model %q", got, model)
 			}
 		})
 	}
