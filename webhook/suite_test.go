@@ -62,7 +62,7 @@ var _ = BeforeSuite(func() {
 func start() {
 	GinkgoHelper()
 	local := env.Webhooks
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", server: server.Options{
+	o := options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: server.Options{
 		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		CertDir: local.LocalServingCertDir,
 	}}

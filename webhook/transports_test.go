@@ -27,7 +27,7 @@ import (
 // webhooks returns the webhooks of all kinds by their paths.
 func webhooks(t testing.TB) *http.ServeMux {
 	t.Helper()
-	mgr, err := newManager(&options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0"})
+	mgr, err := newManager(&options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0"})
 	if err != nil {
 		t.Fatal(err)
 	}

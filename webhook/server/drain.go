@@ -33,11 +33,11 @@ import (
 //
 // What remains at risk is a client that keeps idle connections for longer than
 // Drain and Linger, and uses one at the very moment when it is closed.
-func (s *Server) drain(server *http.Server, raw net.Listener, ended <-chan error) error {
+func (s *Server) drain(server *http.Server, conns net.Listener, ended <-chan error) error {
 	s.state.Store(draining)
 	s.log.Info("Draining", "drain", s.opts.Drain, "linger", s.opts.Linger, "grace", s.opts.Grace)
 	time.Sleep(s.opts.Drain)
-	_ = raw.Close() // It may be closed already.
+	_ = conns.Close() // It may be closed already.
 	err := <-ended
 	select {
 	case <-s.noConnections():
@@ -62,7 +62,8 @@ func (s *Server) finish(server *http.Server) {
 }
 
 // countConnections is the ConnState of the http.Server.
-func (s *Server) countConnections(_ net.Conn, state http.ConnState) {
+func (s *Server) countConnections(c net.Conn, state http.ConnState) {
+	c.(*tlsConn).changed(state)
 	switch state {
 	case http.StateNew:
 		s.connections.Add(1)
@@ -82,33 +83,6 @@ func (s *Server) noConnections() <-chan struct{} {
 	return none
 }
 
-// drainingWriter is an http.ResponseWriter that requests the client to close the
-// connection if the server drains when the answer begins, even if the request came
-// before.
-type drainingWriter struct {
-	http.ResponseWriter
-	server *Server
-	begun  bool
-}
-
+// connectionClose is the header of an answer that requests the client to close the connection.
+// It is set if the server drains when the answer begins, even if the request came before.
 var connectionClose = []string{"close"}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *drainingWriter) WriteHeader(code int) {
-	if !w.begun && w.server.state.Load() == draining {
-		w.Header()["Connection"] = connectionClose
-	}
-	w.begun = true
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Write implements http.ResponseWriter.
-func (w *drainingWriter) Write(p []byte) (int, error) {
-	if !w.begun {
-		w.WriteHeader(http.StatusOK)
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *drainingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

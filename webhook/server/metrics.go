@@ -17,6 +17,18 @@ var (
 		Name: "modelbox_admission_rejected_over_capacity_total",
 		Help: "Requests answered with 503 because the server had as many, or as large ones, as it takes at once.",
 	})
+	connectionsOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "modelbox_admission_connections",
+		Help: "Connections that are open, by port: webhook, metrics or health.",
+	}, []string{"port"})
+	disconnectedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelbox_admission_disconnected_total",
+		Help: "Connections that were closed to make room for others, by port and reason: never_served, slow, idle or memory.",
+	}, []string{"port", "reason"})
+	unreadTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelbox_admission_unread_total",
+		Help: "Requests whose body was not read to its end, by reason: Timeout, RequestEntityTooLarge or BadRequest.",
+	}, []string{"reason"})
 	certificateExpiry = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "modelbox_admission_certificate_expiry_timestamp_seconds",
 		Help: "Unix time at which the certificate that is served expires; 0 until one is loaded.",
@@ -24,5 +36,5 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(inFlight, overCapacityTotal, certificateExpiry)
+	metrics.Registry.MustRegister(inFlight, overCapacityTotal, connectionsOpen, disconnectedTotal, unreadTotal, certificateExpiry)
 }

@@ -20,21 +20,48 @@ type Options struct {
 	// be a moment later than the pod.
 	CertDir string
 
-	// MaxInFlight bounds the requests that are read or answered at a time. One
-	// more is answered 503 with Retry-After, upon which the API server tries
-	// again, as long as the webhook's timeoutSeconds lasts. 256 by default: with
-	// 0.1 ms of work each, that many are done within 30 ms.
-	MaxInFlight int64
+	// MinTLSVersion is 1.2 by default, of which only the cipher suites with forward
+	// secrecy and AEAD are accepted. A build that is restricted to FIPS 140-2 may not
+	// speak 1.3.
+	MinTLSVersion TLSVersion
+	// ClientCA is a file of CA certificates in PEM. If it is set, only a client with a
+	// certificate of one of them gets past the TLS handshake. It is read again when it
+	// changes.
+	ClientCA string
+	// ClientNames are the common names of the certificates that are accepted; all, if
+	// it is empty.
+	ClientNames []string
+
+	// MaxConnections bounds the open connections. When there are as many, a new one
+	// takes the place of another: of one that never completed a request if there is
+	// any, then of one whose client sends a request or reads an answer slowly, then
+	// of one that is idle; in each case of the source that has the most of them, and
+	// the oldest. One whose request is being worked on is never closed, nor one
+	// that has come further within 250 ms. The source that has completed the most
+	// requests keeps half of all connections. 1024 by default, of 30 KB each.
+	MaxConnections int
+	// MaxInFlight bounds the requests with a complete body that are worked on or wait
+	// for it, of those with up to 256 KiB and of the larger ones each. One more is
+	// answered 503 with Retry-After, upon which the API server tries again, as long as
+	// the webhook's timeoutSeconds lasts. A source that has less than its share is
+	// accepted nevertheless. 256 by default: with 0.1 ms of work each, that many are
+	// done within 30 ms.
+	MaxInFlight int
 	// MaxBodyBytes bounds one request's body; a larger one is answered 413. By
 	// default 7 MiB, as in controller-runtime: the API server reads at most 3 MiB
 	// of an object from a client, and a review of an update holds two of them,
 	// with less than 1 MiB of other things. (Two objects as etcd stores them
 	// would make no more than 3 MiB.)
 	MaxBodyBytes int64
-	// MaxBytesInFlight bounds the bodies of all requests in flight together, as
-	// they have arrived so far. A request that would exceed it is answered 503,
-	// as above. 32 MiB by default; without it MaxInFlight bodies of MaxBodyBytes
-	// could take 1.75 GiB.
+	// MaxBytesInFlight bounds the memory of all bodies and answers together, without
+	// the first 4 KiB of each body and of each answer. 32 MiB by default, of which
+	//  - half are for bodies of up to 256 KiB that have come, and for answers. If they
+	//    take more, the client that has been slow for the longest time is
+	//    disconnected; a request is answered 503, as above, if none is slow.
+	//  - a quarter, but at least MaxBodyBytes, is for larger bodies, which are read and
+	//    worked on in turn, and have to arrive within a second and 8 MiB a second.
+	// The bodies of up to 256 KiB that are worked on at the same time are a sixteenth,
+	// but at least 256 KiB.
 	MaxBytesInFlight int64
 	// MaxHeaderBytes bounds a request's headers, 16 KiB by default; the API
 	// server sends a few hundred bytes.
@@ -73,6 +100,7 @@ func DefaultOptions() Options {
 
 func (o *Options) fill() {
 	o.Addr = cmp.Or(o.Addr, ":9443")
+	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
 	o.MaxInFlight = cmp.Or(o.MaxInFlight, 256)
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 7<<20)
 	o.MaxBytesInFlight = cmp.Or(o.MaxBytesInFlight, 32<<20)

@@ -28,10 +28,16 @@ type Server struct {
 	mux         *http.ServeMux
 	log         logr.Logger
 	certificate certificate
+	clientCA    *ClientCA
 	state       atomic.Int32
 	inFlight    atomic.Int64
-	bytes       atomic.Int64
-	connections sync.WaitGroup
+	// bytes is the memory that requests hold of the budget of small bodies and answers.
+	bytes atomic.Int64
+	// small and large are the requests that are worked on, or wait for it, by the size of
+	// their bodies.
+	small, large *queue
+	open         *connections
+	connections  sync.WaitGroup
 	// addr is the address that the server listens on, for tests, which use any free
 	// port.
 	addr atomic.Pointer[net.Addr]
@@ -52,6 +58,9 @@ func New(opts Options) *Server {
 	logger := ctrllog.Log.WithName("webhook-server")
 	return &Server{
 		opts: opts, mux: http.NewServeMux(), log: logger,
+		small:       newQueue(max(opts.MaxBytesInFlight/16, smallBody), opts.MaxInFlight),
+		large:       newQueue(max(opts.MaxBytesInFlight/4, opts.MaxBodyBytes), opts.MaxInFlight),
+		open:        newConnections("webhook", opts.MaxConnections),
 		certificate: certificate{dir: opts.CertDir, log: logger, retry: retryCertificate, poll: pollCertificate, expiry: certificateExpiry},
 	}
 }
@@ -67,8 +76,15 @@ func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx is done, then drains and returns nil. It returns an error
-// at once if it cannot listen.
+// at once if it cannot listen, or cannot read Options.ClientCA.
 func (s *Server) Start(ctx context.Context) error {
+	if s.opts.ClientCA != "" {
+		var err error
+		if s.clientCA, err = NewClientCA(s.opts.ClientCA, s.opts.ClientNames); err != nil {
+			return err
+		}
+		go s.clientCA.Run(ctx)
+	}
 	raw, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Addr)
 	if err != nil {
 		return fmt.Errorf("listening for admission requests: %w", err)
@@ -80,7 +96,7 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context, raw net.Listener) error {
-	conns := &listener{Listener: raw, config: s.tlsConfig(), opts: &s.opts, log: s.log}
+	conns := s.listener(raw)
 	server := s.httpServer()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(conns) }()
@@ -91,7 +107,7 @@ func (s *Server) serve(ctx context.Context, raw net.Listener) error {
 		return fmt.Errorf("serving admission requests: %w", err)
 	case <-ctx.Done():
 	}
-	if err := s.drain(server, raw, ended); err != nil {
+	if err := s.drain(server, conns, ended); err != nil {
 		return fmt.Errorf("ending the webhook server: %w", err)
 	}
 	return nil
@@ -108,16 +124,18 @@ func (s *Server) httpServer() *http.Server {
 		IdleTimeout:       s.opts.IdleTimeout,
 		MaxHeaderBytes:    s.opts.MaxHeaderBytes,
 		ConnState:         s.countConnections,
+		ConnContext:       withConn,
 		ErrorLog:          log.New(verboseLog{s.log}, "", 0),
 	}
 }
 
 func (s *Server) tlsConfig() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"http/1.1"},
-		GetCertificate: s.certificate.get,
+	config := &tls.Config{GetCertificate: s.certificate.get}
+	s.opts.MinTLSVersion.Configure(config)
+	if s.clientCA != nil {
+		s.clientCA.Configure(config)
 	}
+	return config
 }
 
 // StartedChecker returns Ready: a server that listens without a certificate cannot be

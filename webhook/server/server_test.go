@@ -396,26 +396,31 @@ func TestInFlightLimit(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	s := runReady(t, Options{MaxInFlight: 2}, map[string]http.Handler{"/gate": g})
-	// One request is being answered.
-	first := make(chan int, 1)
-	go func() {
-		r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader("{}"))
-		if err == nil {
-			r.Body.Close()
-			first <- r.StatusCode
+	// Of these, only the headers have come: they take no part of the limit.
+	for range 10 {
+		conn, _, err := s.dial(&tls.Config{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		close(first)
-	}()
-	<-g.entered
-	// Of another, only the headers have come.
-	conn, _, err := s.dial(&tls.Config{})
-	if err != nil {
-		t.Fatal(err)
+		if _, err := io.WriteString(conn, "POST /gate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := io.WriteString(conn, "POST /gate HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"); err != nil {
-		t.Fatal(err)
+	eventually(t, "ten are being read", func() bool { return s.inFlight.Load() == 10 })
+	// Two are being answered.
+	codes := make(chan int, 2)
+	for range 2 {
+		go func() {
+			r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader("{}"))
+			if err != nil {
+				codes <- 0
+				return
+			}
+			r.Body.Close()
+			codes <- r.StatusCode
+		}()
+		<-g.entered
 	}
-	eventually(t, "two are in flight", func() bool { return s.inFlight.Load() == 2 })
 	before := valueOf(t, overCapacityTotal)
 	r, text := send(t, newClient(t), s.url("/gate"), strings.NewReader("{}"))
 	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") != "1" || !strings.Contains(text, "in flight") {
@@ -425,30 +430,34 @@ func TestInFlightLimit(t *testing.T) {
 		t.Errorf("rejections: %v after %v", got, before)
 	}
 	close(g.open)
-	if code := <-first; code != 200 {
-		t.Errorf("the first was answered %d", code)
+	for range 2 {
+		if code := <-codes; code != 200 {
+			t.Errorf("answered %d within the limit", code)
+		}
 	}
-	conn.Close()
-	eventually(t, "none is in flight", func() bool { return s.inFlight.Load() == 0 && s.bytes.Load() == 0 })
+	eventually(t, "none is answered", func() bool { return s.inFlight.Load() == 10 && s.bytes.Load() == 0 })
 	if r, _ := send(t, newClient(t), s.url("/gate"), strings.NewReader("{}")); r.StatusCode != 200 {
 		t.Errorf("answered %d with room again", r.StatusCode)
 	}
 }
 
+// TestBytesInFlightLimit: a body takes its buffers' capacity of the half that small bodies
+// have.
 func TestBytesInFlightLimit(t *testing.T) {
 	t.Parallel()
 	g := newGate()
-	s := runReady(t, Options{MaxBytesInFlight: 100}, map[string]http.Handler{"/gate": g})
+	s := runReady(t, Options{MaxBytesInFlight: 128 << 10}, map[string]http.Handler{"/gate": g})
 	first := make(chan struct{})
+	body := strings.Repeat(" ", 60<<10)
 	go func() {
 		defer close(first)
-		if r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader(strings.Repeat(" ", 60))); err == nil {
+		if r, err := newClient(t).Post(s.url("/gate"), "application/json", strings.NewReader(body)); err == nil {
 			r.Body.Close()
 		}
 	}()
 	<-g.entered
 	large := func() int {
-		r, _ := send(t, newClient(t), s.url("/gate"), strings.NewReader(strings.Repeat(" ", 60)))
+		r, _ := send(t, newClient(t), s.url("/gate"), strings.NewReader(body))
 		if retry := r.Header.Get("Retry-After"); (r.StatusCode == 503) != (retry == "1") {
 			t.Errorf("answered %d with Retry-After %q", r.StatusCode, retry)
 		}
