@@ -31,8 +31,8 @@ image: evil:1
 label: node-role.kubernetes.io/control-plane
 podTemplate: {spec: {tolerations: [{operator: Exists}]}}
 `, byDelegated},
-	"the Deployment of another user scaled to 0": {unitedDeployment, `{deploymentName: theirs, replicas: 0}`, byDelegated},
-	"the Deployment of another user restarted":   {eru, `{deploymentName: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
+	"the Deployment of another user scaled to 0 by a UnitedDeployment": {unitedDeployment, `{deploymentName: theirs, replicas: 0}`, byDelegated},
+	"the Deployment of another user restarted":                         {eru, `{deploymentName: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
 	"any pod": {modelBox, `{image: "miner:1", replicas: 1000}`, allowed},
 }
 
@@ -45,14 +45,14 @@ func TestAttacks(t *testing.T) {
 	editor := user(t, "attacks-edit", nil, "edit")
 	for name, attack := range attacks {
 		s := parse(t, attack.spec)
-		if got, err := tried(t, onlyKinds, "attacks-only-kinds", attack.kind, "attack", s); got != byRequester {
+		if got, err := tried(t, onlyKinds, attack.kind, "attack", s); got != byRequester {
 			t.Errorf("%s: %s (%v)", name, got, err)
 		}
-		if got, err := tried(t, delegated, "attacks-delegated", attack.kind, "attack", s); got != attack.want {
+		if got, err := tried(t, delegated, attack.kind, "attack", s); got != attack.want {
 			t.Errorf("%s, delegated: %s, want %s (%v)", name, got, attack.want, err)
 		}
 		// With edit a user may create the pod and the rest directly.
-		if got, err := tried(t, editor, "attacks-edit", attack.kind, "attack", s); got != allowed {
+		if got, err := tried(t, editor, attack.kind, "attack", s); got != allowed {
 			t.Errorf("%s, edit: %s (%v)", name, got, err)
 		}
 	}

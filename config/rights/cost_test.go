@@ -67,14 +67,14 @@ func TestLargeTemplates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, test.text)
-			got, err := tried(t, c, "large", modelBox, "a", s)
+			got, err := tried(t, c, modelBox, "a", s)
 			switch {
 			case test.want == "" && got != allowed:
 				t.Errorf("%s: %.500v", got, err)
 			case test.want != "" && (got != byDelegated || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("%s, want an error with %q: %.500v", got, test.want, err)
 			}
-			if got, err := tried(t, editor, "large-edit", modelBox, "a", s); got != allowed {
+			if got, err := tried(t, editor, modelBox, "a", s); got != allowed {
 				t.Errorf("with edit: %s: %.500v", got, err)
 			}
 		})
@@ -89,7 +89,7 @@ func TestLongLists(t *testing.T) {
 		`{image: "a:1", envFrom: [{secretRef: {name: db}}]}`:   allowed,
 		`{image: "a:1", envFrom: [{secretRef: {name: root}}]}`: byDelegated,
 	} {
-		if got, err := tried(t, c, "long", modelBox, "a", parse(t, text)); got != want {
+		if got, err := tried(t, c, modelBox, "a", parse(t, text)); got != want {
 			t.Errorf("%s: %s, want %s (%.500v)", text, got, want, err)
 		}
 	}

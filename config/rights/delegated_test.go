@@ -109,7 +109,7 @@ func TestDelegatedUsersMayUseWhatIsListed(t *testing.T) {
 		"an empty type of the Service":      {modelBox, `{image: "a:1", serviceType: "", ports: [{port: 80, nodePort: 0}]}`},
 		"an environment variable with null": {modelBox, `{image: "a:1", envs: [{name: A}]}`},
 	} {
-		if got, err := tried(t, c, "honest", test.kind, "a", parse(t, test.text)); got != allowed {
+		if got, err := tried(t, c, test.kind, "a", parse(t, test.text)); got != allowed {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
@@ -195,11 +195,11 @@ func TestDelegatedUsersMayNotUseMore(t *testing.T) {
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, test.text)
-			got, err := tried(t, c, "bounded", modelBox, "a", s)
+			got, err := tried(t, c, modelBox, "a", s)
 			if got != byDelegated || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s, want %s with %q (%v)", got, byDelegated, test.want, err)
 			}
-			if got, err := tried(t, editor, "unbounded", modelBox, "a", s); got != allowed {
+			if got, err := tried(t, editor, modelBox, "a", s); got != allowed {
 				t.Errorf("with the role edit: %s (%v)", got, err)
 			}
 		})
@@ -217,12 +217,12 @@ func TestDelegatedUsersWithoutLists(t *testing.T) {
 		`{image: "a:1", envFrom: [{configMapRef: {name: settings}}]}`: byDelegated,
 		pod(`{serviceAccountName: server}`):                           byDelegated,
 	} {
-		if got, err := tried(t, c, "unlisted", modelBox, "a", parse(t, text)); got != want {
+		if got, err := tried(t, c, modelBox, "a", parse(t, text)); got != want {
 			t.Errorf("%s: %s, want %s (%v)", text, got, want, err)
 		}
 	}
 	for _, k := range []kind{unitedDeployment, eru} {
-		if got, err := tried(t, c, "unlisted", k, "a", k.spec); got != byDelegated {
+		if got, err := tried(t, c, k, "a", k.spec); got != byDelegated {
 			t.Errorf("%s: %s (%v)", k.name, got, err)
 		}
 	}
@@ -244,10 +244,10 @@ func TestDelegatedUsersWithSomeRights(t *testing.T) {
 		"some-both":        {[]rbacv1.PolicyRule{deployments, services}, allowed, allowed},
 	} {
 		c := user(t, namespace, nil, kindsRole, delegatedRole, test.rules)
-		if got, err := tried(t, c, namespace, modelBox, "a", hostNetwork); got != test.ports {
+		if got, err := tried(t, c, modelBox, "a", hostNetwork); got != test.ports {
 			t.Errorf("%s, with ports: %s, want %s (%v)", namespace, got, test.ports, err)
 		}
-		if got, err := tried(t, c, namespace, modelBox, "a", noPorts); got != test.portless {
+		if got, err := tried(t, c, modelBox, "a", noPorts); got != test.portless {
 			t.Errorf("%s, without ports: %s, want %s (%v)", namespace, got, test.portless, err)
 		}
 	}
@@ -262,14 +262,14 @@ func TestDelegatedUsersAndObjectsOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store(t, modelBox.in(admin, "others"), modelBox.object("a", parse(t, pod(`{hostNetwork: true}`))), false)
+	store(t, modelBox.in(admin, c.namespace), modelBox.object("a", parse(t, pod(`{hostNetwork: true}`))), false)
 	for patch, want := range map[string]outcome{
 		`{"spec":{"image":"evil:1"}}`:                             byDelegated,
 		`{"metadata":{"labels":{"a":"b"}}}`:                       allowed,
 		`{"spec":{"podTemplate":null}}`:                           allowed,
 		`{"spec":{"podTemplate":{"spec":{"hostNetwork":false}}}}`: allowed,
 	} {
-		_, err := modelBox.in(c, "others").Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
+		_, err := modelBox.in(c, c.namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
 		if got := outcomeOf(err); got != want {
 			t.Errorf("%s: %s, want %s (%v)", patch, got, want, err)
 		}
@@ -292,7 +292,7 @@ func TestDelegatedUsersAreRestricted(t *testing.T) {
 	refused := 0
 	for name, p := range restrictedFixtures(t) {
 		complete(&p.Spec)
-		got, err := try(t.Context(), c, "restricted", p)
+		got, err := try(t.Context(), c, p)
 		if got != allowed && got != byDelegated {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -310,7 +310,7 @@ func TestDelegatedUsersAreRestricted(t *testing.T) {
 }
 
 // try creates a ModelBox with the template of a pod.
-func try(ctx context.Context, c dynamic.Interface, namespace string, p *corev1.Pod) (outcome, error) {
+func try(ctx context.Context, c tenant, p *corev1.Pod) (outcome, error) {
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: p.Annotations}, Spec: p.Spec,
 	})
@@ -318,7 +318,7 @@ func try(ctx context.Context, c dynamic.Interface, namespace string, p *corev1.P
 		return "", err
 	}
 	obj := modelBox.object("a", spec{"image": "a:1", "podTemplate": template})
-	_, err = modelBox.in(c, namespace).Create(ctx, obj, metav1.CreateOptions{DryRun: dryRun})
+	_, err = modelBox.in(c, c.namespace).Create(ctx, obj, metav1.CreateOptions{DryRun: dryRun})
 	return outcomeOf(err), err
 }
 

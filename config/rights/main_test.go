@@ -10,12 +10,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -32,6 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
 	if env, err = testenv.Start(testenv.Options{Policies: true}); err != nil {
 		return 1, err
 	}
@@ -41,6 +46,7 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}()
 	env.Config.QPS = -1
+	env.Config.WarningHandler = rest.NoWarnings{}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := prepare(ctx); err != nil {
@@ -95,3 +101,8 @@ func awaitOutcome(ctx context.Context, user string, roles []any, box spec, want 
 func newNamespace(ctx context.Context, name string, annotations map[string]string) error {
 	return env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}})
 }
+
+// count makes the names of namespaces and users unique, so that the tests can run again.
+var count atomic.Int32
+
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, count.Add(1)) }

@@ -127,9 +127,9 @@ func changed(k kind, obj *unstructured.Unstructured) *unstructured.Unstructured 
 type role struct {
 	name  string
 	roles []any
-	// account impersonates the user, as a GitOps controller does.
-	account string
-	want    func(request string) outcome
+	// gitops is whether a GitOps controller impersonates the user.
+	gitops bool
+	want   func(request string) outcome
 }
 
 // writes reports whether a request creates an object or changes its spec.
@@ -158,21 +158,21 @@ func noSpec(request string) outcome {
 }
 
 var roles = []role{
-	{"view", []any{"view"}, "", nothing},
-	{"edit", []any{"edit"}, "", allButStatus},
-	{"admin", []any{"admin"}, "", allButStatus},
-	{"cluster-admin", []any{"cluster-admin"}, "", everything},
-	{"only-the-kinds", []any{kindsRole}, "", noSpec},
-	{"only-the-kinds-and-view", []any{"view", kindsRole}, "", noSpec},
-	{"delegated", []any{kindsRole, delegatedRole}, "", everything},
-	{"system:serviceaccount:gitops:edits", []any{"edit"}, "gitops", allButStatus},
-	{"system:serviceaccount:gitops:only-the-kinds", []any{kindsRole}, "gitops", noSpec},
+	{"view", []any{"view"}, false, nothing},
+	{"edit", []any{"edit"}, false, allButStatus},
+	{"admin", []any{"admin"}, false, allButStatus},
+	{"cluster-admin", []any{"cluster-admin"}, false, everything},
+	{"only-the-kinds", []any{kindsRole}, false, noSpec},
+	{"only-the-kinds-and-view", []any{"view", kindsRole}, false, noSpec},
+	{"delegated", []any{kindsRole, delegatedRole}, false, everything},
+	{"system:serviceaccount:gitops:edits", []any{"edit"}, true, allButStatus},
+	{"system:serviceaccount:gitops:only-the-kinds", []any{kindsRole}, true, noSpec},
 }
 
-// client returns a client of the user.
-func (r role) client() (dynamic.Interface, error) {
-	if r.account != "" {
-		return through(r.account, r.name)
+// client returns a client of the user. The account is that of the GitOps controller.
+func (r role) client(account string) (dynamic.Interface, error) {
+	if r.gitops {
+		return through(account, r.name)
 	}
 	return as(r.name)
 }
@@ -182,7 +182,8 @@ func TestMatrix(t *testing.T) {
 	t.Parallel()
 	// A GitOps controller that impersonates needs this right, and none of those of the users.
 	impersonate := rule("", []string{"impersonate"}, "users", "groups", "serviceaccounts")
-	if err := bind(t.Context(), "", "gitops", []rbacv1.PolicyRule{impersonate}); err != nil {
+	account := unique("gitops")
+	if err := bind(t.Context(), "", account, []rbacv1.PolicyRule{impersonate}); err != nil {
 		t.Fatal(err)
 	}
 	cells := make(chan int, len(roles))
@@ -190,7 +191,7 @@ func TestMatrix(t *testing.T) {
 		for _, r := range roles {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
-				cells <- row(t, r)
+				cells <- row(t, r, account)
 			})
 		}
 	})
@@ -206,15 +207,15 @@ func TestMatrix(t *testing.T) {
 }
 
 // row compares the requests of a role, and returns how many.
-func row(t *testing.T, r role) int {
-	namespace := "matrix-" + strings.ReplaceAll(r.name, ":", "-")
+func row(t *testing.T, r role, account string) int {
+	namespace := unique("matrix-" + strings.ReplaceAll(r.name, ":", "-"))
 	if err := newNamespace(t.Context(), namespace, map[string]string{virtualGroup + "/deployments": "web"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := bind(t.Context(), namespace, r.name, r.roles...); err != nil {
 		t.Fatal(err)
 	}
-	user, err := r.client()
+	user, err := r.client(account)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,17 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// user creates a namespace with a user that has rules there, and returns a client.
-func user(t *testing.T, namespace string, annotations map[string]string, roles ...any) dynamic.Interface {
+// tenant is a client of a user who has the name of its namespace.
+type tenant struct {
+	dynamic.Interface
+	namespace string
+}
+
+// user creates a namespace, with a name that begins with the given one, and a user with
+// roles there.
+func user(t *testing.T, name string, annotations map[string]string, roles ...any) tenant {
 	t.Helper()
+	namespace := unique(name)
 	if err := newNamespace(t.Context(), namespace, annotations); err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +35,13 @@ func user(t *testing.T, namespace string, annotations map[string]string, roles .
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return tenant{c, namespace}
 }
 
 // tried returns the outcome of a dry run of a create, and its error.
-func tried(t *testing.T, c dynamic.Interface, namespace string, k kind, name string, s spec) (outcome, error) {
+func tried(t *testing.T, c tenant, k kind, name string, s spec) (outcome, error) {
 	t.Helper()
-	_, err := k.in(c, namespace).Create(t.Context(), k.object(name, s), metav1.CreateOptions{DryRun: dryRun})
+	_, err := k.in(c, c.namespace).Create(t.Context(), k.object(name, s), metav1.CreateOptions{DryRun: dryRun})
 	return outcomeOf(err), err
 }
 
@@ -85,14 +93,13 @@ func TestNeededRights(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace := "needs-" + name
-			c := user(t, namespace, nil, kindsRole, test.rules)
+			c := user(t, "needs-"+name, nil, kindsRole, test.rules)
 			for what, obj := range objects {
 				want := byRequester
 				if test.allowed[what] {
 					want = allowed
 				}
-				if got, err := tried(t, c, namespace, obj.kind, obj.name, obj.spec); got != want {
+				if got, err := tried(t, c, obj.kind, obj.name, obj.spec); got != want {
 					t.Errorf("%s: %s, want %s (%v)", what, got, want, err)
 				}
 			}
@@ -104,14 +111,12 @@ func TestNeededRights(t *testing.T) {
 func TestRightsOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	c := user(t, "elsewhere-a", nil, kindsRole)
-	if err := newNamespace(t.Context(), "elsewhere-b", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := bind(t.Context(), "elsewhere-b", "elsewhere-a", "edit", delegatedRole); err != nil {
+	other := user(t, "elsewhere-b", nil)
+	if err := bind(t.Context(), other.namespace, c.namespace, "edit", delegatedRole); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range kinds {
-		if got, err := tried(t, c, "elsewhere-a", k, "a", k.spec); got != byRequester {
+		if got, err := tried(t, c, k, "a", k.spec); got != byRequester {
 			t.Errorf("%s: %s, want %s (%v)", k.name, got, byRequester, err)
 		}
 	}
@@ -123,13 +128,13 @@ func TestMessages(t *testing.T) {
 	c := user(t, "messages", nil, kindsRole, []rbacv1.PolicyRule{rule("apps", []string{"create"}, "deployments")})
 	const ways = "; ask for a role in this namespace that allows it, such as edit, or for the verb use on "
 	for k, want := range map[*kind]string{
-		&modelBox:         "messages may not create services in namespace messages, which this ModelBox makes for its ports" + ways + "modelboxes." + virtualGroup,
-		&genericdaemon:    "messages may not create daemonsets.apps in namespace messages, which this Genericdaemon makes" + ways + "genericdaemons." + virtualGroup,
-		&unitedDeployment: "messages may not patch deployments.apps/scale of web in namespace messages, which this UnitedDeployment scales" + ways + "uniteddeployments." + virtualGroup,
-		&eru:              "messages may not patch deployments.apps web in namespace messages, which this Eru restarts" + ways + "erus." + virtualGroup,
+		&modelBox:         " may not create services in namespace " + c.namespace + ", which this ModelBox makes for its ports" + ways + "modelboxes." + virtualGroup,
+		&genericdaemon:    " may not create daemonsets.apps in namespace " + c.namespace + ", which this Genericdaemon makes" + ways + "genericdaemons." + virtualGroup,
+		&unitedDeployment: " may not patch deployments.apps/scale of web in namespace " + c.namespace + ", which this UnitedDeployment scales" + ways + "uniteddeployments." + virtualGroup,
+		&eru:              " may not patch deployments.apps web in namespace " + c.namespace + ", which this Eru restarts" + ways + "erus." + virtualGroup,
 	} {
-		_, err := tried(t, c, "messages", *k, "a", k.spec)
-		if err == nil || !strings.HasSuffix(err.Error(), " denied request: "+want) {
+		_, err := tried(t, c, *k, "a", k.spec)
+		if err == nil || !strings.HasSuffix(err.Error(), " denied request: "+c.namespace+want) {
 			t.Errorf("%s:\n%v\nwant\n%s", k.name, err, want)
 		}
 	}
@@ -147,12 +152,12 @@ func TestForgedDeletion(t *testing.T) {
 	obj := modelBox.object("new", modelBox.spec)
 	now := metav1.Now()
 	obj.SetDeletionTimestamp(&now)
-	if _, err := modelBox.in(c, "forged").Create(t.Context(), obj, metav1.CreateOptions{}); outcomeOf(err) != byRequester {
+	if _, err := modelBox.in(c, c.namespace).Create(t.Context(), obj, metav1.CreateOptions{}); outcomeOf(err) != byRequester {
 		t.Errorf("create: %v", err)
 	}
-	stored := store(t, modelBox.in(admin, "forged"), modelBox.object("stored", modelBox.spec), false)
+	stored := store(t, modelBox.in(admin, c.namespace), modelBox.object("stored", modelBox.spec), false)
 	patch := `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":0},"spec":{"image":"b:1"}}`
-	if _, err := modelBox.in(c, "forged").Patch(t.Context(), "stored", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err == nil {
+	if _, err := modelBox.in(c, c.namespace).Patch(t.Context(), "stored", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err == nil {
 		t.Error("a patch set deletionTimestamp and the spec")
 	}
 	expectUnchanged(t, admin, stored)
@@ -177,13 +182,13 @@ func TestSubresourcesChangeNoOtherField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store(t, modelBox.in(admin, "subresources"), modelBox.object("a", modelBox.spec), false)
+	store(t, modelBox.in(admin, c.namespace), modelBox.object("a", modelBox.spec), false)
 	for _, sub := range []string{"status", "scale"} {
 		patch := `{"spec":{"image":"evil:1","podTemplate":{"spec":{"hostNetwork":true}}},"status":{"replicas":1}}`
-		if _, err := modelBox.in(c, "subresources").Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub); err != nil {
+		if _, err := modelBox.in(c, c.namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub); err != nil {
 			t.Log(sub, err) // Either answer is correct.
 		}
-		now, err := modelBox.in(admin, "subresources").Get(t.Context(), "a", metav1.GetOptions{})
+		now, err := modelBox.in(admin, c.namespace).Get(t.Context(), "a", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,17 +205,15 @@ func TestControllerCreatesErus(t *testing.T) {
 	t.Parallel()
 	const account = "system:serviceaccount:modelbox-system:modelbox-controller"
 	rules := clusterRole(t, "../controller/generated/role.yaml")
-	if err := newNamespace(t.Context(), "controller", nil); err != nil {
+	c := user(t, "controller", nil)
+	if err := bind(t.Context(), c.namespace, account, rules); err != nil {
 		t.Fatal(err)
 	}
-	if err := bind(t.Context(), "controller", account, rules); err != nil {
-		t.Fatal(err)
-	}
-	c, err := as(account)
+	controller, err := as(account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := tried(t, c, "controller", eru, "web", spec{}); got != allowed {
+	if got, err := tried(t, tenant{controller, c.namespace}, eru, "web", spec{}); got != allowed {
 		t.Errorf("%s: %v", got, err)
 	}
 }

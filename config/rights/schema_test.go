@@ -87,7 +87,7 @@ func TestANewFieldIsRefused(t *testing.T) {
 	s := spec{"image": "a:1", "nextField": "a"}
 	// Until the new schema is in effect, the field is dropped.
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		stored, err := genericdaemon.in(editor, "new-field-edit").Create(ctx, genericdaemon.object("a", s), metav1.CreateOptions{DryRun: dryRun})
+		stored, err := genericdaemon.in(editor, editor.namespace).Create(ctx, genericdaemon.object("a", s), metav1.CreateOptions{DryRun: dryRun})
 		if err != nil {
 			return false, err
 		}
@@ -97,7 +97,7 @@ func TestANewFieldIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := tried(t, c, "new-field", genericdaemon, "a", s)
+	got, err := tried(t, c, genericdaemon, "a", s)
 	if got != byDelegated || !strings.Contains(err.Error(), "spec: the fields nextField may not be set") {
 		t.Errorf("%s (%v)", got, err)
 	}

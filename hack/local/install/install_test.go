@@ -246,6 +246,33 @@ func TestNothingToInstall(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "make generate") {
 		t.Errorf("no webhook configuration: got %v, want an error that names make generate", err)
 	}
+	if err := Policies(t.Context(), c, mustDecode(t, crd)); err == nil || !strings.Contains(err.Error(), "no ValidatingAdmissionPolicy") {
+		t.Errorf("no policy: got %v, want an error that says so", err)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, interceptor.Funcs{})
+	for _, name := range []string{"requester.yaml", "delegated.yaml"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rights", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // as a second start does
+			if err := Policies(t.Context(), c, mustDecode(t, string(content))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range []string{"modelbox-requester", "modelbox-delegated"} {
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &admissionregistrationv1.ValidatingAdmissionPolicy{}); err != nil {
+			t.Error(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestCRDsWaitsUntilEstablished(t *testing.T) {

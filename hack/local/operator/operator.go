@@ -125,16 +125,23 @@ func (o Options) build(ctx context.Context) error {
 	return nil
 }
 
-// install puts CRDs and the namespace in, and returns the webhook
+// install puts CRDs, the policies and the namespace in, and returns the webhook
 // configurations, which have to wait for the process.
 func (o Options) install(ctx context.Context, c client.Client) ([]*unstructured.Unstructured, error) {
-	step := o.Report.Start("installing CRDs")
+	step := o.Report.Start("installing CRDs and policies")
 	defer step.Fail()
 	crds, err := install.Load(ctx, o.Kubectl, filepath.Join(o.Root, "config", "crd"))
 	if err != nil {
 		return nil, err
 	}
 	if err := install.CRDs(ctx, c, crds); err != nil {
+		return nil, err
+	}
+	policies, err := install.Load(ctx, o.Kubectl, filepath.Join(o.Root, "config", "rights"))
+	if err != nil {
+		return nil, err
+	}
+	if err := install.Policies(ctx, c, policies); err != nil {
 		return nil, err
 	}
 	if err := install.NamespaceExists(ctx, c); err != nil {

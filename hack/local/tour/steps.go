@@ -182,6 +182,39 @@ func (t *Tour) refusals(ctx context.Context) error {
 	return nil
 }
 
+// rights shows that the operator does not lend its own rights to a user.
+func (t *Tour) rights(ctx context.Context) error {
+	if _, err := t.kubectl(ctx, "create", "role", "writes-modelboxes", "--verb=*", "--resource=modelboxes.model.github.com"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "create", "rolebinding", "alice", "--role=writes-modelboxes", "--user=alice"); err != nil {
+		return err
+	}
+	box := `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: alices}, spec: {image: "nginx:1.27"}}`
+	create := []string{"create", "--dry-run=server", "--as=alice", "-f", "-"}
+	may := func(what string) error {
+		return t.until(ctx, "alice to have the right to create "+what, func(ctx context.Context) (string, bool) {
+			answer, _ := t.quietly(ctx, "", "auth", "can-i", "create", what, "--as=alice") // "no" is an error, too.
+			return "", answer == "yes"
+		})
+	}
+	if err := may("modelboxes.model.github.com"); err != nil {
+		return err
+	}
+	if err := t.refused(ctx, "alice may write ModelBoxes, and no Deployments", box, create,
+		"alice may not create deployments.apps in namespace default, which this ModelBox makes"); err != nil {
+		return err
+	}
+	if _, err := t.kubectl(ctx, "create", "rolebinding", "alice-edits", "--clusterrole=edit", "--user=alice"); err != nil {
+		return err
+	}
+	if err := may("deployments.apps"); err != nil {
+		return err
+	}
+	_, err := t.kubectlOf(ctx, box, create...)
+	return err
+}
+
 func (t *Tour) rollout(ctx context.Context) error {
 	progress := func(want string) error {
 		return t.until(ctx, "modelbox/modelbox-sample to have "+want+" available pods", func(ctx context.Context) (string, bool) {

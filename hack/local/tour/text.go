@@ -22,8 +22,10 @@ func wrap(line string, width int) []string {
 // plain removes the prefix that the client adds to an error of the API server, and
 // writes each of several errors on its own line.
 func plain(output string) string {
-	if _, after, found := strings.Cut(output, "denied the request: "); found {
-		output = after
+	for _, prefix := range []string{"denied the request: ", "denied request: "} { // of a webhook and of a policy
+		if _, after, found := strings.Cut(output, prefix); found {
+			output = after
+		}
 	}
 	output = strings.TrimPrefix(output, "Error from server (Invalid): ")
 	return strings.ReplaceAll(strings.ReplaceAll(output, "is invalid: [", "is invalid:\n- "), ", spec.", ",\n- spec.")

@@ -50,3 +50,11 @@ func TestAdditions(t *testing.T) {
 		})
 	}
 }
+
+func TestPlainOfAPolicy(t *testing.T) {
+	got := plain(`Error from server (Forbidden): error when creating "STDIN": modelboxes.model.github.com "a" is forbidden: ` +
+		`ValidatingAdmissionPolicy 'p' with binding 'p' denied request: alice may not create deployments.apps`)
+	if want := "alice may not create deployments.apps"; got != want {
+		t.Errorf("plain = %q, want %q", got, want)
+	}
+}

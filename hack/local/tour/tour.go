@@ -45,9 +45,10 @@ func (t *Tour) Run(ctx context.Context) error {
 		title string
 		show  func(context.Context) error
 	}{
-		{"An Eru is created for an annotated Deployment, to restart it at the next minute (step 8 checks that)", t.bindEru},
+		{"An Eru is created for an annotated Deployment, to restart it at the next minute (step 9 checks that)", t.bindEru},
 		{"A ModelBox: the user's spec, and the defaults that admission sets", t.modelbox},
 		{"Invalid objects are refused before they are stored, with the field and what to do", t.refusals},
+		{"A user may make through a ModelBox only what the user may make without it", t.rights},
 		{"The rollout, and scaling the ModelBox itself", t.rollout},
 		{"Objects of other owners are never changed; changes of the operator's objects are reverted", t.ownership},
 		{"An App, and a Genericdaemon that follows a label from node to node", t.appAndDaemon},
