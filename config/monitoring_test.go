@@ -196,7 +196,7 @@ func metricsOf(expr string) map[string][]string {
 }
 
 // keywords are the keywords and functions of PromQL that the alerts use.
-var keywords = []string{"absent", "and", "delta", "increase", "max", "on", "rate", "sum", "time"}
+var keywords = []string{"absent", "and", "delta", "increase", "max", "on", "or", "rate", "sum", "time"}
 
 var jobs = regexp.MustCompile(`job="([^"]*)"`)
 

@@ -11,12 +11,10 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 )
 
-var (
-	nextRestart = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "modelbox_eru_next_restart_timestamp_seconds",
-		Help: "Unix time of the first scheduled time of an Eru that is not decided, without jitter. In the past while that restart waits.",
-	}, []string{"namespace", "name"})
+// nextRestarts reports the next scheduled times of the Erus of the process.
+var nextRestarts schedule
 
+var (
 	restarts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelbox_eru_restarts_total",
 		Help: "Scheduled times that were decided, by result (Restarted, Skipped, Failed). One whose status could not be written counts again.",
@@ -30,7 +28,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(nextRestart, restarts, lateness)
+	metrics.Registry.MustRegister(&nextRestarts, restarts, lateness)
 	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
 		restarts.WithLabelValues(string(result)) // A rate needs a zero to start from.
 	}
@@ -41,14 +39,13 @@ func setMetrics(obj *mtsrev1.Eru, d decision) {
 	for _, entry := range d.entries {
 		restarts.WithLabelValues(string(entry.Result)).Inc()
 	}
+	name := types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}
 	if d.next.IsZero() {
-		nextRestart.DeleteLabelValues(obj.Namespace, obj.Name)
+		nextRestarts.remove(name)
 		return
 	}
-	nextRestart.WithLabelValues(obj.Namespace, obj.Name).Set(float64(d.next.Unix()))
+	nextRestarts.set(name, d.next)
 }
 
 // deleteMetrics deletes the metrics of an Eru that was deleted, or that cannot be decoded.
-func deleteMetrics(name types.NamespacedName) {
-	nextRestart.DeleteLabelValues(name.Namespace, name.Name)
-}
+func deleteMetrics(name types.NamespacedName) { nextRestarts.remove(name) }
