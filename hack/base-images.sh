@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Writes into hack/base-images.mk the digests that the tags of the base images have in their
-# registries now. "make base-images" runs it.
+# registries now, or into another FILE of that form. "make base-images" runs it.
+#
+#   hack/base-images.sh [FILE]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-file=hack/base-images.mk
+file=${1:-hack/base-images.mk}
 crane() { go tool -modfile=hack/tools/release/go.mod crane "$@"; }
 
 new=$(mktemp)
