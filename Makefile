@@ -71,6 +71,11 @@ docker-push: ## Build both images for amd64 and arm64 and push them to REGISTRY 
 release: ## Write images (OCI layout), SBOMs, install.yaml and checksums into dist/, signed with COSIGN_KEY (docs/install.md); needs docker
 	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) PLATFORMS="$(PLATFORMS)" DOCKER="$(DOCKER)" DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS)" ./hack/release.sh $(DIST)
 
+.PHONY: release-again
+release-again: ## Write the release once more, from nothing, and compare it with the one in dist/; takes minutes, needs docker
+	@$(MAKE) --no-print-directory release COSIGN_KEY= DIST=bin/release-again DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) --no-cache"
+	@cmp $(DIST)/SHA256SUMS bin/release-again/SHA256SUMS && echo "release: the same files"
+
 .PHONY: base-images
 base-images: ## Write the digests that the tags of the base images have now into hack/base-images.mk
 	@./hack/base-images.sh

@@ -39,7 +39,7 @@ func writeSBOM(prefix, name, version string, i image) error {
 	}}
 	bom.Components = &components
 	var text bytes.Buffer
-	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom); err != nil {
+	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
 		return err
 	}
 	return os.WriteFile(prefix+"-"+strings.ReplaceAll(i.platform.String(), "/", "-")+".cdx.json", text.Bytes(), 0o644)
