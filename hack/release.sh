@@ -16,6 +16,7 @@ if [ -n "${COSIGN_KEY:-}" ] && ! command -v "$cosign" >/dev/null; then
     "(go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3), or set COSIGN to it" >&2
   exit 1
 fi
+created=$(git log -1 --format=%ct)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$dist"
@@ -36,7 +37,7 @@ for process in webhook controller; do
     $DOCKER image rm "$tag" >/dev/null
     archives+=("$work/${tag/:/-}.tar")
   done
-  digest=$("$work/release" -name "$name" -version "$VERSION" -created "$(git log -1 --format=%ct)" -out "$dist" "${archives[@]}")
+  digest=$("$work/release" -name "$name" -version "$VERSION" -created "$created" -out "$dist" "${archives[@]}")
   sed -i.before "s|image: $name:$VERSION\$|image: $REGISTRY$name:$VERSION@$digest|" "$work/install.yaml"
   grep -q "@$digest" "$work/install.yaml" || { echo "release: install.yaml has no image $name:$VERSION" >&2; exit 1; }
 done
