@@ -13,8 +13,13 @@ LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
 # The one place that says which version this is.
 VERSION := $(shell cat version/VERSION)
 DOCKER ?= docker
+# What the images are built from: GOLANG_IMAGE and BASE_IMAGE.
+include hack/base-images.mk
 # What comes before the images' names, such as registry.example.com/team/.
 REGISTRY ?=
+# The platforms of a release, and the folder that it is written into.
+PLATFORMS ?= linux/amd64 linux/arm64
+DIST ?= dist
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
 # How often, and under which race detector, "make test" runs: -race, -count and
@@ -23,6 +28,7 @@ TESTFLAGS ?= -race -timeout 25m
 
 # Reproducible: the revision is the commit's, and so is the time of creation.
 DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) \
+  --build-arg GOLANG_IMAGE=$(GOLANG_IMAGE) --build-arg BASE_IMAGE=$(BASE_IMAGE) \
   --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 # The operator's own namespace, and those, separated by commas, that it is limited to; none is
 # the whole cluster.
@@ -66,6 +72,19 @@ docker-push: ## Build both images for amd64 and arm64 and push them to REGISTRY 
 	    -t $(REGISTRY)modelbox-$$process:$(VERSION) $(DOCKER_BUILD_ARGS) . ; \
 	done
 
+.PHONY: release
+release: ## Write images (OCI layout), SBOMs, install.yaml and checksums into dist/, signed with COSIGN_KEY (docs/install.md); needs docker
+	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) PLATFORMS="$(PLATFORMS)" DOCKER="$(DOCKER)" DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS)" ./hack/release.sh $(DIST)
+
+.PHONY: release-again
+release-again: ## Write the release once more, from nothing, and compare it with the one in dist/; takes minutes, needs docker
+	@$(MAKE) --no-print-directory release COSIGN_KEY= DIST=bin/release-again DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) --no-cache"
+	@cmp $(DIST)/SHA256SUMS bin/release-again/SHA256SUMS && echo "release: the same files"
+
+.PHONY: base-images
+base-images: ## Write the digests that the tags of the base images have now into hack/base-images.mk
+	@./hack/base-images.sh
+
 .PHONY: install
 install: ## Apply the CRDs to the cluster of the current kubeconfig
 	@kubectl apply -k config/crd
@@ -97,6 +116,7 @@ test: ## Run every test that needs no container engine, against a real kube-apis
 	@# The race detector allocates too, so what is counted is counted without it.
 	@$(GO) test -run TestAllocations ./cron ./webhook ./controller/modelbox
 	@cd bench && $(GO) test $(TESTFLAGS) ./...
+	@cd hack/tools/release && $(GO) test $(TESTFLAGS) .
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
@@ -117,6 +137,7 @@ verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file
 lint: ## Run the linters
 	@$(LINT) golangci-lint run ./...
 	@cd bench && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
+	@cd hack/tools/release && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that the processes call (GOVULNDB=file:///path: without internet)

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Writes the files of a release into a folder: for each image an OCI image layout and the
+# SBOMs, install.yaml with the images by digest, and the checksums of all of these, with a
+# signature if there is a key. "make release" runs it, and sets the variables.
+#
+#   VERSION, REGISTRY, PLATFORMS, DOCKER, DOCKER_BUILD_ARGS
+#   COSIGN_KEY     a key that cosign accepts (file or KMS URI); without it nothing is signed
+#   COSIGN, COSIGN_FLAGS   the command, and more flags of "cosign sign-blob"
+#   hack/release.sh FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dist=${1:?"hack/release.sh FOLDER"}
+cosign=${COSIGN:-cosign}
+if [ -n "${COSIGN_KEY:-}" ] && ! command -v "$cosign" >/dev/null; then
+  echo "release: COSIGN_KEY is set, and there is no command $cosign: install it" \
+    "(go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3), or set COSIGN to it" >&2
+  exit 1
+fi
+created=$(git log -1 --format=%ct)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$dist"
+mkdir -p "$dist"
+(cd hack/tools/release && go build -o "$work/release" .)
+
+kubectl kustomize config >"$work/install.yaml"
+for process in webhook controller; do
+  name=modelbox-$process
+  archives=()
+  for platform in $PLATFORMS; do
+    echo "release: building $name for $platform"
+    # The platform is part of the tag, so that no build takes the place of another.
+    tag=$name:$VERSION-${platform//\//-}
+    # shellcheck disable=SC2086
+    $DOCKER build --quiet --platform "$platform" -f "Dockerfile.$process" -t "$tag" $DOCKER_BUILD_ARGS . >/dev/null
+    $DOCKER save -o "$work/${tag/:/-}.tar" "$tag"
+    $DOCKER image rm "$tag" >/dev/null
+    archives+=("$work/${tag/:/-}.tar")
+  done
+  digest=$("$work/release" -name "$name" -version "$VERSION" -created "$created" -out "$dist" "${archives[@]}")
+  sed -i.before "s|image: $name:$VERSION\$|image: $REGISTRY$name:$VERSION@$digest|" "$work/install.yaml"
+  grep -q "@$digest" "$work/install.yaml" || { echo "release: install.yaml has no image $name:$VERSION" >&2; exit 1; }
+done
+cp "$work/install.yaml" "$dist/install.yaml"
+cp SECURITY.md LICENSE "$dist/"
+
+(cd "$dist" && sha256sum -- * >SHA256SUMS)
+if [ -n "${COSIGN_KEY:-}" ]; then
+  # shellcheck disable=SC2086
+  (key=$COSIGN_KEY && [ -f "$key" ] && key=$(realpath "$key"); cd "$dist" &&
+    "$cosign" sign-blob --yes --key "$key" --bundle SHA256SUMS.sigstore.json ${COSIGN_FLAGS:-} SHA256SUMS)
+else
+  echo "release: not signed: COSIGN_KEY is not set"
+fi
+ls -l "$dist"
