@@ -73,8 +73,6 @@ const (
 	byRBAC      outcome = "refused by RBAC"
 	byRequester outcome = "refused by modelbox-requester"
 	byDelegated outcome = "refused by modelbox-delegated"
-	// none is for a request that a kind does not have.
-	none outcome = "-"
 )
 
 // outcomeOf returns the outcome of a request. An error of another type is an outcome that
