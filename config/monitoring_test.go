@@ -32,9 +32,20 @@ type serviceMonitor struct {
 		JobLabel  string               `json:"jobLabel"`
 		Selector  metav1.LabelSelector `json:"selector"`
 		Endpoints []struct {
-			Port string `json:"port"`
+			Port            string     `json:"port"`
+			Scheme          string     `json:"scheme"`
+			BearerTokenFile string     `json:"bearerTokenFile"`
+			TLSConfig       *tlsConfig `json:"tlsConfig"`
 		} `json:"endpoints"`
 	} `json:"spec"`
+}
+
+// tlsConfig is how Prometheus verifies an endpoint.
+type tlsConfig struct {
+	ServerName string `json:"serverName"`
+	CA         struct {
+		Secret corev1.SecretKeySelector `json:"secret"`
+	} `json:"ca"`
 }
 
 // prometheusRule has the fields of a monitoring.coreos.com/v1 PrometheusRule that are used.

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,7 +215,7 @@ func TestPortsMatchFlags(t *testing.T) {
 }
 
 // flagsOf returns the flags of a process, with their defaults if these are strings: the
-// flags that bind registers in its main.go, and those of controller-runtime.
+// flags that its package main registers, and those of controller-runtime.
 func flagsOf(t *testing.T, process string) map[string]string {
 	t.Helper()
 	theirs := flag.NewFlagSet(process, flag.ContinueOnError)
@@ -223,11 +224,29 @@ func flagsOf(t *testing.T, process string) map[string]string {
 	out := map[string]string{}
 	theirs.VisitAll(func(f *flag.Flag) { out[f.Name] = f.DefValue })
 
-	file, err := parser.ParseFile(token.NewFileSet(), "../"+process+"/main.go", nil, 0)
+	files, err := filepath.Glob("../" + process + "/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := len(out)
+	for _, path := range files {
+		if !strings.HasSuffix(path, "_test.go") {
+			addFlags(t, out, path)
+		}
+	}
+	if len(out) == ours {
+		t.Fatalf("no flag was found in %s", process)
+	}
+	return out
+}
+
+// addFlags adds the flags that a file registers.
+func addFlags(t *testing.T, out map[string]string, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) != 4 {
@@ -238,10 +257,6 @@ func flagsOf(t *testing.T, process string) map[string]string {
 		}
 		return true
 	})
-	if len(out) == ours {
-		t.Fatalf("no flag was found in %s/main.go", process)
-	}
-	return out
 }
 
 // text returns the value of a string literal, or "" for other expressions.

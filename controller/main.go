@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -113,6 +112,7 @@ const defaultReconcileTimeout = 2 * time.Minute
 // options are the flags of the process.
 type options struct {
 	leaseOptions
+	metricsOptions
 	namespaces                                 namespaces
 	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
@@ -127,7 +127,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
-	o.addFlags(flags) // Of leader election.
+	o.leaseOptions.addFlags(flags)
+	o.metricsOptions.addFlags(flags)
 	flags.Var(&o.namespaces, "namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set")
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
@@ -149,6 +150,10 @@ func configureClient(cfg *rest.Config) {
 // the cache, and a cache that holds no more than the controllers read. It configures cfg.
 func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	configureClient(cfg)
+	server, err := o.serverOptions(o.metricsAddress)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(api.AddToScheme(scheme))
@@ -157,7 +162,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 		NewCache:                      cache.New,
 		Cache:                         o.namespaces.cache(),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       server,
 		HealthProbeBindAddress:        o.probeAddress,
 		PprofBindAddress:              o.pprofAddress,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: -1}),
@@ -176,7 +181,6 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	if !o.leaderElect {
 		return options, nil
 	}
-	var err error
 	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg)
 	return options, err
 }

@@ -1,0 +1,114 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// with returns the objects of the install and config/monitoring with a component.
+func with(t *testing.T, component string) []object {
+	t.Helper()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := filepath.Rel(folder, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("resources: [%[1]s, %[1]s/monitoring]\ncomponents: [%[1]s/%[2]s]\n", filepath.ToSlash(config), component)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return render(t, folder)
+}
+
+const controllerTLS = "monitoring/controller-tls"
+
+// The controller serves the certificate that Prometheus expects, by flags that it has.
+func TestControllerMetricsOverTLS(t *testing.T) {
+	objects := with(t, controllerTLS)
+	controller := find[*appsv1.Deployment](t, objects, controllerName)
+	cert := find[*certificate](t, objects, "modelbox-controller-metrics")
+	known, values := flagsOf(t, "controller"), map[string]string{}
+	for _, arg := range container(controller).Args {
+		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if _, ok := known[name]; !ok {
+			t.Errorf("%q is not a flag of the controller", arg)
+		}
+		values[name] = value
+	}
+	if _, ok := values["metrics-secure"]; !ok {
+		t.Errorf("the arguments are %v, without --metrics-secure", values)
+	}
+	if diff := cmp.Diff(map[string]string{values["metrics-cert-path"]: cert.Spec.SecretName}, mountedSecrets(t, controller)); diff != "" {
+		t.Errorf("mounted Secrets, by path (-want +got):\n%s", diff)
+	}
+	find[*issuer](t, objects, cert.Spec.IssuerRef.Name)
+
+	endpoint := find[*serviceMonitor](t, objects, controllerName).Spec.Endpoints[0]
+	if endpoint.Scheme != "https" || endpoint.BearerTokenFile == "" || endpoint.TLSConfig == nil {
+		t.Fatalf("the endpoint is %+v", endpoint)
+	}
+	if name := endpoint.TLSConfig.ServerName; !slices.Contains(cert.Spec.DNSNames, name) {
+		t.Errorf("Prometheus expects the name %q, and the certificate has %v", name, cert.Spec.DNSNames)
+	}
+	if secret := endpoint.TLSConfig.CA.Secret; secret.Name != cert.Spec.SecretName || secret.Key != "ca.crt" {
+		t.Errorf("Prometheus verifies with %+v", secret)
+	}
+}
+
+// The component gives the controller the rights to review tokens, and gives no client the right
+// to read the metrics.
+func TestRightsOfControllerMetricsOverTLS(t *testing.T) {
+	objects := with(t, controllerTLS)
+	binding := find[*rbacv1.ClusterRoleBinding](t, objects, "modelbox-controller-auth-delegator")
+	want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: controllerName}}
+	if diff := cmp.Diff(want, binding.Subjects); diff != "" || binding.RoleRef.Name != "system:auth-delegator" {
+		t.Errorf("role %s is bound to others (-want +got):\n%s", binding.RoleRef.Name, diff)
+	}
+	reader := find[*rbacv1.ClusterRole](t, objects, "modelbox-metrics-reader")
+	if diff := cmp.Diff([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, reader.Rules); diff != "" {
+		t.Errorf("the reader's rules (-want +got):\n%s", diff)
+	}
+	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
+		if b.RoleRef.Name == reader.Name {
+			t.Errorf("%s binds the reader's role", b.Name)
+		}
+	}
+}
+
+// The install and config/monitoring alone serve metrics as before, and need no such right.
+func TestDefaultMetricsNeedNoRights(t *testing.T) {
+	objects := slices.Concat(install(t), monitoring(t))
+	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
+		if b.RoleRef.Name == "system:auth-delegator" {
+			t.Errorf("%s binds %s", b.Name, b.RoleRef.Name)
+		}
+	}
+	if args := container(find[*appsv1.Deployment](t, objects, controllerName)).Args; slices.Contains(args, "--metrics-secure") {
+		t.Errorf("the controller has the arguments %v", args)
+	}
+	for _, role := range each[*rbacv1.ClusterRole](objects) {
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "tokenreviews") || slices.Contains(rule.Resources, "subjectaccessreviews") {
+				t.Errorf("%s has %v", role.Name, rule)
+			}
+		}
+	}
+}
