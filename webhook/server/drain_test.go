@@ -67,6 +67,8 @@ type bubble struct {
 	stop   context.CancelFunc
 	ended  chan error
 	client *http.Client
+	// connected are the clients' ends of the connections from an address: see connect.
+	connected []net.Conn
 }
 
 // loadedOnce is a certificate for all bubbles: each watcher holds one of the few
