@@ -37,6 +37,8 @@ type Env struct {
 type Options struct {
 	// Webhooks installs config/webhook's configurations, changed to call a local port.
 	Webhooks bool
+	// ClientCertificate is what the API server presents to webhooks, by default nothing.
+	ClientCertificate *ClientCertificate
 }
 
 // Root returns the root directory of the repository.
@@ -74,6 +76,9 @@ func Start(options Options) (*Env, error) {
 		e.Webhooks = &e.env.WebhookInstallOptions
 	}
 	if err := e.configure(); err != nil {
+		return nil, err
+	}
+	if err := e.presentToWebhooks(options.ClientCertificate); err != nil {
 		return nil, err
 	}
 	if e.Config, err = e.env.Start(); err != nil {
