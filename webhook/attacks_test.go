@@ -204,7 +204,7 @@ func allowed(t *testing.T, connections int) int {
 	return min(connections, most)
 }
 
-const attackPath = "/mutate-extension-k8s-io-v1-uniteddeployment"
+const attackPath = attackedPath
 
 // secured returns TLS on a connection.
 func secured(conn net.Conn) net.Conn {

@@ -31,6 +31,8 @@ var (
 	env *testenv.Env
 	// stop stops the webhook process that is running.
 	stop func()
+	// clients has the CA of the client certificate that the API server presents.
+	clients clientFiles
 )
 
 func TestWebhook(t *testing.T) {
@@ -46,10 +48,11 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 
 	var err error
-	env, err = testenv.Start(testenv.Options{Webhooks: true})
+	clients = newClientFiles()
+	env, err = testenv.Start(testenv.Options{Webhooks: true, ClientCertificate: &clients.ClientCertificate})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return env.Stop() })
-	start()
+	start(server.Options{})
 	DeferCleanup(func() {
 		stop()
 		compared, differences := comparisons.result()
@@ -59,13 +62,12 @@ var _ = BeforeSuite(func() {
 })
 
 // start starts the webhook process: what main runs, without its flags.
-func start() {
+func start(serving server.Options) {
 	GinkgoHelper()
 	local := env.Webhooks
-	o := options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: server.Options{
-		Addr:    net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
-		CertDir: local.LocalServingCertDir,
-	}}
+	serving.Addr = net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort))
+	serving.CertDir = local.LocalServingCertDir
+	o := options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: serving}
 	mgr, err := newManager(&o)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(setup(comparingManager{mgr})).To(Succeed())

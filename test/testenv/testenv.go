@@ -41,6 +41,8 @@ type Options struct {
 	// Policies installs config/rights. The API server needs a moment until the policies
 	// are in effect.
 	Policies bool
+	// ClientCertificate is what the API server presents to webhooks, by default nothing.
+	ClientCertificate *ClientCertificate
 }
 
 // Root returns the root directory of the repository.
@@ -78,6 +80,9 @@ func Start(options Options) (*Env, error) {
 		e.Webhooks = &e.env.WebhookInstallOptions
 	}
 	if err := e.configure(); err != nil {
+		return nil, err
+	}
+	if err := e.presentToWebhooks(options.ClientCertificate); err != nil {
 		return nil, err
 	}
 	if e.Config, err = e.env.Start(); err != nil {
