@@ -28,9 +28,9 @@ func TestLargeTemplates(t *testing.T) {
 	t.Parallel()
 	c := user(t, "large", lists, kindsRole, delegatedRole)
 	editor := user(t, "large-edit", nil, "edit")
-	const tooLarge = "spec.podTemplate may have no null, at most 32 containers"
+	const tooLarge = "spec.podTemplate may have no null, at most 16 containers"
 	env := `{name: A, valueFrom: {secretKeyRef: {name: db, key: a}}}`
-	full := `{name: c, image: "a:1", env: ` + repeated(256, env) + `, envFrom: ` + repeated(64, `{secretRef: {name: db}}`) +
+	full := `{name: c, image: "a:1", env: ` + repeated(128, env) + `, envFrom: ` + repeated(64, `{secretRef: {name: db}}`) +
 		`, ports: ` + numbered(64, `{containerPort: %d}`) + `, readinessProbe: {httpGet: {port: 80}}, securityContext: {runAsUser: 1, capabilities: {drop: [ALL]}}}`
 	var fields, containers strings.Builder
 	for i := range 8000 {
@@ -40,12 +40,12 @@ func TestLargeTemplates(t *testing.T) {
 		fmt.Fprintf(&containers, "f%d: 1, ", i)
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"all that is allowed": {pod(`{containers: ` + repeated(32, full) + `, initContainers: ` + repeated(32, full) +
+		"all that is allowed": {pod(`{containers: ` + repeated(16, full) + `, initContainers: ` + repeated(16, full) +
 			`, imagePullSecrets: ` + repeated(64, `{name: db}`) +
 			`, volumes: ` + repeated(64, `{name: v, projected: {sources: `+repeated(32, `{secret: {name: db}}`)+`}}`) + `}`), ""},
-		"all that is allowed, refused": {pod(`{containers: ` + repeated(32, strings.ReplaceAll(full, "db", "root")) + `, volumes: ` +
+		"all that is allowed, refused": {pod(`{containers: ` + repeated(16, strings.ReplaceAll(full, "db", "root")) + `, volumes: ` +
 			repeated(64, `{name: v, projected: {sources: `+repeated(32, `{secret: {name: root}}`)+`}}`) + `}`), "(not so: spec.podTemplate, container c"},
-		"containers":              {pod(`{containers: ` + repeated(33, `{name: a}`) + `}`), tooLarge},
+		"containers":              {pod(`{containers: ` + repeated(17, `{name: a}`) + `}`), tooLarge},
 		"empty containers":        {pod(`{containers: ` + repeated(40000, `{}`) + `}`), tooLarge},
 		"init containers":         {pod(`{initContainers: ` + repeated(20000, `{}`) + `}`), tooLarge},
 		"volumes":                 {pod(`{volumes: ` + repeated(20000, `{}`) + `}`), tooLarge},
@@ -58,7 +58,7 @@ func TestLargeTemplates(t *testing.T) {
 		"fields of podTemplate":   {`{image: "a:1", podTemplate: {` + fields.String() + `}}`, tooLarge},
 		"fields of a container":   {box(fields.String()), tooLarge},
 		"fields of a context":     {box(`securityContext: {` + fields.String() + `}`), tooLarge},
-		"fields of 32 containers": {pod(`{containers: ` + repeated(32, `{`+containers.String()+`}`) + `}`), "a field of a container may not be set"},
+		"fields of 16 containers": {pod(`{containers: ` + repeated(16, `{`+containers.String()+`}`) + `}`), "a field of a container may not be set"},
 		"capabilities":            {box(`securityContext: {capabilities: {add: ` + repeated(20000, `A`) + `}}`), "the securityContext of container a"},
 		"a source with fields":    {box(`env: [{name: A, valueFrom: {` + fields.String() + `}}]`), "valueFrom may only have"},
 		"tolerations":             {pod(`{tolerations: ` + repeated(10000, `{}`) + `}`), "the fields tolerations"},
