@@ -57,6 +57,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.bench.MemoryTo, "memory-to", 0, "the upper number of objects between which memory per object is measured; five times -objects if 0")
 	flags.DurationVar(&o.bench.MemoryRest, "memory-rest", 10*time.Second, "how long a process is idle before its memory is read")
 	flags.StringVar(&o.bench.Profiles, "profiles", "", "a directory for heap profiles of the processes whose memory is measured")
+	flags.IntVar(&o.bench.Noisy, "noisy", 5000, "the number of objects in the namespace whose objects change all the time")
 	flags.IntVar(&o.bench.Failovers, "failovers", 20, "how often the leader is killed")
 	flags.Var(&o.bench.Growth, "growth", "the `numbers` of objects at which the growth of cost is measured, ascending, separated by commas; from a tenth of -objects to ten times as many if empty")
 	flags.IntVar(&o.bench.GrowthRounds, "growth-rounds", 1, "how often each implementation is measured at each of them")

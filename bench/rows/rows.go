@@ -41,6 +41,8 @@ type Bench struct {
 	// GrowthRounds is how often at each.
 	Growth       Counts
 	GrowthRounds int
+	// Noisy is the number of objects in the namespace whose objects change all the time.
+	Noisy int
 	// Failovers is how often a leader is killed.
 	Failovers int
 	// Implementations are the implementations that are compared.
@@ -67,6 +69,7 @@ func Groups() []Group {
 		{"latency", (*Bench).latency},
 		{"eru", (*Bench).erus},
 		{"growth", (*Bench).growth},
+		{"noisy", (*Bench).noisy},
 	}
 }
 
