@@ -92,7 +92,7 @@ func TestTheRootIsConstrained(t *testing.T) {
 	objects := install(t)
 	root := find[*certificate](t, objects, "modelbox-root")
 	ca := newAuthority(t, root, nil)
-	for _, c := range each[*certificate](slices.Concat(objects, monitoring(t))) {
+	for _, c := range each[*certificate](slices.Concat(objects, with(t, controllerTLS))) {
 		if c.Spec.IssuerRef.Name != "modelbox-ca" {
 			continue
 		}
@@ -104,7 +104,7 @@ func TestTheRootIsConstrained(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"kubernetes.default.svc", "kubernetes", "api.example.com", "svc", "modelbox-system.svc", "other.modelbox-system.svc", "xmodelbox-webhook.modelbox-system.svc",
+		"kubernetes.default.svc", "kubernetes", "api.example.com", "svc", "xmodelbox-system.svc", "modelbox-webhook.xmodelbox-system.svc",
 		"modelbox-webhook.other.svc", "modelbox-webhook.modelbox-system.svc.example.com", "cert-manager-webhook.cert-manager.svc",
 	} {
 		if ca.accepts(ca.leaf(t, []string{name}), name) == nil {
