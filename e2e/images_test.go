@@ -29,7 +29,7 @@ var _ = Describe("the images", func() {
 	DescribeTable("are small, do not run as root, and have labels with name and version",
 		func(process string) {
 			image := inspect("modelbox-" + process + ":" + version.Version)
-			Expect(image.Size).To(BeNumerically("<", 60_000_000))
+			Expect(image.Size).To(BeNumerically("<", 65_000_000))
 			Expect(image.Config.User).To(Equal("65532:65532"))
 			Expect(image.Config.Entrypoint).To(Equal([]string{"/" + process}))
 			Expect(image.Config.Labels).To(HaveKeyWithValue("org.opencontainers.image.version", version.Version))
