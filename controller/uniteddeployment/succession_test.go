@@ -240,7 +240,7 @@ func specChanged(e event.UpdateEvent) bool {
 // reports the holder that the model names: what it reported when it was last enqueued.
 func TestEachUnitedDeploymentReportsTheHolder(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		h := &history{cluster: newCluster(t), random: rand.New(rand.NewPCG(seed, 13))}
 		reported := map[string]string{}
 		for range 60 {
