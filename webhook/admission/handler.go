@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -66,12 +65,9 @@ func NewValidator[T any, P Object[T]](kind Kind[T]) admission.Handler {
 }
 
 // Handle implements admission.Handler.
-func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	if skip(&req) {
-		return allowed()
-	}
-	if err := d.checkRequest(&req); err != nil {
-		return refused(err)
+func (d *defaulter[T, P]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if resp, done := d.before(&req); done {
+		return resp
 	}
 	object := d.decoded(&req)
 	obj, misfits, err := read[T](object)
@@ -79,16 +75,16 @@ func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admis
 		// What is not an object at all is refused by the schema, in the next step.
 		return allowed()
 	}
-	return d.respond(&req, object, obj, misfits)
+	return d.respond(ctx, &req, object, obj, misfits)
 }
 
 // respond sets the defaults of obj, which was decoded from object.
-func (d *defaulter[T, P]) respond(req *admission.Request, object []byte, obj *T, misfits field.ErrorList) admission.Response {
+func (d *defaulter[T, P]) respond(ctx context.Context, req *admission.Request, object []byte, obj *T, misfits field.ErrorList) admission.Response {
 	old, _ := d.old(req)
 	ops := records.Get().(*patch.Ops)
 	defer forget(ops)
 	d.Default(obj, old, ops)
-	if errs := d.validateUpdate(obj, misfits, req); len(errs) > 0 {
+	if errs := d.validateUpdate(ctx, obj, misfits, req); len(errs) > 0 {
 		return d.invalid(name(req, P(obj)), errs)
 	}
 	if len(misfits) > 0 {
@@ -107,9 +103,9 @@ var unread = []string{"/status", "/metadata/managedFields"}
 // show Default which values a client set.
 func (d *defaulter[T, P]) decoded(req *admission.Request) []byte {
 	if req.Operation == admissionv1.Update {
-		return raw.Without(req.Object.Raw, "/status")
+		return decodable(req.Object.Raw, "/status")
 	}
-	return raw.Without(req.Object.Raw, unread...)
+	return decodable(req.Object.Raw, unread...)
 }
 
 // patched returns the response with the recorded defaults of an object.
@@ -142,14 +138,11 @@ func forget(ops *patch.Ops) {
 }
 
 // Handle implements admission.Handler.
-func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	if skip(&req) {
-		return allowed()
+func (v *validator[T, P]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if resp, done := v.before(&req); done {
+		return resp
 	}
-	if err := v.checkRequest(&req); err != nil {
-		return refused(err)
-	}
-	obj, misfits, err := read[T](raw.Without(req.Object.Raw, unread...))
+	obj, misfits, err := read[T](decodable(req.Object.Raw, unread...))
 	if err != nil {
 		return v.invalid(name(&req, nil), undecodable(err))
 	}
@@ -157,14 +150,34 @@ func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admis
 		return allowed()
 	}
 	v.Default(obj, nil, nil)
-	if errs := v.validateUpdate(obj, misfits, &req); len(errs) > 0 {
+	if errs := v.validateUpdate(ctx, obj, misfits, &req); len(errs) > 0 {
 		return v.invalid(name(&req, P(obj)), errs)
 	}
 	resp := allowed()
 	if v.Warn != nil {
-		resp.Warnings = v.Warn(obj)
+		resp.Warnings = firstWarnings(v.Warn(obj))
 	}
 	return resp
+}
+
+// before answers a request without decoding its object, if it can: one that needs no
+// decision, cannot be decided, or has too large a spec. The size of a spec is checked even
+// if the object is being deleted. Otherwise it could become so deep that the API server
+// could not list the kind any more, or too large for the memory of its readers.
+func (h *handler[T, P]) before(req *admission.Request) (resp admission.Response, done bool) {
+	if skip(req) {
+		return allowed(), true
+	}
+	if err := h.checkRequest(req); err != nil {
+		return refused(err), true
+	}
+	size, err := checkSize(req)
+	if err != nil {
+		return h.invalid(name(req, nil), field.ErrorList{err}), true
+	}
+	// A stored spec that has always had too many parts, and does not get more, is left to the
+	// schema and to the controller.
+	return allowed(), rules.Oversize(size)
 }
 
 // skip reports whether there is nothing to decide: requests that a webhook
@@ -196,10 +209,10 @@ func (h *handler[T, P]) checkRequest(req *admission.Request) error {
 // the values in it that cannot be decoded: such a value must neither hide the other
 // errors of the object nor prevent an update that corrects it.
 func (h *handler[T, P]) old(req *admission.Request) (*T, field.ErrorList) {
-	if req.Operation != admissionv1.Update || absent(req.OldObject) {
+	if req.Operation != admissionv1.Update || absent(req.OldObject) || rules.Oversize(sizeOfSpec(req.OldObject.Raw)) {
 		return nil, nil
 	}
-	old, misfits, err := read[T](raw.Without(req.OldObject.Raw, unread...))
+	old, misfits, err := read[T](decodable(req.OldObject.Raw, unread...))
 	if err != nil {
 		return nil, nil
 	}
@@ -214,12 +227,37 @@ func absent(object runtime.RawExtension) bool {
 // generateName has no name yet.
 func name(req *admission.Request, obj metav1.Object) string {
 	if req.Name != "" || obj == nil {
-		return req.Name
+		return rules.Cut(req.Name, maxName)
 	}
 	if name := obj.GetName(); name != "" {
-		return name
+		return rules.Cut(name, maxName)
 	}
-	return obj.GetGenerateName()
+	return rules.Cut(obj.GetGenerateName(), maxName)
+}
+
+const (
+	// maxName is the maximum length in bytes of a name in a response, that of an object.
+	maxName = 253
+	// maxText is the maximum length in bytes of an error that is no list of fields.
+	maxText = 1024
+	// maxWarnings is the maximum number of warnings in a response, which are headers of
+	// the API server's response to its client.
+	maxWarnings = 20
+	// maxWarning is the maximum length of a warning in bytes, from which on the API server
+	// may cut it.
+	maxWarning = 120
+)
+
+// firstWarnings returns the first warnings, each cut to maxWarning, and if there are more
+// than maxWarnings, one that counts the others.
+func firstWarnings(warnings []string) []string {
+	if more := len(warnings) - maxWarnings; more > 0 {
+		warnings = append(warnings[:maxWarnings-1:maxWarnings-1], fmt.Sprintf("and %d more warnings", more+1))
+	}
+	for i := range warnings {
+		warnings[i] = rules.Cut(warnings[i], maxWarning)
+	}
+	return warnings
 }
 
 func allowed() admission.Response {
@@ -237,7 +275,9 @@ func (h *handler[T, P]) invalid(name string, errs field.ErrorList) admission.Res
 	return status(apierrors.NewInvalid(h.GVK.GroupKind(), name, rules.First(errs)))
 }
 
-func refused(err error) admission.Response { return status(apierrors.NewBadRequest(err.Error())) }
+func refused(err error) admission.Response {
+	return status(apierrors.NewBadRequest(rules.Cut(err.Error(), maxText)))
+}
 
 func internalError(err error) admission.Response { return status(apierrors.NewInternalError(err)) }
 

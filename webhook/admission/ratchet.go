@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
 )
 
@@ -19,10 +21,18 @@ import (
 // adds. An error of the stored object, perhaps from before a rule existed, must not
 // prevent a change of its labels or its image (KEP-4008 does the same for schemas). The
 // old object is decoded only if there is an error to compare.
-func (h *handler[T, P]) validateUpdate(obj *T, misfits field.ErrorList, req *admission.Request) field.ErrorList {
+//
+// If the client is gone, it returns an error, which nothing reads, instead of working on.
+func (h *handler[T, P]) validateUpdate(ctx context.Context, obj *T, misfits field.ErrorList, req *admission.Request) field.ErrorList {
+	if ctx.Err() != nil {
+		return gone(ctx)
+	}
 	errs := append(slices.Clip(misfits), h.Validate(obj)...)
 	if len(errs) == 0 {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return gone(ctx)
 	}
 	// Decoded anew: the one that Default got must not be changed.
 	if old, before := h.old(req); old != nil {
@@ -30,6 +40,10 @@ func (h *handler[T, P]) validateUpdate(obj *T, misfits field.ErrorList, req *adm
 		errs = added(errs, append(before, h.Validate(old)...))
 	}
 	return withoutEchoes(errs, req.Object.Raw)
+}
+
+func gone(ctx context.Context) field.ErrorList {
+	return field.ErrorList{field.InternalError(field.NewPath("(root)"), context.Cause(ctx))}
 }
 
 // fault is what makes two errors the same: type and value, and the field, but not where
@@ -43,7 +57,10 @@ var index = regexp.MustCompile(`\[\d+\]`)
 
 // faultOf returns the fault of an error, and the size that it is about, 0 if none.
 func faultOf(err *field.Error) (fault, int) {
-	f := fault{field: index.ReplaceAllString(err.Field, "[]")}
+	f := fault{field: err.Field}
+	if len(err.Field) <= maxText { // The rest of a longer path is a key, which has no index.
+		f.field = index.ReplaceAllString(err.Field, "[]")
+	}
 	size, ok := err.BadValue.(int)
 	if ok && (err.Type == field.ErrorTypeTooLong || err.Type == field.ErrorTypeTooMany) {
 		f.body = string(err.Type) + err.Detail
@@ -72,19 +89,34 @@ func added(errs, old field.ErrorList) field.ErrorList {
 	known := make(map[fault][]int, len(old)) // The sizes, smallest first.
 	for _, err := range old {
 		f, size := faultOf(err)
-		at, _ := slices.BinarySearch(known[f], size)
-		known[f] = slices.Insert(known[f], at, size)
+		known[f] = append(known[f], size)
+	}
+	for _, sizes := range known {
+		slices.Sort(sizes)
 	}
 	var rest field.ErrorList
 	for _, err := range errs {
 		f, size := faultOf(err)
-		if at, _ := slices.BinarySearch(known[f], size); at < len(known[f]) {
-			known[f] = slices.Delete(known[f], at, at+1)
-			continue
+		sizes, ok := take(known[f], size)
+		if known[f] = sizes; !ok {
+			rest = append(rest, err)
 		}
-		rest = append(rest, err)
 	}
 	return rest
+}
+
+// take removes the smallest of sorted sizes that is at least size, and reports whether
+// there is one. Equal sizes, such as those of all errors that are about none, are removed
+// from the end, which moves no others.
+func take(sizes []int, size int) ([]int, bool) {
+	if last := len(sizes) - 1; last >= 0 && sizes[last] == size {
+		return sizes[:last], true
+	}
+	at, _ := slices.BinarySearch(sizes, size)
+	if at == len(sizes) {
+		return sizes, false
+	}
+	return slices.Delete(sizes, at, at+1), true
 }
 
 // withoutEchoes drops the errors that only follow from a value that was left out: at its
@@ -102,15 +134,27 @@ func withoutEchoes(errs field.ErrorList, object []byte) field.ErrorList {
 		return errs
 	}
 	slices.Sort(left)
-	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		switch err.Type {
-		case field.ErrorTypeTypeInvalid:
-			return false
-		case field.ErrorTypeInvalid:
-			return !sent(err.Field, object) || echoes(err.Field, left)
+	rest := make(field.ErrorList, 0, len(errs))
+	for i, err := range errs {
+		if i >= maxCompared || !isEcho(err, left, object) {
+			rest = append(rest, err)
 		}
-		return echoes(err.Field, left)
-	})
+	}
+	return rest
+}
+
+// maxCompared is how many errors are compared with values that were left out, which reads
+// the object for each of them. A response has the first 64 errors.
+const maxCompared = 128
+
+func isEcho(err *field.Error, left []string, object []byte) bool {
+	switch {
+	case err.Type == field.ErrorTypeTypeInvalid, len(err.Field) > maxText: // Nothing else has such a long key.
+		return false
+	case err.Type == field.ErrorTypeInvalid && !sent(err.Field, object):
+		return true
+	}
+	return echoes(err.Field, left)
 }
 
 // sent reports whether an object has a value at a path.
@@ -121,12 +165,13 @@ func sent(path string, object []byte) bool {
 
 // pointer returns a path as a JSON pointer.
 func pointer(path string) string {
-	if path == "" {
-		return ""
+	var names []string
+	for up := ""; path != ""; path = up {
+		up = parent(path)
+		names = append(names, patch.Key("", strings.Trim(path[len(up):], ".[]")))
 	}
-	up := parent(path)
-	name := strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.Trim(path[len(up):], ".[]"))
-	return pointer(up) + "/" + name
+	slices.Reverse(names)
+	return strings.Join(names, "")
 }
 
 // echoes reports whether an error's path is one of the sorted paths, or below one, or what

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Webhook serves an admission.Handler over HTTP, as the type of the same name in
@@ -77,6 +80,9 @@ func (wh *Webhook) respond(r *http.Request, x *exchange) (err error) {
 	if err := x.read(r); err != nil {
 		return err
 	}
+	if err := r.Context().Err(); err != nil {
+		return fmt.Errorf("the client is gone: %w", err)
+	}
 	x.resp = wh.Handler.Handle(r.Context(), x.req)
 	if x.resp.Result != nil && x.resp.Result.Code == http.StatusInternalServerError {
 		wh.log().Error(errors.New(x.resp.Result.Message), "Answered with an internal error", "uid", x.req.UID)
@@ -114,7 +120,7 @@ func reject(w http.ResponseWriter, err error) {
 	if code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
 	}
-	http.Error(w, err.Error(), code)
+	http.Error(w, rules.Cut(err.Error(), maxText), code)
 }
 
 var (
@@ -166,6 +172,9 @@ func (x *exchange) read(r *http.Request) error {
 	if _, err := x.buf.ReadFrom(r.Body); err != nil {
 		return fmt.Errorf("reading the AdmissionReview: %w", err)
 	}
+	if err := checkEnvelope(x.buf.Bytes()); err != nil {
+		return err
+	}
 	x.review.Request = &x.req.AdmissionRequest
 	if err := decodeReview(x.buf.Bytes(), &x.review); err != nil {
 		return err
@@ -177,7 +186,9 @@ func (x *exchange) read(r *http.Request) error {
 // is left out: the API server sends none, and what must be there is checked next.
 func decodeReview(body []byte, review *admissionv1.AdmissionReview) error {
 	request := review.Request
-	if jsonv2.Unmarshal(body, review) == nil {
+	// To find a member that is there twice takes memory for the names of all members, those of
+	// the objects included. Of two, the last counts, as for the API server.
+	if jsonv2.Unmarshal(body, review, jsontext.AllowDuplicateNames(true)) == nil {
 		return nil
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
@@ -197,12 +208,14 @@ func decodeReview(body []byte, review *admissionv1.AdmissionReview) error {
 func checkReview(review *admissionv1.AdmissionReview) error {
 	switch {
 	case review.Kind != reviewKind:
-		return fmt.Errorf("the body is of kind %q: %q is expected", review.Kind, reviewKind)
+		return fmt.Errorf("the body is of kind %.64q: %q is expected", review.Kind, reviewKind)
 	case review.APIVersion != reviewVersion:
-		return fmt.Errorf("the review is of version %q, and only %q is served: set admissionReviewVersions: [v1] in the webhook configuration",
+		return fmt.Errorf("the review is of version %.64q, and only %q is served: set admissionReviewVersions: [v1] in the webhook configuration",
 			review.APIVersion, reviewVersion)
 	case review.Request == nil || review.Request.UID == "":
 		return errors.New("the review has no request, or one with no uid: it cannot be answered")
+	case len(review.Request.UID) > maxName:
+		return fmt.Errorf("the uid of the review has more than %d bytes, and would be repeated in the response", maxName)
 	}
 	return nil
 }

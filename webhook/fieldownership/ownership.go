@@ -30,10 +30,13 @@ import (
 // Ownership reports which fields of an object are set by a client. The zero Ownership, of an
 // object in memory or in a test, has no client at all.
 type Ownership struct {
-	entries  []metav1.ManagedFieldsEntry
-	text     string
-	manifest []byte // Valid JSON, or nothing.
-	read     bool
+	entries []metav1.ManagedFieldsEntry
+	text    string
+
+	// The sources as JSON, once they have been read. A set of fields that is not JSON is
+	// nil, and a manifest that is not JSON is null.
+	sets     [][]byte
+	manifest []byte
 }
 
 // Of returns the ownership of the fields of an object. The sources are not parsed before
@@ -66,13 +69,8 @@ func (o *Ownership) IsPortNameSet(port *modelv1.Port) bool {
 
 // isManaged reports whether an entry of managedFields has a field.
 func (o *Ownership) isManaged(pointer string) bool {
-	for i := range o.entries {
-		fields := o.entries[i].FieldsV1
-		if fields == nil {
-			continue
-		}
-		set := fields.GetRawBytes()
-		if !json.Valid(set) {
+	for _, set := range o.managedSets() {
+		if set == nil {
 			return true // The field may be set by a client, so it must not change.
 		}
 		if _, ok := raw.Find(set, pointer); ok {
@@ -80,6 +78,25 @@ func (o *Ownership) isManaged(pointer string) bool {
 		}
 	}
 	return false
+}
+
+// managedSets returns the sets of fields of all entries. Each is checked once, and not for
+// each field that is looked up: together they can have megabytes.
+func (o *Ownership) managedSets() [][]byte {
+	if o.sets != nil {
+		return o.sets
+	}
+	o.sets = make([][]byte, 0, len(o.entries))
+	for i := range o.entries {
+		if fields := o.entries[i].FieldsV1; fields != nil {
+			set := fields.GetRawBytes()
+			if !json.Valid(set) {
+				set = nil
+			}
+			o.sets = append(o.sets, set)
+		}
+	}
+	return o.sets
 }
 
 // isLastApplied reports whether the manifest of the last client-side apply has the field,
@@ -98,8 +115,7 @@ func (o *Ownership) isLastApplied(pointer string, equal func(text string) bool) 
 }
 
 func (o *Ownership) lastApplied() []byte {
-	if !o.read {
-		o.read = true
+	if o.manifest == nil {
 		o.manifest = []byte(o.text)
 		if !json.Valid(o.manifest) {
 			o.manifest = []byte("null") // Has no fields.
@@ -121,7 +137,7 @@ func scalar(value []byte) string {
 func (o *Ownership) isLastAppliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
 	list, _ := raw.Find(o.lastApplied(), "/spec/ports")
 	var ports []modelv1.Port
-	if len(list) == 0 || json.Unmarshal(list, &ports) != nil {
+	if len(list) == 0 || raw.Measure(list).Items > modelv1.MaxPorts || json.Unmarshal(list, &ports) != nil {
 		return false
 	}
 	return slices.ContainsFunc(ports, func(p modelv1.Port) bool {

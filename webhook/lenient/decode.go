@@ -9,7 +9,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,9 +17,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
-// maxErrors is how many values are reported one by one. An object of megabytes can have a
-// hundred thousand of them, and an error takes much more memory than a value.
-const maxErrors = 1000
+// maxErrors is how many values are reported one by one, which is more than a response has.
+// An error takes much more memory than a value.
+const maxErrors = 100
 
 // Strip returns data without the values that cannot be decoded into their Go type, typ
 // being that of the whole, or that quantity.Check refuses; an item of a list becomes
@@ -72,11 +71,11 @@ func (s *search) fits(value any, typ reflect.Type, path *field.Path) bool {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		if !decodesItself(typ) {
+		if !quantity.DecodesItself(typ) {
 			s.members(value, typ, path)
 		}
 	case []any:
-		if typ.Kind() == reflect.Slice && !decodesItself(typ) {
+		if typ.Kind() == reflect.Slice && !quantity.DecodesItself(typ) {
 			s.items(value, typ.Elem(), path)
 		}
 	}
@@ -96,7 +95,9 @@ func (s *search) members(object map[string]any, typ reflect.Type, path *field.Pa
 				continue
 			}
 		case reflect.Struct:
-			member, at = memberType(typ, name), path.Child(name)
+			if member = quantity.FieldType(typ, name); member != nil {
+				at = path.Child(name)
+			}
 		}
 		if member != nil && !s.fits(object[name], member, at) {
 			delete(object, name)
@@ -166,11 +167,11 @@ func plain(value any, typ reflect.Type) bool {
 	case nil:
 		return true
 	case string:
-		return typ.Kind() == reflect.String && !decodesItself(typ)
+		return typ.Kind() == reflect.String && !quantity.DecodesItself(typ)
 	case map[string]any:
-		return (typ.Kind() == reflect.Struct || typ.Kind() == reflect.Map) && !decodesItself(typ)
+		return (typ.Kind() == reflect.Struct || typ.Kind() == reflect.Map) && !quantity.DecodesItself(typ)
 	case []any:
-		return typ.Kind() == reflect.Slice && !decodesItself(typ)
+		return typ.Kind() == reflect.Slice && !quantity.DecodesItself(typ)
 	}
 	return false
 }
@@ -178,7 +179,7 @@ func plain(value any, typ reflect.Type) bool {
 // leaf returns the part of a value to decode as a trial: all of it, if its type decodes
 // itself, and otherwise not its parts, which are tried one by one.
 func leaf(value any, typ reflect.Type) any {
-	if decodesItself(typ) {
+	if quantity.DecodesItself(typ) {
 		return value
 	}
 	return empty(value)
@@ -204,25 +205,4 @@ func try(value any, typ reflect.Type) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(typ).Interface())
 }
 
-var (
-	quantityType = reflect.TypeFor[resource.Quantity]()
-	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
-)
-
-func decodesItself(typ reflect.Type) bool { return reflect.PointerTo(typ).Implements(unmarshaler) }
-
-// memberType returns the type of a struct's field by its name in JSON, nil if it has none.
-func memberType(typ reflect.Type, name string) reflect.Type {
-	for f := range typ.Fields() {
-		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case tag == name && name != "":
-			return f.Type
-		case tag == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			if found := memberType(f.Type, name); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
-}
+var quantityType = reflect.TypeFor[resource.Quantity]()

@@ -11,6 +11,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 var intOrStringType = reflect.TypeFor[intstr.IntOrString]()
@@ -23,7 +25,7 @@ func describe(value any, typ reflect.Type, err error) string {
 		return "must be a string or a whole number" + quoted(value)
 	case typ == intOrStringType && !isWhole(value):
 		return "must be a string or a whole number" + quoted(value)
-	case typ.Kind() == reflect.String && !decodesItself(typ):
+	case typ.Kind() == reflect.String && !quantity.DecodesItself(typ):
 		return "must be of type " + typ.String() + ", not " + jsonType(value) + quoted(value)
 	}
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

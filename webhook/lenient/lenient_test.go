@@ -137,7 +137,7 @@ func TestStripOfMany(t *testing.T) {
 	t.Parallel()
 	data := `{"words":[` + strings.Repeat("1,", 4999) + `1]}`
 	rest, errs, err := lenient.Strip([]byte(data), reflect.TypeFor[thing](), field.NewPath("f"), true)
-	if err != nil || len(errs) != 1001 || strings.Contains(string(rest), "1") || errs[1000].BadValue != 5000 {
+	if err != nil || len(errs) != 101 || strings.Contains(string(rest), "1") || errs[100].BadValue != 5000 {
 		t.Errorf("%d errors, the last is %v (%v)", len(errs), errs[len(errs)-1], err)
 	}
 }

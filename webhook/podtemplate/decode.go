@@ -19,9 +19,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. Its
-// parts have no bounds, because it has no schema.
-const MaxSize = 128 << 10
+// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. The other
+// bounds of a spec apply to it as well: it has no schema with those of its parts.
+const MaxSize = rules.MaxBytes
 
 var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
 
@@ -37,9 +37,8 @@ func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
-	if len(raw.Raw) > MaxSize {
-		return nil, rules.MarkUnbuildable(rules.TooLarge(root, len(raw.Raw), MaxSize,
-			"move large values to a ConfigMap or a Secret that the pod mounts"))
+	if err := rules.SizeOf(root, raw.Raw); err != nil {
+		return nil, rules.MarkUnbuildable(err)
 	}
 	template, errs := decode(raw.Raw)
 	return template, rules.MarkUnbuildable(errs...)

@@ -60,7 +60,7 @@ spec.podTemplate.kind` + unknown,
 		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-37) + `"}}}`},
 		"too much": {
 			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-36) + `"}}}`, none: true,
-			want: `spec.podTemplate: Too long: may not be more than 131072 bytes; move large values to a ConfigMap or a Secret that the pod mounts`,
+			want: `spec.podTemplate: Too long: may not be more than 131072 bytes; move large values and long lists to a ConfigMap or a Secret, and refer to it in envFrom or mount it as a volume`,
 		},
 		"expensive quantities": {
 			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,

@@ -51,7 +51,9 @@ func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) fie
 	if template == nil {
 		return errs
 	}
-	errs = append(errs, owner.validate(template)...)
+	if errs = append(errs, owner.validate(template)...); len(errs) >= rules.MaxErrors {
+		return errs // A response has no room for those of Kubernetes, which may be thousands.
+	}
 	return append(errs, podvalidation.Validate(template, main, errs)...)
 }
 

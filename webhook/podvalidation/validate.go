@@ -64,6 +64,7 @@ func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field
 	}
 	p := paths{main: main, known: known, written: len(template.Spec.Containers)}
 	p.indexes = main.mergeInto(&template.Spec)
+	cutImages(&template.Spec)
 	var out field.ErrorList
 	for _, err := range append(missingClaims(&template.Spec), validateAsServer(template)...) {
 		if p.relocate(err) {
@@ -75,6 +76,18 @@ func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
 	})
 	return out
+}
+
+// maxImage is a length in bytes above which no image is valid, by the rules of images. To
+// set its defaults, Kubernetes parses an image of any length by a regular expression.
+const maxImage = 4096
+
+func cutImages(spec *corev1.PodSpec) {
+	for _, list := range [...][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			list[i].Image = list[i].Image[:min(len(list[i].Image), maxImage)]
+		}
+	}
 }
 
 // mergeInto merges the main container into the pod, as the controller's strategic merge

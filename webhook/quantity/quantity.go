@@ -5,7 +5,6 @@ package quantity
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -50,10 +49,7 @@ type check struct {
 	errs field.ErrorList
 }
 
-var (
-	quantityType  = reflect.TypeFor[resource.Quantity]()
-	decodesItself = reflect.TypeFor[json.Unmarshaler]()
-)
+var quantityType = reflect.TypeFor[resource.Quantity]()
 
 // value reads one value that will be decoded into a typ.
 func (c *check) value(typ reflect.Type, path *field.Path) error {
@@ -64,7 +60,7 @@ func (c *check) value(typ reflect.Type, path *field.Path) error {
 	switch {
 	case typ == quantityType && (kind == '"' || kind == '0'):
 		return c.quantity(path)
-	case typ == nil || reflect.PointerTo(typ).Implements(decodesItself):
+	case typ == nil || shapeOf(typ).decodesItself:
 		return c.in.SkipValue()
 	}
 	return c.parts(kind, typ, path)
@@ -117,7 +113,11 @@ func (c *check) member(typ reflect.Type, name string, path *field.Path) error {
 		}
 		return c.value(typ.Elem(), path.Key(name))
 	}
-	return c.value(fieldType(typ, name), path.Child(name))
+	of := foldedFieldType(typ, name)
+	if of == nil {
+		return c.in.SkipValue()
+	}
+	return c.value(of, path.Child(name))
 }
 
 func (c *check) list(item reflect.Type, path *field.Path) error {
@@ -131,23 +131,6 @@ func (c *check) list(item reflect.Type, path *field.Path) error {
 	}
 	_, err := c.in.ReadToken()
 	return err
-}
-
-// fieldType returns the type of a struct's field by its name in JSON, nil if there is
-// none. It ignores case, as some decoders do, so it may check too much.
-func fieldType(typ reflect.Type, name string) reflect.Type {
-	for f := range typ.Fields() {
-		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == "" && (f.Anonymous || strings.Contains(options, "inline")) {
-			if found := fieldType(f.Type, name); found != nil {
-				return found
-			}
-		}
-		if strings.EqualFold(tag, name) && tag != "" {
-			return f.Type
-		}
-	}
-	return nil
 }
 
 // PageSize returns the reason why a key of a map of typ is expensive, "" if it is not.

@@ -4,35 +4,88 @@
 package rules
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxErrors is the maximum number of errors in a response or a status.
-const maxErrors = 200
+const (
+	// MaxErrors is the maximum number of errors in a response.
+	MaxErrors = 64
+	// maxErrorText is the maximum length of all errors in a response, in bytes as JSON. A
+	// response has each error twice, in the message and as a cause, and at most 64 KiB.
+	maxErrorText = 28 << 10
 
-// First returns the first errors of a list, and if there are more than maxErrors, one
-// error that counts the others. Formatting a list as one text takes memory in proportion to
-// the square of its length: two thousand misspelt fields took two gigabytes.
+	// The maximum lengths of the parts of an error, in bytes: a path and a detail can quote
+	// what a client sent, and the value is what it sent.
+	maxErrorField  = 512
+	maxErrorValue  = 256
+	maxErrorDetail = 1024
+)
+
+// First returns the first errors of a list, with long values cut, and if there are more
+// than MaxErrors or than maxErrorText, one error that counts the others. It must be called
+// before errors are formatted as one text: that takes memory in proportion to the square of
+// their number, and each can quote a value of any length.
 func First(errs field.ErrorList) field.ErrorList {
-	if len(errs) <= maxErrors {
-		return errs
+	out := make(field.ErrorList, 0, min(len(errs), MaxErrors)+1)
+	size := 0
+	for _, err := range errs[:min(len(errs), MaxErrors)] {
+		short := shortened(err)
+		text, _ := json.Marshal(short.Error()) // A string is always marshalled.
+		if size += len(text); size > maxErrorText {
+			break
+		}
+		out = append(out, short)
 	}
-	return append(errs[:maxErrors:maxErrors], &field.Error{
-		Type: field.ErrorTypeTooMany, Field: "errors", BadValue: len(errs),
-		Detail: fmt.Sprintf("%d more errors are omitted", len(errs)-maxErrors),
-	})
+	if more := len(errs) - len(out); more > 0 {
+		out = append(out, &field.Error{
+			Type: field.ErrorTypeTooMany, Field: "errors", BadValue: len(errs), Detail: fmt.Sprintf("and %d more", more),
+		})
+	}
+	return out
 }
 
-// TooLarge returns the error for a field with too many bytes. The size is the value of the
-// error, so that ratcheting validation can tell an update that makes a stored field larger
-// from one that does not.
-func TooLarge(path *field.Path, size, most int, wayOut string) *field.Error {
-	err := field.TooLong(path, "", most)
-	err.BadValue = size
-	err.Detail = fmt.Sprintf("may not be more than %d bytes; %s", most, wayOut)
-	return err
+// shortened returns an error with its parts cut to their maximum lengths.
+func shortened(err *field.Error) *field.Error {
+	short := *err
+	short.Field = Cut(err.Field, maxErrorField)
+	short.Detail = Cut(err.Detail, maxErrorDetail)
+	short.BadValue = shortValue(err.BadValue)
+	return &short
+}
+
+// shortValue cuts a text, and a value of another type if it is long as JSON, as which
+// errors quote it.
+func shortValue(value any) any {
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.String:
+		if v.Len() > maxErrorValue {
+			return Cut(v.String(), maxErrorValue)
+		}
+	case reflect.Pointer, reflect.Struct, reflect.Map, reflect.Slice:
+		if text, err := json.Marshal(value); err == nil && len(text) > maxErrorValue {
+			return Cut(string(text), maxErrorValue)
+		}
+	}
+	return value
+}
+
+// Cut shortens text to at most so many bytes, without dividing a character. What was cut
+// ends in three dots.
+func Cut(text string, most int) string {
+	const dots = "..."
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(dots)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + dots
 }
 
 // originUnbuildable marks the errors of a spec from which no children can be built: a pod

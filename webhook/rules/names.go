@@ -30,7 +30,7 @@ var metadata = field.NewPath("metadata")
 func ObjectName(meta *metav1.ObjectMeta) field.ErrorList {
 	switch {
 	case meta.Name != "":
-		if len(validation.IsDNS1035Label(meta.Name)) > 0 {
+		if len(meta.Name) > validation.DNS1035LabelMaxLength || len(validation.IsDNS1035Label(meta.Name)) > 0 {
 			return field.ErrorList{field.Invalid(metadata.Child("name"), meta.Name, serviceName)}
 		}
 	case meta.GenerateName == "":
@@ -50,7 +50,7 @@ func Label(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "a name is required")}
 	}
-	if len(validation.IsDNS1123Label(name)) > 0 {
+	if len(name) > validation.DNS1123LabelMaxLength || len(validation.IsDNS1123Label(name)) > 0 {
 		return field.ErrorList{field.Invalid(path, name, "must be a DNS-1123 label: 1 to 63 lower-case letters, "+
 			"digits and dashes, starting and ending with a letter or digit")}
 	}

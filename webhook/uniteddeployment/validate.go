@@ -34,7 +34,7 @@ func target(name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(deploymentNamePath, "must be the name of a Deployment in the same namespace")}
 	}
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+	if len(name) > validation.DNS1123SubdomainMaxLength || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return field.ErrorList{field.Invalid(deploymentNamePath, name, "must be a Deployment's name: a DNS-1123 subdomain of at most 253 "+
 			"lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
 	}

@@ -1,0 +1,250 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/test/hostile"
+	"github.com/modelbox-operator/modelbox-operator/test/replay"
+)
+
+// The bounds of what one request may cost.
+const (
+	maxAllocated        = 8 << 20 // In bytes, and so many for each byte of the body:
+	maxAllocatedPerByte = 40
+	maxAnswer           = 64 << 10
+	maxErrors           = 65 // With the one that counts the others.
+	maxWarnings         = 20
+)
+
+// TestCost sends the worst known bodies to both webhooks of each kind. What they allocate and
+// answer is bounded, by the length of the body. (The race detector allocates too.)
+func TestCost(t *testing.T) {
+	mux := webhooks(t)
+	worst := cost{}
+	for _, bodies := range []iter.Seq[hostile.Body]{
+		hostile.Lists(12 << 10), hostile.Bodies(12 << 10), ofModelBoxes(hostile.Bodies(110 << 10)), ofModelBoxes(hostile.Bodies(3 << 20)),
+	} {
+		for body := range bodies {
+			for _, path := range body.Paths {
+				got := measure(t, mux, path, []byte(body.Text))
+				if problem := got.problem(); problem != "" {
+					t.Errorf("%s, %s: %s", path, body.Name, problem)
+				}
+				if got.allocated > worst.allocated {
+					worst, worst.name = got, path+", "+body.Name
+				}
+			}
+		}
+	}
+	t.Logf("the most that was allocated is %d KiB, for a body of %d KiB: %s", worst.allocated>>10, worst.body>>10, worst.name)
+}
+
+func ofModelBoxes(bodies iter.Seq[hostile.Body]) iter.Seq[hostile.Body] {
+	return func(yield func(hostile.Body) bool) {
+		for body := range bodies {
+			if strings.HasPrefix(body.Name, "ModelBox") && len(body.Text) <= 7<<20 && !yield(body) {
+				return
+			}
+		}
+	}
+}
+
+// cost is what one request costs.
+type cost struct {
+	name      string
+	body      int
+	allocated uint64
+	cpu       time.Duration
+	answer    []byte
+}
+
+func measure(t testing.TB, mux *http.ServeMux, path string, body []byte) cost {
+	t.Helper()
+	handler, _ := mux.Handler(httptest.NewRequest(http.MethodPost, path, nil))
+	client := replay.New()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := cpuTime(t)
+	answer := client.Post(handler, body)
+	took := cpuTime(t) - start
+	runtime.ReadMemStats(&after)
+	return cost{body: len(body), allocated: after.TotalAlloc - before.TotalAlloc, cpu: took, answer: answer}
+}
+
+// cpuTime returns the CPU time of the process so far.
+func cpuTime(t testing.TB) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// problem returns which bound a cost is above, "" if none. The CPU time depends on the
+// machine, so only FuzzCost looks at it.
+func (c *cost) problem() string {
+	if most := maxAllocated + maxAllocatedPerByte*uint64(c.body); c.allocated > most {
+		return fmt.Sprintf("%d bytes are allocated for a body of %d, want at most %d", c.allocated, c.body, most)
+	}
+	if len(c.answer) > maxAnswer {
+		return fmt.Sprintf("the answer has %d bytes, want at most %d", len(c.answer), maxAnswer)
+	}
+	var review admissionv1.AdmissionReview
+	if json.Unmarshal(c.answer, &review) != nil || review.Response == nil {
+		return "" // A sentence in plain text.
+	}
+	if n := len(review.Response.Warnings); n > maxWarnings {
+		return fmt.Sprintf("%d warnings", n)
+	}
+	if result := review.Response.Result; result != nil && result.Details != nil && len(result.Details.Causes) > maxErrors {
+		return fmt.Sprintf("%d errors", len(result.Details.Causes))
+	}
+	return ""
+}
+
+// TestALargeObjectIsAdmitted: what a large pod really has is within the bounds.
+func TestALargeObjectIsAdmitted(t *testing.T) {
+	t.Parallel()
+	mux, box := webhooks(t), &hostile.Kinds[0]
+	var env strings.Builder
+	for i := 0; env.Len() < 127<<10; i++ {
+		fmt.Fprintf(&env, `,{"name":"VARIABLE_%d","value":"a value of a usual length"}`, i)
+	}
+	object := box.Object("", `,"podTemplate":{"spec":{"containers":[{"name":"b","image":"b:1","env":[`+env.String()[1:]+`]}]}}`)
+	for _, path := range box.Paths() {
+		for _, review := range []string{box.Review(object, ""), box.Review(object, box.Object("", ""))} {
+			got := measure(t, mux, path, []byte(review))
+			if !bytes.Contains(got.answer, []byte(`"allowed":true`)) {
+				t.Errorf("%s with %d variables: %.500s", path, strings.Count(env.String(), "name"), got.answer)
+			}
+		}
+	}
+}
+
+// TestTenAtOnce sends ten of the worst bodies at once to a process with the memory limits of
+// the Deployment.
+func TestTenAtOnce(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("the memory of a process is read from /proc")
+	}
+	const limit = 256 << 10 // In KiB: config/webhook/deployment.yaml.
+	p := startProcess(t, []string{asProcess + "=1", "HOME=" + t.TempDir(), "GOMEMLIMIT=224MiB"})
+	p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
+	p.client.Timeout = time.Minute
+	for _, size := range []int{110 << 10, 3 << 20} {
+		for body := range ofModelBoxes(hostile.Bodies(size)) {
+			if slices.ContainsFunc([]string{": labels", ": groups", "manifest, stored", "slashes, stored", "misfits and", "with variables", "fields, update"}, func(part string) bool {
+				return strings.Contains(body.Name, part)
+			}) {
+				p.tenAtOnce(&body)
+			}
+		}
+	}
+	if peak := p.peak(); peak > limit {
+		t.Errorf("the process took %d MiB, more than its limit", peak>>10)
+	} else {
+		t.Logf("the process took %d MiB", peak>>10)
+	}
+	p.end()
+}
+
+func (p *process) tenAtOnce(body *hostile.Body) {
+	var all sync.WaitGroup
+	for i := range 10 {
+		all.Go(func() {
+			r, err := p.client.Post("https://"+p.webhooks+body.Paths[i%2], "application/json", strings.NewReader(body.Text))
+			if err == nil {
+				_ = r.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// peak returns the most memory that the process has had so far, in KiB.
+func (p *process) peak() (kib int) {
+	p.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		p.Fatalf("the process has ended: %v: %s", err, &p.output)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		p.Fatal(err)
+	}
+	return kib
+}
+
+// FuzzCost repeats an item in a spec, and measures what the webhooks of a kind allocate and
+// how long they take, on create and on an update of an object that is stored with the same.
+func FuzzCost(f *testing.F) {
+	for i, parts := range [][3]string{
+		{`"podTemplate":{"spec":{"containers":[{"name":"x","image":"x:1","env":[`, `{}`, `]}]}}`},
+		{`"podTemplate":{"spec":{"containers":[`, `{"name":"a","volumeMounts":[{}]}`, `]}}`},
+		{`"podTemplate":{"spec":{"volumes":[`, `{"name":"a","emptyDir":{"sizeLimit":"1e99"}}`, `]}}`},
+		{`"podTemplate":{"spec":{"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[`, `{"podAffinityTerm":{"namespaces":[""]}}`, `]}}}}`},
+		{`"ports":[`, `{"port":0}`, `]`}, {`"envs":[`, `{"name":"=","valueFrom":{}}`, `]`}, {`"x":[`, `0`, `],"resources":{"limits":{"cpu":0.5}}`},
+		{`"readinessProbe":{"httpGet":{"httpHeaders":[`, `{"name":"a b"}`, `]}}`}, {`"schedule":"`, `0`, `"`}, {`"label":"`, `a=`, `"`}, {`"resources":{"limits":{`, `"a.b/c":"1e9"`, `}}`},
+	} {
+		for n := range hostile.Kinds {
+			f.Add(uint8(n), uint16(1000*(i+1)), parts[0], parts[1], parts[2])
+		}
+	}
+	mux := webhooks(f)
+	f.Fuzz(func(t *testing.T, n uint8, times uint16, before, item, after string) {
+		kind := &hostile.Kinds[int(n)%len(hostile.Kinds)]
+		if len(item)*int(times) > 3<<20 {
+			return
+		}
+		object := kind.Object("", ","+before+strings.TrimSuffix(strings.Repeat(item+",", int(times)), ",")+after)
+		if !json.Valid([]byte(object)) {
+			return
+		}
+		for _, path := range kind.Paths() {
+			for _, review := range []string{kind.Review(object, ""), kind.Review(strings.Replace(object, `"name":"a"`, `"name":"b"`, 1), object)} {
+				affordable(t, mux, path, []byte(review))
+			}
+		}
+	})
+}
+
+// affordable fails if a request costs too much. A CPU time is measured again, because that of
+// other goroutines and of the machine's other work counts too, and may be ten times what an
+// idle machine takes.
+func affordable(t *testing.T, mux *http.ServeMux, path string, body []byte) {
+	t.Helper()
+	most := 10 * (5*time.Millisecond + 50*time.Millisecond*time.Duration(len(body))/(1<<20))
+	for attempt := 0; ; attempt++ {
+		got := measure(t, mux, path, body)
+		if problem := got.problem(); problem != "" {
+			t.Fatalf("%s: %s: %.1000s", path, problem, body)
+		}
+		if got.cpu <= most {
+			return
+		}
+		if attempt == 5 {
+			t.Fatalf("%s: %v of CPU for %d bytes, want at most %v: %.1000s", path, got.cpu, len(body), most, body)
+		}
+	}
+}
