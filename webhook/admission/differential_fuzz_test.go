@@ -100,8 +100,8 @@ var hostileValues = []string{
 	`{} {}`, `1,"image":"b"`, `{},"metadata":{"name":"b"}`, `1}`, `1,"x":{"y":[1`, ``, ` `, "\x00",
 }
 
-// decodable is a type that requests are decoded into.
-type decodable struct {
+// decodableText is a type that requests are decoded into.
+type decodableText struct {
 	name string
 	// text is a document with a value in every field, and places are the beginning and the
 	// end of each value in it.
@@ -111,7 +111,7 @@ type decodable struct {
 	fresh  func() any
 }
 
-var decoded = []*decodable{
+var decoded = []*decodableText{
 	object[modelv1.ModelBox]("ModelBox"),
 	object[appv1.App]("App"),
 	object[mydomainv1beta1.Genericdaemon]("Genericdaemon"),
@@ -121,7 +121,7 @@ var decoded = []*decodable{
 }
 
 // object returns the decoding of a kind's objects.
-func object[T any](name string) *decodable {
+func object[T any](name string) *decodableText {
 	var filling T
 	filled.Filler(1).NilChance(0).NumElements(1, 1).Fill(&filling)
 	return newDecodable(name, filling, func() any { return new(T) }, func(text []byte) (any, error) { return decode[T](text) })
@@ -129,7 +129,7 @@ func object[T any](name string) *decodable {
 
 // review returns the decoding of AdmissionReviews. A value of the wrong type is no error
 // there, so only what the API server's decoder accepts is compared.
-func review() *decodable {
+func review() *decodableText {
 	options := runtime.RawExtension{Raw: []byte(`{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]}`)}
 	filling := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{Kind: reviewKind, APIVersion: reviewVersion},
@@ -158,8 +158,8 @@ func review() *decodable {
 	})
 }
 
-func newDecodable(name string, filling any, fresh func() any, decode func([]byte) (any, error)) *decodable {
-	k := &decodable{name: name, decode: decode, fresh: fresh}
+func newDecodable(name string, filling any, fresh func() any, decode func([]byte) (any, error)) *decodableText {
+	k := &decodableText{name: name, decode: decode, fresh: fresh}
 	var tree any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(marshal(filling)), &tree); err != nil {
 		panic(err)
@@ -171,7 +171,7 @@ func newDecodable(name string, filling any, fresh func() any, decode func([]byte
 }
 
 // write encodes a value, and records where each value in it begins and ends.
-func (k *decodable) write(text *strings.Builder, value any) {
+func (k *decodableText) write(text *strings.Builder, value any) {
 	place := len(k.places)
 	k.places = append(k.places, [2]int{text.Len(), 0})
 	switch value := value.(type) {
@@ -198,14 +198,14 @@ func (k *decodable) write(text *strings.Builder, value any) {
 }
 
 // replace returns the document with other text in place of a value.
-func (k *decodable) replace(place int, by []byte) []byte {
+func (k *decodableText) replace(place int, by []byte) []byte {
 	at := k.places[place%len(k.places)]
 	return slices.Concat([]byte(k.text[:at[0]]), by, []byte(k.text[at[1]:]))
 }
 
 // agree fails if the decoders return different values for a text, or if only one of them
 // accepts it.
-func (k *decodable) agree(t *testing.T, text []byte) {
+func (k *decodableText) agree(t *testing.T, text []byte) {
 	t.Helper()
 	want := k.fresh()
 	if len(quantity.Check(text, reflect.TypeOf(want), nil)) > 0 {
@@ -232,7 +232,7 @@ func (k *decodable) agree(t *testing.T, text []byte) {
 
 // bothRefuse fails if a text that the API server's decoder refuses was decoded. A review
 // is decoded without its values of the wrong type.
-func (k *decodable) bothRefuse(t *testing.T, text []byte, err error) {
+func (k *decodableText) bothRefuse(t *testing.T, text []byte, err error) {
 	t.Helper()
 	_, isReview := k.fresh().(*admissionv1.AdmissionReview)
 	if lenient := isReview && json.Valid(text); err == nil && !lenient {
@@ -240,7 +240,7 @@ func (k *decodable) bothRefuse(t *testing.T, text []byte, err error) {
 	}
 }
 
-func (k *decodable) same(t *testing.T, other string, want, got any, text []byte) {
+func (k *decodableText) same(t *testing.T, other string, want, got any, text []byte) {
 	t.Helper()
 	if reflect.DeepEqual(want, got) {
 		return
