@@ -28,15 +28,20 @@ func shapeOf(typ reflect.Type) *shape {
 		decodesItself: reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()),
 		fields:        map[string]reflect.Type{}, folded: map[string]reflect.Type{},
 	}
-	if typ.Kind() == reflect.Struct {
-		s.add(typ)
-	}
+	s.add(typ)
 	shapes.Store(typ, s)
 	return s
 }
 
-// add adds the fields of a struct, and those of the structs that it embeds.
+// add adds the fields of a struct, and those of the structs that it embeds. It can also embed
+// another type, such as the format of a Quantity, which has no fields.
 func (s *shape) add(typ reflect.Type) {
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct {
+		return
+	}
 	var embedded []reflect.Type
 	for f := range typ.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
