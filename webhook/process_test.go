@@ -122,6 +122,9 @@ func TestHasNoFlagForAKubeconfig(t *testing.T) {
 	}
 }
 
+// unitedDeploymentPath is the path of a webhook that answers unitedDeployment.
+const unitedDeploymentPath = "/mutate-extension-k8s-io-v1-uniteddeployment"
+
 const unitedDeployment = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u", "operation": "CREATE",
 "kind": {"group": "extension.k8s.io", "version": "v1", "kind": "UnitedDeployment"}, "name": "ud", "namespace": "default",
 "object": {"metadata": {"name": "ud"}, "spec": {"deploymentName": "web", "replicas": 1}}}}`
