@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
+//go:build linux && !race
 
 package main
 
@@ -26,7 +26,8 @@ import (
 
 // TestAttacks sends honest reviews to a webhook process while clients without credentials take
 // what they can. No review may fail, and the process stays within the memory limit of its pod.
-// (It uses the memory that Linux reports, and several addresses of the loopback interface.)
+// (It uses the memory that Linux reports, which the race detector multiplies, and several
+// addresses of the loopback interface.)
 func TestAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each attack takes a second of CPU or more")
@@ -115,7 +116,7 @@ func sendReviews(t *testing.T, address string) *reviews {
 
 func (r *reviews) send(client *http.Client, address string) {
 	start := time.Now()
-	response, err := client.Post("https://"+address+"/mutate-extension-k8s-io-v1-uniteddeployment", "application/json", strings.NewReader(unitedDeployment))
+	response, err := client.Post("https://"+address+unitedDeploymentPath, "application/json", strings.NewReader(unitedDeployment))
 	if err != nil {
 		r.Errorf("a review failed after %v: %v", time.Since(start), err)
 		return
@@ -204,15 +205,13 @@ func allowed(t *testing.T, connections int) int {
 	return min(connections, most)
 }
 
-const attackPath = attackedPath
-
 // secured returns TLS on a connection.
 func secured(conn net.Conn) net.Conn {
 	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.X25519}})
 }
 
 func announce(length int) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", attackPath, length)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", unitedDeploymentPath, length)
 }
 
 // drip sends a text slowly, after a first part at once, until the connection ends.
@@ -229,7 +228,7 @@ func bodyByteByByte(conn net.Conn, begun func()) { drip(secured(conn), begun, an
 func largeBodyByteByByte(conn net.Conn, begun func()) { drip(secured(conn), begun, announce(7<<20)) }
 
 func headersByteByByte(conn net.Conn, begun func()) {
-	drip(secured(conn), begun, "POST "+attackPath+" HTTP/1.1\r\nHost: a\r\nX-Long: ")
+	drip(secured(conn), begun, "POST "+unitedDeploymentPath+" HTTP/1.1\r\nHost: a\r\nX-Long: ")
 }
 
 // waitFor reads until the connection ends.

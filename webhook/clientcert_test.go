@@ -46,7 +46,7 @@ func newClientFiles() clientFiles {
 func review(certs ...tls.Certificate) error {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs}}
 	address := net.JoinHostPort(env.Webhooks.LocalServingHost, strconv.Itoa(env.Webhooks.LocalServingPort))
-	answer, err := (&http.Client{Transport: transport}).Post("https://"+address+attackedPath, "application/json", strings.NewReader(unitedDeployment))
+	answer, err := (&http.Client{Transport: transport}).Post("https://"+address+unitedDeploymentPath, "application/json", strings.NewReader(unitedDeployment))
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,6 @@ func review(certs ...tls.Certificate) error {
 	}
 	return nil
 }
-
-const attackedPath = "/mutate-extension-k8s-io-v1-uniteddeployment"
 
 var _ = Describe("A process with --client-ca", func() {
 	BeforeEach(func() {

@@ -122,6 +122,9 @@ func TestHasNoFlagForAKubeconfig(t *testing.T) {
 	}
 }
 
+// unitedDeploymentPath is the path of a webhook that answers unitedDeployment.
+const unitedDeploymentPath = "/mutate-extension-k8s-io-v1-uniteddeployment"
+
 const unitedDeployment = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u", "operation": "CREATE",
 "kind": {"group": "extension.k8s.io", "version": "v1", "kind": "UnitedDeployment"}, "name": "ud", "namespace": "default",
 "object": {"metadata": {"name": "ud"}, "spec": {"deploymentName": "web", "replicas": 1}}}}`
@@ -135,7 +138,7 @@ type process struct {
 	client                    *http.Client
 }
 
-func startProcess(t *testing.T, env []string) *process {
+func startProcess(t *testing.T, env []string, flags ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := certificates.New("webhook", 1)
@@ -148,8 +151,8 @@ func startProcess(t *testing.T, env []string) *process {
 	p.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
-	p.Cmd = exec.Command(os.Args[0], "--cert-dir="+dir, "--webhook-bind-address="+p.webhooks, "--metrics-bind-address="+p.metrics,
-		"--health-probe-bind-address="+p.probes, "--drain=0s", "--linger=0s")
+	p.Cmd = exec.Command(os.Args[0], append(flags, "--cert-dir="+dir, "--webhook-bind-address="+p.webhooks, "--metrics-bind-address="+p.metrics,
+		"--health-probe-bind-address="+p.probes, "--drain=0s", "--linger=0s")...)
 	p.Env, p.Stdout, p.Stderr = env, &p.output, &p.output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -198,5 +201,55 @@ func (p *process) end() {
 	}
 	if err := p.Wait(); err != nil {
 		p.Error(fmt.Errorf("%w: %s", err, &p.output))
+	}
+}
+
+// TestMetricsByTLS: /metrics is served by TLS, and only to clients with a certificate.
+func TestMetricsByTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := certificates.New("metrics", 1)
+	ca, clientCert, clientKey := certificates.NewClient("prometheus")
+	for file, data := range map[string][]byte{"m.crt": cert, "m.key": key, "ca.crt": ca} {
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := startProcess(t, []string{asProcess + "=1"}, "--metrics-secure", "--metrics-cert-path="+dir, "--metrics-cert-name=m.crt",
+		"--metrics-cert-key=m.key", "--metrics-client-ca="+filepath.Join(dir, "ca.crt"))
+	p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
+	if got := p.get("https://" + p.metrics + "/metrics"); !strings.Contains(got, "tls: ") {
+		t.Errorf("without a certificate: %s", got)
+	}
+	if got := p.get("http://" + p.metrics + "/metrics"); strings.Contains(got, "modelbox_") {
+		t.Error("the metrics are served without TLS")
+	}
+	pair, err := tls.X509KeyPair(clientCert, clientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{pair}
+	if got := p.get("https://" + p.metrics + "/metrics"); !strings.Contains(got, "modelbox_admission_connections") {
+		t.Errorf("with a certificate: %s", got)
+	}
+	p.end()
+}
+
+// TestFlagsWithoutEffect: a flag that would have no effect is an error.
+func TestFlagsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"--metrics-secure":               "--metrics-cert-path",
+		"--metrics-client-ca=ca.crt":     "--metrics-secure",
+		"--client-name=kube-apiserver":   "--client-ca",
+		"--client-ca=/nowhere/ca.crt":    "reading the CA of client certificates",
+		"--tls-min-version=1.1":          "must be 1.2 or 1.3",
+		"--metrics-bind-address=nowhere": "listening for metrics",
+	} {
+		command := exec.CommandContext(t.Context(), os.Args[0], "--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhook-bind-address=127.0.0.1:0", flag)
+		command.Env = []string{asProcess + "=1"}
+		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v %s, want %q", flag, err, out, want)
+		}
 	}
 }

@@ -29,6 +29,8 @@ type connections struct {
 	from map[netip.Addr]*tally
 	// leaving are those that are disconnected and not removed yet.
 	leaving int
+	// list has the memory of standings.
+	list []standing
 	// removed has an element when a connection has been removed.
 	removed chan struct{}
 }
@@ -57,26 +59,26 @@ func (cs *connections) admit(c *conn, closed <-chan struct{}) bool {
 	return true
 }
 
-// add adds a connection if there is room. Otherwise it makes room if it can, and returns
-// false.
+// add adds a connection if there is room, or if it can make room. It does not wait until those
+// that are disconnected have ended, as long as they are few.
 func (cs *connections) add(c *conn) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if len(cs.open) < cs.max {
-		cs.open[c] = struct{}{}
-		c.from = cs.from[c.source]
-		if c.from == nil {
-			c.from = new(tally)
-			cs.from[c.source] = c.from
-		}
-		c.from.open++
-		cs.gauge.Inc()
-		return true
-	}
-	if cs.leaving == 0 {
+	if len(cs.open)-cs.leaving >= cs.max {
 		cs.disconnect(cs.victim(time.Now()))
 	}
-	return false
+	if len(cs.open)-cs.leaving >= cs.max || len(cs.open) >= cs.max+cs.max/8 {
+		return false
+	}
+	cs.open[c] = struct{}{}
+	c.from = cs.from[c.source]
+	if c.from == nil {
+		c.from = new(tally)
+		cs.from[c.source] = c.from
+	}
+	c.from.open++
+	cs.gauge.Inc()
+	return true
 }
 
 // remove removes a connection that ends.
@@ -108,14 +110,16 @@ func (cs *connections) disconnect(s *standing) {
 	}
 }
 
-// standings returns what the open connections do.
+// standings returns what the open connections do. It holds until the next call.
 func (cs *connections) standings(now time.Time) []standing {
-	all := make([]standing, 0, len(cs.open))
+	clear(cs.list)
+	all := cs.list[:0]
 	for c := range cs.open {
 		s := standing{conn: c, state: c.state.Load(), source: c.source}
 		s.class, s.age = classOf(s.state, c, c.from.open > cs.max/len(cs.from), now)
 		all = append(all, s)
 	}
+	cs.list = all
 	return all
 }
 

@@ -104,7 +104,7 @@ func (q *request) read(r *http.Request) error {
 		switch {
 		case q.body.length > q.server.opts.MaxBodyBytes:
 			return errTooLarge
-		case err == io.EOF: //nolint:errorlint // A Reader returns it as it is.
+		case err == io.EOF:
 			return nil
 		case err != nil:
 			return incomplete(err)
