@@ -240,3 +240,27 @@ func anchors(page string) map[string]bool {
 	}
 	return out
 }
+
+// The threat model names tests; each of them exists.
+func TestTheThreatModelNamesTests(t *testing.T) {
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		for _, found := range declared.FindAllStringSubmatch(string(data), -1) {
+			tests[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, "security.md"), -1) {
+		if !tests[found[1]] {
+			t.Errorf("security.md names %s, which does not exist", found[1])
+		}
+	}
+}

@@ -68,11 +68,11 @@ func (theirBox) Default(_ context.Context, b *Box) error {
 	return nil
 }
 
-func (theirBox) ValidateCreate(ctx context.Context, b *Box) (admission.Warnings, error) {
+func (theirBox) ValidateCreate(_ context.Context, b *Box) (admission.Warnings, error) {
 	return warnBox(b), validateBox(b).ToAggregate()
 }
 
-func (theirBox) ValidateUpdate(ctx context.Context, _, b *Box) (admission.Warnings, error) {
+func (theirBox) ValidateUpdate(_ context.Context, _, b *Box) (admission.Warnings, error) {
 	return warnBox(b), validateBox(b).ToAggregate()
 }
 
