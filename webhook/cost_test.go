@@ -182,18 +182,22 @@ func (p *process) tenAtOnce(body *hostile.Body) {
 	all.Wait()
 }
 
-// peak returns the most memory that the process has had so far, in KiB.
-func (p *process) peak() (kib int) {
+// peak returns the most memory that the process has had so far, in KiB, without the pages of
+// its own file, which the kernel can take back.
+func (p *process) peak() int {
 	p.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	if err != nil {
 		p.Fatalf("the process has ended: %v: %s", err, &p.output)
 	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		p.Fatal(err)
+	value := func(name string) (kib int) {
+		_, rest, _ := strings.Cut(string(status), name)
+		if _, err := fmt.Sscan(rest, &kib); err != nil {
+			p.Fatal(err)
+		}
+		return kib
 	}
-	return kib
+	return value("VmHWM:") - value("RssFile:")
 }
 
 // FuzzCost repeats an item in a spec, and measures what the webhooks of a kind allocate and

@@ -6,6 +6,7 @@ package admission
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -62,12 +63,13 @@ func decodable(object []byte, pointers ...string) []byte {
 	if !ok {
 		spec = []byte("null")
 	}
-	return fmt.Appendf(nil, `{"metadata":{%s},"spec":%s}`, metadataOf(object), spec)
+	return fmt.Appendf(nil, `{"metadata":{%s},"spec":%s}`, metadataOf(object, pointers), spec)
 }
 
-// metadataOf returns the members of an object's metadata that are read. The API server
-// bounds annotations only after mutation, and other metadata not at all.
-func metadataOf(object []byte) []byte {
+// metadataOf returns the members of an object's metadata that are read, without those that
+// pointers name. The API server bounds annotations only after mutation, and other metadata
+// not at all.
+func metadataOf(object []byte, pointers []string) []byte {
 	metadata, _ := raw.Find(object, "/metadata")
 	if len(metadata) == 0 {
 		return nil
@@ -79,10 +81,10 @@ func metadataOf(object []byte) []byte {
 		}
 	}
 	const manifest = corev1.LastAppliedConfigAnnotation
-	if value, ok := raw.Find(metadata, patch.Key("/annotations", manifest)); ok && value[0] == '"' {
+	if value, ok := raw.Find(metadata, patch.Key("/annotations", manifest)); ok && value[0] == '"' && !slices.Contains(pointers, annotations) {
 		members = append(members, fmt.Appendf(nil, `"annotations":{%q:%s}`, manifest, value))
 	}
-	if value, ok := raw.Find(metadata, "/managedFields"); ok && !rules.Oversize(raw.Measure(value)) {
+	if value, ok := raw.Find(metadata, "/managedFields"); ok && !slices.Contains(pointers, managedFields) && !rules.Oversize(raw.Measure(value)) {
 		members = append(members, fmt.Appendf(nil, `"managedFields":%s`, value))
 	}
 	return bytes.Join(members, []byte(","))

@@ -118,7 +118,7 @@ func TestEnvelope(t *testing.T) {
 func TestAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	kind := boxKind
-	kind.Validate = func(b *Box) (errs field.ErrorList) {
+	kind.Validate = func(*Box) (errs field.ErrorList) {
 		for i := range 5000 {
 			errs = append(errs, field.Invalid(field.NewPath("spec", strings.Repeat("<", 9000)).Index(i), strings.Repeat("\x00", 9000), strings.Repeat("<", 9000)))
 		}

@@ -97,10 +97,15 @@ func (d *defaulter[T, P]) respond(ctx context.Context, req *admission.Request, o
 
 // unread are the parts of an object that no default and no rule reads. Of an object that
 // has been stored for a while they can be most of it, so they are not decoded.
-var unread = []string{"/status", "/metadata/managedFields"}
+var unread = []string{"/status", managedFields, annotations}
 
-// decoded returns the part of an object that is decoded. On an update, managedFields
-// show Default which values a client set.
+const (
+	managedFields = "/metadata/managedFields"
+	annotations   = "/metadata/annotations"
+)
+
+// decoded returns the part of an object that is decoded. On an update, managedFields and
+// the last applied manifest show Default which values a client set.
 func (d *defaulter[T, P]) decoded(req *admission.Request) []byte {
 	if req.Operation == admissionv1.Update {
 		return decodable(req.Object.Raw, "/status")

@@ -24,8 +24,8 @@ type Kind[T any] struct {
 	// leaves alone what is set, except for a value that was derived from old and
 	// follows its source. old is nil when an object is created, and when an object is
 	// only read; it must not be changed. Default must be idempotent. Neither object
-	// has a status, and only obj has managedFields, and only with old: they show
-	// which values were derived and which a client set.
+	// has a status, and only obj has managedFields and annotations, and only with old:
+	// they show which values were derived and which a client set.
 	Default func(obj, old *T, ops *patch.Ops)
 
 	// Validate returns all errors of an object after Default, those of the schema's

@@ -31,6 +31,9 @@ func (h *handler[T, P]) validateUpdate(ctx context.Context, obj *T, misfits fiel
 	if len(errs) == 0 {
 		return nil
 	}
+	if len(errs) > maxRatcheted {
+		return errs
+	}
 	if ctx.Err() != nil {
 		return gone(ctx)
 	}
@@ -41,6 +44,10 @@ func (h *handler[T, P]) validateUpdate(ctx context.Context, obj *T, misfits fiel
 	}
 	return withoutEchoes(errs, req.Object.Raw)
 }
+
+// maxRatcheted is how many errors are compared with those of the stored object. No object in
+// use has more, and to validate two such objects would take twice the time.
+const maxRatcheted = 256
 
 func gone(ctx context.Context) field.ErrorList {
 	return field.ErrorList{field.InternalError(field.NewPath("(root)"), context.Cause(ctx))}

@@ -138,6 +138,9 @@ func (s *search) unfit(value any, typ reflect.Type) string {
 	if plain(value, typ) {
 		return ""
 	}
+	if typ.Kind() == reflect.String && !quantity.DecodesItself(typ) {
+		return describe(value, typ, nil) // Only text fits, and to try takes time.
+	}
 	if err := try(leaf(value, typ), typ); err != nil {
 		return describe(value, typ, err)
 	}

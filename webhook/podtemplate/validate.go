@@ -51,6 +51,9 @@ func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) fie
 	if template == nil {
 		return errs
 	}
+	if err := tooManyContainers(&template.Spec); err != nil {
+		return append(errs, err)
+	}
 	if errs = append(errs, owner.validate(template)...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for those of Kubernetes, which may be thousands.
 	}
@@ -77,6 +80,18 @@ func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
 		errs = append(errs, otherContainer(spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i])...)
 	}
 	return errs
+}
+
+// MaxContainers is the maximum number of containers of a pod, those that run before the
+// others included. To validate one takes more time than to validate any other item.
+const MaxContainers = 128
+
+func tooManyContainers(pod *corev1.PodSpec) *field.Error {
+	n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers)
+	if n <= MaxContainers {
+		return nil
+	}
+	return field.TooMany(root.Child("spec", "containers"), n, MaxContainers)
 }
 
 // labels refuses other values for the labels that the operator sets.

@@ -162,3 +162,18 @@ spec.containers[0].image: Invalid value: "A": must be an image reference such as
 spec.initContainers[0].image: Invalid value: "a:": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format`},
 	}, validate)
 }
+
+// TestTooManyContainers: they get one error, and are not validated.
+func TestTooManyContainers(t *testing.T) {
+	t.Parallel()
+	spec := func(n int) string {
+		return `{"spec":{"initContainers":[` + strings.TrimSuffix(strings.Repeat("{},", n-1), ",") + `],"containers":[{}]}}`
+	}
+	errs := Validate(raw(t, spec(MaxContainers+1)), web(), nil)
+	if len(errs) != 1 || errs[0].Error() != "spec.podTemplate.spec.containers: Too many: 129: must have at most 128 items" {
+		t.Errorf("129 containers: %v", errs)
+	}
+	if errs := Validate(raw(t, spec(MaxContainers)), web(), nil); len(errs) < MaxContainers {
+		t.Errorf("128 containers: %v", errs)
+	}
+}
