@@ -12,23 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func TestCutDividesNoCharacter(t *testing.T) {
-	for _, text := range []string{"", "plain", strings.Repeat("a", 40), strings.Repeat("ö", 40), strings.Repeat("箱", 40), strings.Repeat("🚀", 40), "\xff\xfe" + strings.Repeat("\x80", 40)} {
-		for most := 3; most <= 2*len(text)+3; most++ {
-			got := cut(text, most)
-			if len(got) > most {
-				t.Fatalf("%d bytes of %q, want at most %d", len(got), text, most)
-			}
-			if len(text) <= most && got != text {
-				t.Fatalf("%q was cut to %q, and %d bytes are allowed", text, got, most)
-			}
-			if utf8.ValidString(text) && !utf8.ValidString(got) {
-				t.Fatalf("%q, cut to %d bytes, is %q", text, most, got)
-			}
-		}
-	}
-}
-
 func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
 	var conditions []metav1.Condition
 	for _, character := range []string{"a", "箱"} {

@@ -6,11 +6,12 @@ package status
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // The condition types. Ready is present from the first reconcile on; the others are
@@ -103,7 +104,7 @@ func (r Readiness) SetConditions(conditions *[]metav1.Condition, generation int6
 			ObservedGeneration: generation,
 			LastTransitionTime: now,
 			Reason:             r.Reason,
-			Message:            cut(r.Message, maxMessage),
+			Message:            rules.Cut(r.Message, maxMessage),
 		}
 		if value {
 			condition.Status = metav1.ConditionTrue
@@ -159,18 +160,4 @@ func FormatErrors(errs field.ErrorList) string {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// cut shortens text to at most so many bytes, and so to no more characters, without
-// dividing one. What was cut ends in three dots.
-func cut(text string, most int) string {
-	const dots = "..."
-	if len(text) <= most {
-		return text
-	}
-	end := most - len(dots)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + dots
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Object is an object of a kind of this project.
@@ -190,4 +191,4 @@ func notReady(obj Object) *metav1.Condition {
 }
 
 // note shortens a message to the 1 kB that an event holds.
-func note(message string) string { return cut(message, 1000) }
+func note(message string) string { return rules.Cut(message, 1000) }
