@@ -114,7 +114,7 @@ test: ## Run every test that needs no container engine, against a real kube-apis
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets CACHE=stock $(GO) test $(TESTFLAGS) ./controller \
 	  -ginkgo.label-filter '!cache' -ginkgo.focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
 	@# The race detector allocates too, so what is counted is counted without it.
-	@$(GO) test -run 'TestAllocations|TestAttacks' ./cron ./webhook ./controller/modelbox
+	@$(GO) test -run 'TestAllocations|TestAttacks|TestTenAtOnce' ./cron ./webhook ./controller/modelbox
 	@cd bench && $(GO) test $(TESTFLAGS) ./...
 	@cd hack/tools/release && $(GO) test $(TESTFLAGS) .
 

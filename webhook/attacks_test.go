@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelbox-operator/modelbox-operator/test/hostile"
 )
 
 // TestAttacks sends honest reviews to a webhook process while clients without credentials take
@@ -71,6 +74,78 @@ func TestAttacks(t *testing.T) {
 			p.end()
 		})
 	}
+}
+
+// TestTenAtOnce sends ten of the worst bodies at once, beside honest reviews, to a process with
+// the memory limits of the Deployment. No honest review may fail.
+func TestTenAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds of CPU")
+	}
+	const limit = 256 << 10 // In KiB: config/webhook/deployment.yaml.
+	p := startProcess(t, []string{asProcess + "=1", "HOME=" + t.TempDir(), "GOMEMLIMIT=224MiB"})
+	p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
+	p.client.Timeout = time.Minute
+	honest := sendReviews(t, p.webhooks)
+	bodies, answered := 0, 0
+	for _, size := range []int{110 << 10, 3 << 20} {
+		for body := range ofModelBoxes(hostile.Bodies(size)) {
+			if slices.ContainsFunc([]string{": labels", ": groups", "manifest, stored", "slashes, stored", "misfits and", "with variables", "fields, update"}, func(part string) bool {
+				return strings.Contains(body.Name, part)
+			}) {
+				bodies++
+				answered += p.tenAtOnce(&body)
+			}
+		}
+	}
+	sent := honest.stop()
+	peak := p.peak()
+	t.Logf("%d of %d bodies answered, and %d honest reviews, the slowest after %v; %d MiB", answered, 10*bodies, sent, time.Duration(honest.slowest.Load()).Round(time.Millisecond), peak>>10)
+	if bodies == 0 || answered < 5*bodies {
+		t.Error("most of the bodies were not worked on")
+	}
+	if peak > limit {
+		t.Errorf("the process took %d MiB, more than its limit", peak>>10)
+	}
+	p.end()
+}
+
+// tenAtOnce sends ten requests with a body and returns how many a webhook has answered.
+func (p *process) tenAtOnce(body *hostile.Body) int {
+	var all sync.WaitGroup
+	var answered atomic.Int64
+	for i := range 10 {
+		all.Go(func() {
+			r, err := p.client.Post("https://"+p.webhooks+body.Paths[i%2], "application/json", strings.NewReader(body.Text))
+			if err != nil {
+				return
+			}
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK || r.StatusCode == http.StatusBadRequest {
+				answered.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(answered.Load())
+}
+
+// peak returns the most memory that the process has had so far, in KiB, without the pages of
+// its own file, which the kernel can take back.
+func (p *process) peak() int {
+	p.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		p.Fatalf("the process has ended: %v: %s", err, &p.output)
+	}
+	value := func(name string) (kib int) {
+		_, rest, _ := strings.Cut(string(status), name)
+		if _, err := fmt.Sscan(rest, &kib); err != nil {
+			p.Fatal(err)
+		}
+		return kib
+	}
+	return value("VmHWM:") - value("RssFile:")
 }
 
 // mostMemory returns the most bytes that a process has had in memory.

@@ -12,11 +12,8 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -140,64 +137,6 @@ func TestALargeObjectIsAdmitted(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestTenAtOnce sends ten of the worst bodies at once to a process with the memory limits of
-// the Deployment.
-func TestTenAtOnce(t *testing.T) {
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("the memory of a process is read from /proc")
-	}
-	const limit = 256 << 10 // In KiB: config/webhook/deployment.yaml.
-	p := startProcess(t, []string{asProcess + "=1", "HOME=" + t.TempDir(), "GOMEMLIMIT=224MiB"})
-	p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
-	p.client.Timeout = time.Minute
-	for _, size := range []int{110 << 10, 3 << 20} {
-		for body := range ofModelBoxes(hostile.Bodies(size)) {
-			if slices.ContainsFunc([]string{": labels", ": groups", "manifest, stored", "slashes, stored", "misfits and", "with variables", "fields, update"}, func(part string) bool {
-				return strings.Contains(body.Name, part)
-			}) {
-				p.tenAtOnce(&body)
-			}
-		}
-	}
-	if peak := p.peak(); peak > limit {
-		t.Errorf("the process took %d MiB, more than its limit", peak>>10)
-	} else {
-		t.Logf("the process took %d MiB", peak>>10)
-	}
-	p.end()
-}
-
-func (p *process) tenAtOnce(body *hostile.Body) {
-	var all sync.WaitGroup
-	for i := range 10 {
-		all.Go(func() {
-			r, err := p.client.Post("https://"+p.webhooks+body.Paths[i%2], "application/json", strings.NewReader(body.Text))
-			if err == nil {
-				_ = r.Body.Close()
-			}
-		})
-	}
-	all.Wait()
-}
-
-// peak returns the most memory that the process has had so far, in KiB, without the pages of
-// its own file, which the kernel can take back.
-func (p *process) peak() int {
-	p.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
-	if err != nil {
-		p.Fatalf("the process has ended: %v: %s", err, &p.output)
-	}
-	value := func(name string) (kib int) {
-		_, rest, _ := strings.Cut(string(status), name)
-		if _, err := fmt.Sscan(rest, &kib); err != nil {
-			p.Fatal(err)
-		}
-		return kib
-	}
-	return value("VmHWM:") - value("RssFile:")
 }
 
 // FuzzCost repeats an item in a spec, and measures what the webhooks of a kind allocate and

@@ -84,6 +84,9 @@ func TestExpressionsCompileInTheOldestVersion(t *testing.T) {
 		}
 		for _, v := range policy.Spec.Validations {
 			check(v.Expression, compiler.CompileCELExpression(expression{"", v.Expression, []*cel.Type{cel.BoolType}}, all, environment.NewExpressions))
+			if v.MessageExpression == "" {
+				continue
+			}
 			message := expression{"", v.MessageExpression, []*cel.Type{cel.StringType}}
 			check(v.MessageExpression, compiler.CompileCELExpression(message, plugin.OptionalVariableDeclarations{}, environment.NewExpressions))
 		}

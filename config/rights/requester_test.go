@@ -213,7 +213,11 @@ func TestControllerCreatesErus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := tried(t, tenant{controller, c.namespace}, eru, "web", spec{}); got != allowed {
-		t.Errorf("%s: %v", got, err)
+	// As it creates them: for the Deployment of its name, which owns it.
+	object := eru.object("web", spec{"deploymentName": "web"})
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}})
+	created, err := eru.in(tenant{controller, c.namespace}, c.namespace).Create(t.Context(), object, metav1.CreateOptions{DryRun: dryRun})
+	if got := outcomeOf(err); got != allowed {
+		t.Errorf("%s: %v %v", got, created, err)
 	}
 }
