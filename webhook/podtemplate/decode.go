@@ -19,8 +19,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. The other
-// bounds of a spec apply to it as well: it has no schema with those of its parts.
+// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. A larger one
+// is not decoded. The other bounds of a spec apply to it as well, since it has no schema with
+// those of its parts; but one that was stored before they existed is still built.
 const MaxSize = rules.MaxBytes
 
 var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
@@ -37,8 +38,10 @@ func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
-	if err := rules.SizeOf(root, raw.Raw); err != nil {
-		return nil, rules.MarkUnbuildable(err)
+	if len(raw.Raw) > MaxSize {
+		if err := rules.SizeOf(root, raw.Raw); err != nil {
+			return nil, rules.MarkUnbuildable(err)
+		}
 	}
 	template, errs := decode(raw.Raw)
 	return template, rules.MarkUnbuildable(errs...)

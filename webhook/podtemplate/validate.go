@@ -51,8 +51,8 @@ func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) fie
 	if template == nil {
 		return errs
 	}
-	if err := tooManyContainers(&template.Spec); err != nil {
-		return append(errs, err)
+	if err := tooLarge(raw.Raw, &template.Spec); err != nil {
+		return append(errs, err) // And not validated any further, which could cost too much.
 	}
 	if errs = append(errs, owner.validate(template)...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for those of Kubernetes, which may be thousands.
@@ -86,7 +86,11 @@ func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
 // others included. To validate one takes more time than to validate any other item.
 const MaxContainers = 128
 
-func tooManyContainers(pod *corev1.PodSpec) *field.Error {
+// tooLarge returns the error of a template that is above one of the bounds.
+func tooLarge(raw []byte, pod *corev1.PodSpec) *field.Error {
+	if err := rules.SizeOf(root, raw); err != nil {
+		return err
+	}
 	n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers)
 	if n <= MaxContainers {
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 func web() *Owner {
@@ -175,5 +176,28 @@ func TestTooManyContainers(t *testing.T) {
 	}
 	if errs := Validate(raw(t, spec(MaxContainers)), web(), nil); len(errs) < MaxContainers {
 		t.Errorf("128 containers: %v", errs)
+	}
+}
+
+// TestALargeTemplateIsBuilt: a bound that is newer than a stored object must not stop the
+// controller from scaling and repairing its children.
+func TestALargeTemplateIsBuilt(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string]string{
+		"containers": `"containers":[` + strings.Repeat(`{"name":"a","image":"a:1"},`, 200) + `{}]`,
+		"volumes":    `"volumes":[` + strings.Repeat(`{"name":"a"},`, 700) + `{}]`,
+		"variables":  `"containers":[{"env":[` + strings.Repeat(`{"name":"a"},`, 4000) + `{}]}]`,
+	} {
+		template := raw(t, `{"spec":{`+list+`}}`)
+		errs := Validate(template, web(), nil)
+		if len(errs) == 0 {
+			t.Errorf("%s: no error", name)
+		}
+		if unbuildable := rules.Unbuildable(errs); len(unbuildable) > 0 {
+			t.Errorf("%s: not built because of %v", name, unbuildable)
+		}
+		if decoded, _ := Decode(template); decoded == nil {
+			t.Errorf("%s: not decoded", name)
+		}
 	}
 }
