@@ -113,8 +113,8 @@ test: ## Run every test that needs no container engine, against a real kube-apis
 	@# The controller's informer cache is optional: the main specs of each kind pass with controller-runtime's too.
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets CACHE=stock $(GO) test $(TESTFLAGS) ./controller \
 	  -ginkgo.label-filter '!cache' -ginkgo.focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
-	@# The race detector allocates too, so what is counted is counted without it.
-	@$(GO) test -run 'TestAllocations|TestAttacks|TestTenAtOnce' ./cron ./webhook ./controller/modelbox
+	@# The race detector allocates too, so what is counted, and what one request or connection costs, is measured without it.
+	@$(GO) test -run 'TestAllocations|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' ./cron ./webhook ./controller/modelbox
 	@cd bench && $(GO) test $(TESTFLAGS) ./...
 	@cd hack/tools/release && $(GO) test $(TESTFLAGS) .
 
