@@ -353,7 +353,8 @@ func (t *team) changes() map[string]request {
 		"the selector of a Service":              service("web", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "evil"} }),
 		"the controller of a Service":            service("web", func(s *corev1.Service) { s.OwnerReferences = owned("", "", t.box).OwnerReferences }),
 		"external addresses of a child":          service("box", func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.1"} }),
-		"the Service of the API server":          patches(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}}, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "evil"} }),
+		"the Service of the API server": patches(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}},
+			func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "evil"} }),
 		"a DaemonSet, as a restart": patches(&appsv1.DaemonSet{ObjectMeta: t.named("web")}, func(d *appsv1.DaemonSet) {
 			d.Spec.Template.Annotations = map[string]string{api.AnnotationRestartedAt: ""}
 		}),
@@ -363,18 +364,20 @@ func (t *team) changes() map[string]request {
 		"the spec of a ModelBox":      patches(&modelv1.ModelBox{ObjectMeta: t.named("box")}, func(b *modelv1.ModelBox) { b.Spec.Image = "evil:1" }),
 		"an annotation of a ModelBox": patches(&modelv1.ModelBox{ObjectMeta: t.named("box")}, func(b *modelv1.ModelBox) { b.Annotations = map[string]string{"evil": ""} }),
 		"the spec of an Eru":          patches(&mtsrev1.Eru{ObjectMeta: t.named("web")}, func(e *mtsrev1.Eru) { e.Spec.Enabled = true }),
-		"the label of a namespace":    patches(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, func(n *corev1.Namespace) { n.Labels["modelbox-operator/workloads"] = "allowed" }),
-		"its own role":                patches(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}, func(r *rbacv1.ClusterRole) { r.Labels["evil"] = "" }),
+		"the label of a namespace": patches(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}},
+			func(n *corev1.Namespace) { n.Labels["modelbox-operator/workloads"] = "allowed" }),
+		"its own role": patches(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}, func(r *rbacv1.ClusterRole) { r.Labels["evil"] = "" }),
 		"an event of another component": patches(&eventsv1.Event{ObjectMeta: t.named("web")}, func(e *eventsv1.Event) {
 			e.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: metav1.NowMicro()}
 		}),
-		"the status of a Deployment":              patchesSubresource(deploymentOf(t.named("web")), "status", `{"status":{"readyReplicas":0,"observedGeneration":9}}`),
-		"the replica count of a ModelBox":         patchesSubresource(&modelv1.ModelBox{ObjectMeta: t.named("box")}, "scale", `{"spec":{"replicas":0}}`),
-		"the replica count of cluster DNS":        patchesSubresource(deploymentOf(system), "scale", `{"spec":{"replicas":0}}`),
-		"a restart of cluster DNS":                patches(&appsv1.Deployment{ObjectMeta: system}, restarts(func(*appsv1.Deployment) {})),
-		"the replica count of the webhook":        patchesSubresource(deploymentOf(own), "scale", `{"spec":{"replicas":0}}`),
-		"a restart of the webhook":                patches(&appsv1.Deployment{ObjectMeta: own}, restarts(func(*appsv1.Deployment) {})),
-		"the Lease of another component":          patches(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler"}}, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("thief") }),
+		"the status of a Deployment":       patchesSubresource(deploymentOf(t.named("web")), "status", `{"status":{"readyReplicas":0,"observedGeneration":9}}`),
+		"the replica count of a ModelBox":  patchesSubresource(&modelv1.ModelBox{ObjectMeta: t.named("box")}, "scale", `{"spec":{"replicas":0}}`),
+		"the replica count of cluster DNS": patchesSubresource(deploymentOf(system), "scale", `{"spec":{"replicas":0}}`),
+		"a restart of cluster DNS":         patches(&appsv1.Deployment{ObjectMeta: system}, restarts(func(*appsv1.Deployment) {})),
+		"the replica count of the webhook": patchesSubresource(deploymentOf(own), "scale", `{"spec":{"replicas":0}}`),
+		"a restart of the webhook":         patches(&appsv1.Deployment{ObjectMeta: own}, restarts(func(*appsv1.Deployment) {})),
+		"the Lease of another component": patches(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler"}},
+			func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("thief") }),
 		"the rights of the controller's own role": patches(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}, func(r *rbacv1.ClusterRole) { r.AggregationRule = nil }),
 	}
 }

@@ -81,22 +81,13 @@ func secure(mgr manager.Manager, e *manager.Server, o *metricsOptions, version s
 			return err
 		}
 		ca.Configure(config)
-		if err := mgr.Add(everywhere(func(ctx context.Context) error { ca.Run(ctx); return nil })); err != nil {
+		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { ca.Run(ctx); return nil })); err != nil {
 			return err
 		}
 	}
 	e.Listener = tls.NewListener(e.Listener, config)
 	return mgr.Add(watcher)
 }
-
-// everywhere is a Runnable of each replica.
-type everywhere func(context.Context) error
-
-// Start implements manager.Runnable.
-func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
 
 // addProbes adds the server of the probes to a manager.
 func addProbes(mgr manager.Manager, address string, webhooks *server.Server) error {
