@@ -67,6 +67,8 @@ var textBounds = []textBound{
 	{"resourceFieldRef.resource", 512},
 	{"MapRef.name", 253},
 	{"secretRef.name", 253},
+	{".imagePullSecrets[].name", 253},
+	{".strategy.type", 64},
 	{".claims[].name", 253},
 	{".claims[].request", 253},
 	{".grpc.mode", 64},
@@ -120,6 +122,9 @@ func boundIntOrString(path string, schema map[string]any) error {
 		between(schema, 1, 65535)
 	case strings.HasSuffix(path, ".rollingUpdate"): // The rest is in a marker.
 		between(schema, 1, maxStep)
+	case strings.Contains(path, ".strategy."): // The rest is in a marker.
+		set(schema, "maxLength", int64(len("100%")))
+		between(schema, 0, maxStep)
 	default:
 		return fmt.Errorf("%s is an int-or-string for which no bound is known", path)
 	}

@@ -35,6 +35,42 @@ type AppSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
+	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum="";Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the container. At
+	// most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Command []string `json:"command,omitempty"`
+
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Args []string `json:"args,omitempty"`
+
 	// resources are the compute resources of the main container. No default.
 	//
 	// +optional
@@ -48,6 +84,24 @@ type AppSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1024
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
+
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the main container. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+
+	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
+	// which the object is Stalled. A pod that becomes available is progress. Must be from 1
+	// to 86400. Kubernetes defaults it to 600.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// ports is the list of ports that the main container listens on and the
 	// Service exposes. Without ports, there is no Service. The type of the Service
@@ -66,8 +120,9 @@ type AppSpec struct {
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// probes, init containers, sidecars and volumes. The main container has the
-	// name of the App; its image, resources, ports and env may not be set here.
-	// Unknown fields are refused. At most 128 KiB, as JSON.
+	// name of the App; its image, resources, ports and env may not be set here, and
+	// what has another field of its own may be set in one of the two places. Unknown
+	// fields are refused. At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -98,11 +153,11 @@ type AppStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Address",type=string,priority=1,JSONPath=`.status.address`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"

@@ -51,6 +51,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmodelv1.ModelBoxStatusApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Port"):
 		return &applyconfigurationsmodelv1.PortApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Problem"):
+		return &applyconfigurationsmodelv1.ProblemApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("WorkloadStatus"):
 		return &applyconfigurationsmodelv1.WorkloadStatusApplyConfiguration{}
 

@@ -4,7 +4,9 @@
 package v1
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -62,6 +64,42 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
+	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum="";Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the container. At
+	// most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Command []string `json:"command,omitempty"`
+
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Args []string `json:"args,omitempty"`
+
 	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
 	// during a rollout, they fit the int32 that Kubernetes counts them in).
 	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
@@ -83,17 +121,27 @@ type ModelBoxSpec struct {
 	// +optional
 	ResourceType ResourceType `json:"resourceType,omitempty"`
 
-	// resources are the compute resources of the main container. Defaults to the
-	// preset of resourceType, and other values than those of the preset are
-	// refused. Required if resourceType is custom.
+	// resources are the compute resources of the main container. CPU and memory default
+	// to the preset of resourceType, and other values than those of the preset are
+	// refused. Other resources, such as nvidia.com/gpu, and claims may be set together
+	// with a preset. Required if resourceType is custom.
 	//
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
+	// sharedMemory is the size of a volume in memory that is mounted at /dev/shm of the
+	// main container, whose size is 64Mi otherwise. What is stored there counts against the
+	// memory limit of the container, so a larger size than that limit is refused. Must be
+	// greater than 0.
+	//
+	// +optional
+	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
+
 	// rollingUpdate is maxSurge and maxUnavailable of the Deployment: the maximum
 	// number of pods that a rollout may create above replicas, and the maximum
 	// number that may be unavailable during it. A number of pods from 1 to
-	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%.
+	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%. If
+	// strategy is set, the default has no effect, and any other value is refused.
 	//
 	// +optional
 	// +default="25%"
@@ -102,6 +150,39 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods from 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
+
+	// strategy is the strategy of the Deployment, for rollouts that rollingUpdate cannot
+	// express: {type: Recreate}, or {rollingUpdate: {maxSurge, maxUnavailable}}, of which
+	// one may be 0, but not both. A rollout that may create no pod above replicas needs
+	// no spare resources, such as an accelerator: {rollingUpdate: {maxSurge: 0,
+	// maxUnavailable: 1}}. No default.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['', 'RollingUpdate', 'Recreate']",message="must be RollingUpdate or Recreate",fieldPath=".type"
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate",fieldPath=".rollingUpdate"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || type(self.rollingUpdate.maxSurge) == int || self.rollingUpdate.maxSurge.matches('^([1-9]?[0-9]|100)%$')",message="must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%",fieldPath=".rollingUpdate.maxSurge"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxUnavailable) || type(self.rollingUpdate.maxUnavailable) == int || self.rollingUpdate.maxUnavailable.matches('^([1-9]?[0-9]|100)%$')",message="must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%",fieldPath=".rollingUpdate.maxUnavailable"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || !(string(self.rollingUpdate.maxSurge) in ['0', '0%'] && string(self.rollingUpdate.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable may not both be 0, because no rollout could begin",fieldPath=".rollingUpdate"
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
+
+	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
+	// which the object is Stalled. A pod that becomes available is progress. Must be from 4
+	// (more than minReadySeconds, which is 3) to 86400. Defaults to 600 and the time that
+	// startupProbe gives a container to start, if there is one.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=4
+	// +kubebuilder:validation:Maximum=86400
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
+	// KILL signal to the containers of a pod that is deleted, 0 to 86400. Kubernetes defaults
+	// it to 30.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// ports is the list of ports that the main container listens on and the
 	// Service exposes. Without ports, there is no Service and no default probe. At
@@ -159,26 +240,26 @@ type ModelBoxSpec struct {
 
 	// startupProbe is the probe of whether the main container has started; the
 	// other probes do not run before it succeeds. Must specify exactly one of exec,
-	// httpGet, tcpSocket and grpc. No default; recommended for models that take
-	// long to load.
+	// httpGet, tcpSocket and grpc. If the action of livenessProbe is a default, defaults to
+	// the same action every 2 seconds, 900 times: a server that takes up to 30 minutes to
+	// load a model is not restarted.
 	//
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
-	// defaultProbes defines whether readinessProbe and livenessProbe have a
+	// defaultProbes defines whether readinessProbe, livenessProbe and startupProbe have a
 	// default: Enabled or Disabled. Defaults to Enabled.
 	//
 	// +optional
-	// +default="Enabled"
-	// +kubebuilder:default=Enabled
 	DefaultProbes DefaultProbes `json:"defaultProbes,omitempty"`
 
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// init containers, sidecars, volumes, tolerations, a service account or a
 	// security context. The main container has the name of spec.name; its image,
-	// resources, ports, env, envFrom and probes may not be set here. Unknown fields
-	// are refused. At most 128 KiB, as JSON.
+	// resources, ports, env, envFrom and probes may not be set here, and what has another
+	// field of its own may be set in one of the two places. Unknown fields are refused. At
+	// most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -296,6 +377,21 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
+	// terminatingReplicas is the number of pods of the Deployment that are being deleted
+	// and still exist.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
+
+	// collisionCount is the number of times that the name of a new ReplicaSet was taken.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
 	// selector is the label selector of the pods, in string form. The scale
 	// subresource serves it to autoscalers.
 	//
@@ -310,15 +406,60 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address,omitempty"`
 
-	// conditions are the latest available observations of the object's state.
-	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
-	// present only while they are true.
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Problems []Problem `json:"problems,omitempty"`
+
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Problem is a reason why pods are not available, in the words of the cluster.
+type Problem struct {
+	// container is the name of the container with the problem. Empty if the problem is one
+	// of the pods as a whole, or if no pod can be created.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Container string `json:"container,omitempty"`
+
+	// reason is one word in CamelCase, such as ImagePullBackOff, CrashLoopBackOff or
+	// Unschedulable.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+
+	// message is the cluster's own message, and what is known of the cause. At most 1024
+	// characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// since is the time from which on the first of the pods has had the problem.
+	//
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+
+	// count is the number of pods that have the problem, 0 if no pod can be created.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Count int32 `json:"count,omitempty"`
 }
 
 // ModelBoxStatus defines the observed state of ModelBox.
@@ -337,11 +478,11 @@ type ModelBoxStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Size",type=string,priority=1,JSONPath=`.spec.resourceType`
 // +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Service",type=string,priority=1,JSONPath=`.spec.serviceType`

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // GenericdaemonSpec defines the desired state of Genericdaemon.
@@ -128,9 +130,27 @@ type GenericdaemonStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Misscheduled int32 `json:"misscheduled,omitempty"`
 
-	// conditions are the latest available observations of the object's state.
-	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
-	// present only while they are true.
+	// missingNodes are the names of nodes that should run the daemon and on which it is
+	// not available, while the object has not been ready for more than 15 seconds. At most
+	// 10 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=253
+	MissingNodes []string `json:"missingNodes,omitempty"`
+
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Problems []modelv1.Problem `json:"problems,omitempty"`
+
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
 	//
 	// +optional
 	// +listType=map
@@ -147,12 +167,12 @@ type GenericdaemonStatus struct {
 // +kubebuilder:resource:scope=Namespaced,shortName=gd,categories=mbo
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`
 // +kubebuilder:printcolumn:name="Installed",type=integer,JSONPath=`.status.installed`
 // +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.label`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updated`
 // +kubebuilder:printcolumn:name="Misscheduled",type=integer,priority=1,JSONPath=`.status.misscheduled`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"

@@ -26,11 +26,33 @@ type AppSpecApplyConfiguration struct {
 	// tag, or with the tag "latest", is accepted with a warning, because it can
 	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
+	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	ImagePullPolicy *corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the container. At
+	// most 1024 items.
+	Command []string `json:"command,omitempty"`
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	Args []string `json:"args,omitempty"`
 	// resources are the compute resources of the main container. No default.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// envs is the list of environment variables of the main container. Their
 	// names must be unique. At most 1024 items.
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the main container. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
+	// which the object is Stalled. A pod that becomes available is progress. Must be from 1
+	// to 86400. Kubernetes defaults it to 600.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// ports is the list of ports that the main container listens on and the
 	// Service exposes. Without ports, there is no Service. The type of the Service
 	// is NodePort if a port has a nodePort, and ClusterIP otherwise. At most 64
@@ -39,8 +61,9 @@ type AppSpecApplyConfiguration struct {
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// probes, init containers, sidecars and volumes. The main container has the
-	// name of the App; its image, resources, ports and env may not be set here.
-	// Unknown fields are refused. At most 128 KiB, as JSON.
+	// name of the App; its image, resources, ports and env may not be set here, and
+	// what has another field of its own may be set in one of the two places. Unknown
+	// fields are refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
@@ -69,6 +92,44 @@ func (b *AppSpecApplyConfiguration) WithImage(value string) *AppSpecApplyConfigu
 	return b
 }
 
+// WithImagePullPolicy sets the ImagePullPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ImagePullPolicy field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithImagePullPolicy(value corev1.PullPolicy) *AppSpecApplyConfiguration {
+	b.ImagePullPolicy = &value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *AppSpecApplyConfiguration) WithImagePullSecrets(values ...corev1.LocalObjectReference) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.ImagePullSecrets = append(b.ImagePullSecrets, values[i])
+	}
+	return b
+}
+
+// WithCommand adds the given value to the Command field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Command field.
+func (b *AppSpecApplyConfiguration) WithCommand(values ...string) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.Command = append(b.Command, values[i])
+	}
+	return b
+}
+
+// WithArgs adds the given value to the Args field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Args field.
+func (b *AppSpecApplyConfiguration) WithArgs(values ...string) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.Args = append(b.Args, values[i])
+	}
+	return b
+}
+
 // WithResources sets the Resources field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Resources field is set to the value of the last call.
@@ -84,6 +145,24 @@ func (b *AppSpecApplyConfiguration) WithEnvs(values ...corev1.EnvVar) *AppSpecAp
 	for i := range values {
 		b.Envs = append(b.Envs, values[i])
 	}
+	return b
+}
+
+// WithEnvFrom adds the given value to the EnvFrom field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the EnvFrom field.
+func (b *AppSpecApplyConfiguration) WithEnvFrom(values ...corev1.EnvFromSource) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.EnvFrom = append(b.EnvFrom, values[i])
+	}
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *AppSpecApplyConfiguration {
+	b.ProgressDeadlineSeconds = &value
 	return b
 }
 

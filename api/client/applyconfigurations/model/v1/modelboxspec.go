@@ -7,7 +7,9 @@ package v1
 
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resource "k8s.io/apimachinery/pkg/api/resource"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -25,6 +27,20 @@ type ModelBoxSpecApplyConfiguration struct {
 	// tag, or with the tag "latest", is accepted with a warning, because it can
 	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
+	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	ImagePullPolicy *corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the container. At
+	// most 1024 items.
+	Command []string `json:"command,omitempty"`
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	Args []string `json:"args,omitempty"`
 	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
 	// during a rollout, they fit the int32 that Kubernetes counts them in).
 	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
@@ -36,15 +52,37 @@ type ModelBoxSpecApplyConfiguration struct {
 	// custom if resources is set (also to {}, which means no requests and no
 	// limits), and to small otherwise.
 	ResourceType *modelv1.ResourceType `json:"resourceType,omitempty"`
-	// resources are the compute resources of the main container. Defaults to the
-	// preset of resourceType, and other values than those of the preset are
-	// refused. Required if resourceType is custom.
+	// resources are the compute resources of the main container. CPU and memory default
+	// to the preset of resourceType, and other values than those of the preset are
+	// refused. Other resources, such as nvidia.com/gpu, and claims may be set together
+	// with a preset. Required if resourceType is custom.
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// sharedMemory is the size of a volume in memory that is mounted at /dev/shm of the
+	// main container, whose size is 64Mi otherwise. What is stored there counts against the
+	// memory limit of the container, so a larger size than that limit is refused. Must be
+	// greater than 0.
+	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
 	// rollingUpdate is maxSurge and maxUnavailable of the Deployment: the maximum
 	// number of pods that a rollout may create above replicas, and the maximum
 	// number that may be unavailable during it. A number of pods from 1 to
-	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%.
+	// 1073741823, or a percentage of replicas from 1% to 100%. Defaults to 25%. If
+	// strategy is set, the default has no effect, and any other value is refused.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
+	// strategy is the strategy of the Deployment, for rollouts that rollingUpdate cannot
+	// express: {type: Recreate}, or {rollingUpdate: {maxSurge, maxUnavailable}}, of which
+	// one may be 0, but not both. A rollout that may create no pod above replicas needs
+	// no spare resources, such as an accelerator: {rollingUpdate: {maxSurge: 0,
+	// maxUnavailable: 1}}. No default.
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
+	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
+	// which the object is Stalled. A pod that becomes available is progress. Must be from 4
+	// (more than minReadySeconds, which is 3) to 86400. Defaults to 600 and the time that
+	// startupProbe gives a container to start, if there is one.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
+	// KILL signal to the containers of a pod that is deleted, 0 to 86400. Kubernetes defaults
+	// it to 30.
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// ports is the list of ports that the main container listens on and the
 	// Service exposes. Without ports, there is no Service and no default probe. At
 	// most 64 items.
@@ -71,18 +109,20 @@ type ModelBoxSpecApplyConfiguration struct {
 	LivenessProbe *corev1.Probe `json:"livenessProbe,omitempty"`
 	// startupProbe is the probe of whether the main container has started; the
 	// other probes do not run before it succeeds. Must specify exactly one of exec,
-	// httpGet, tcpSocket and grpc. No default; recommended for models that take
-	// long to load.
+	// httpGet, tcpSocket and grpc. If the action of livenessProbe is a default, defaults to
+	// the same action every 2 seconds, 900 times: a server that takes up to 30 minutes to
+	// load a model is not restarted.
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
-	// defaultProbes defines whether readinessProbe and livenessProbe have a
+	// defaultProbes defines whether readinessProbe, livenessProbe and startupProbe have a
 	// default: Enabled or Disabled. Defaults to Enabled.
 	DefaultProbes *modelv1.DefaultProbes `json:"defaultProbes,omitempty"`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// init containers, sidecars, volumes, tolerations, a service account or a
 	// security context. The main container has the name of spec.name; its image,
-	// resources, ports, env, envFrom and probes may not be set here. Unknown fields
-	// are refused. At most 128 KiB, as JSON.
+	// resources, ports, env, envFrom and probes may not be set here, and what has another
+	// field of its own may be set in one of the two places. Unknown fields are refused. At
+	// most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
@@ -111,6 +151,44 @@ func (b *ModelBoxSpecApplyConfiguration) WithImage(value string) *ModelBoxSpecAp
 	return b
 }
 
+// WithImagePullPolicy sets the ImagePullPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ImagePullPolicy field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithImagePullPolicy(value corev1.PullPolicy) *ModelBoxSpecApplyConfiguration {
+	b.ImagePullPolicy = &value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *ModelBoxSpecApplyConfiguration) WithImagePullSecrets(values ...corev1.LocalObjectReference) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		b.ImagePullSecrets = append(b.ImagePullSecrets, values[i])
+	}
+	return b
+}
+
+// WithCommand adds the given value to the Command field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Command field.
+func (b *ModelBoxSpecApplyConfiguration) WithCommand(values ...string) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		b.Command = append(b.Command, values[i])
+	}
+	return b
+}
+
+// WithArgs adds the given value to the Args field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Args field.
+func (b *ModelBoxSpecApplyConfiguration) WithArgs(values ...string) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		b.Args = append(b.Args, values[i])
+	}
+	return b
+}
+
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.
@@ -135,11 +213,43 @@ func (b *ModelBoxSpecApplyConfiguration) WithResources(value corev1.ResourceRequ
 	return b
 }
 
+// WithSharedMemory sets the SharedMemory field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SharedMemory field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithSharedMemory(value resource.Quantity) *ModelBoxSpecApplyConfiguration {
+	b.SharedMemory = &value
+	return b
+}
+
 // WithRollingUpdate sets the RollingUpdate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the RollingUpdate field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithRollingUpdate(value intstr.IntOrString) *ModelBoxSpecApplyConfiguration {
 	b.RollingUpdate = &value
+	return b
+}
+
+// WithStrategy sets the Strategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Strategy field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithStrategy(value appsv1.DeploymentStrategy) *ModelBoxSpecApplyConfiguration {
+	b.Strategy = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *ModelBoxSpecApplyConfiguration {
+	b.ProgressDeadlineSeconds = &value
+	return b
+}
+
+// WithTerminationGracePeriodSeconds sets the TerminationGracePeriodSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminationGracePeriodSeconds field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithTerminationGracePeriodSeconds(value int64) *ModelBoxSpecApplyConfiguration {
+	b.TerminationGracePeriodSeconds = &value
 	return b
 }
 

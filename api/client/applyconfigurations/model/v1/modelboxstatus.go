@@ -71,6 +71,22 @@ func (b *ModelBoxStatusApplyConfiguration) WithUnavailableReplicas(value int32) 
 	return b
 }
 
+// WithTerminatingReplicas sets the TerminatingReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminatingReplicas field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithTerminatingReplicas(value int32) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.TerminatingReplicas = &value
+	return b
+}
+
+// WithCollisionCount sets the CollisionCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CollisionCount field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithCollisionCount(value int32) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.CollisionCount = &value
+	return b
+}
+
 // WithSelector sets the Selector field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Selector field is set to the value of the last call.
@@ -84,6 +100,19 @@ func (b *ModelBoxStatusApplyConfiguration) WithSelector(value string) *ModelBoxS
 // If called multiple times, the Address field is set to the value of the last call.
 func (b *ModelBoxStatusApplyConfiguration) WithAddress(value string) *ModelBoxStatusApplyConfiguration {
 	b.WorkloadStatusApplyConfiguration.Address = &value
+	return b
+}
+
+// WithProblems adds the given value to the Problems field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Problems field.
+func (b *ModelBoxStatusApplyConfiguration) WithProblems(values ...*ProblemApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithProblems")
+		}
+		b.WorkloadStatusApplyConfiguration.Problems = append(b.WorkloadStatusApplyConfiguration.Problems, *values[i])
+	}
 	return b
 }
 

@@ -29,15 +29,23 @@ type WorkloadStatusApplyConfiguration struct {
 	// unavailableReplicas is the number of pods that are still required for the
 	// Deployment to have all its replicas available.
 	UnavailableReplicas *int32 `json:"unavailableReplicas,omitempty"`
+	// terminatingReplicas is the number of pods of the Deployment that are being deleted
+	// and still exist.
+	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
+	// collisionCount is the number of times that the name of a new ReplicaSet was taken.
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// selector is the label selector of the pods, in string form. The scale
 	// subresource serves it to autoscalers.
 	Selector *string `json:"selector,omitempty"`
 	// address is the address of the first port in the cluster, as
 	// name.namespace.svc:port. Empty if there are no ports.
 	Address *string `json:"address,omitempty"`
-	// conditions are the latest available observations of the object's state.
-	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
-	// present only while they are true.
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	Problems []ProblemApplyConfiguration `json:"problems,omitempty"`
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -95,6 +103,22 @@ func (b *WorkloadStatusApplyConfiguration) WithUnavailableReplicas(value int32) 
 	return b
 }
 
+// WithTerminatingReplicas sets the TerminatingReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminatingReplicas field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithTerminatingReplicas(value int32) *WorkloadStatusApplyConfiguration {
+	b.TerminatingReplicas = &value
+	return b
+}
+
+// WithCollisionCount sets the CollisionCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CollisionCount field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithCollisionCount(value int32) *WorkloadStatusApplyConfiguration {
+	b.CollisionCount = &value
+	return b
+}
+
 // WithSelector sets the Selector field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Selector field is set to the value of the last call.
@@ -108,6 +132,19 @@ func (b *WorkloadStatusApplyConfiguration) WithSelector(value string) *WorkloadS
 // If called multiple times, the Address field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithAddress(value string) *WorkloadStatusApplyConfiguration {
 	b.Address = &value
+	return b
+}
+
+// WithProblems adds the given value to the Problems field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Problems field.
+func (b *WorkloadStatusApplyConfiguration) WithProblems(values ...*ProblemApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithProblems")
+		}
+		b.Problems = append(b.Problems, *values[i])
+	}
 	return b
 }
 

@@ -6,7 +6,8 @@
 package v1beta1
 
 import (
-	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	v1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // GenericdaemonStatusApplyConfiguration represents a declarative configuration of the GenericdaemonStatus type for use
@@ -29,10 +30,17 @@ type GenericdaemonStatusApplyConfiguration struct {
 	Available *int32 `json:"available,omitempty"`
 	// misscheduled is the number of nodes that run the daemon and should not run it.
 	Misscheduled *int32 `json:"misscheduled,omitempty"`
-	// conditions are the latest available observations of the object's state.
-	// Ready is present from the first reconcile on; Reconciling, Stalled and Paused are
-	// present only while they are true.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// missingNodes are the names of nodes that should run the daemon and on which it is
+	// not available, while the object has not been ready for more than 15 seconds. At most
+	// 10 items.
+	MissingNodes []string `json:"missingNodes,omitempty"`
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	Problems []v1.ProblemApplyConfiguration `json:"problems,omitempty"`
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
+	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
 // GenericdaemonStatusApplyConfiguration constructs a declarative configuration of the GenericdaemonStatus type for use with
@@ -97,10 +105,33 @@ func (b *GenericdaemonStatusApplyConfiguration) WithMisscheduled(value int32) *G
 	return b
 }
 
+// WithMissingNodes adds the given value to the MissingNodes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the MissingNodes field.
+func (b *GenericdaemonStatusApplyConfiguration) WithMissingNodes(values ...string) *GenericdaemonStatusApplyConfiguration {
+	for i := range values {
+		b.MissingNodes = append(b.MissingNodes, values[i])
+	}
+	return b
+}
+
+// WithProblems adds the given value to the Problems field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Problems field.
+func (b *GenericdaemonStatusApplyConfiguration) WithProblems(values ...*v1.ProblemApplyConfiguration) *GenericdaemonStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithProblems")
+		}
+		b.Problems = append(b.Problems, *values[i])
+	}
+	return b
+}
+
 // WithConditions adds the given value to the Conditions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Conditions field.
-func (b *GenericdaemonStatusApplyConfiguration) WithConditions(values ...*v1.ConditionApplyConfiguration) *GenericdaemonStatusApplyConfiguration {
+func (b *GenericdaemonStatusApplyConfiguration) WithConditions(values ...*metav1.ConditionApplyConfiguration) *GenericdaemonStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
