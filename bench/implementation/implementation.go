@@ -19,6 +19,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // Implementation is a program that creates a Deployment and a Service for each object
@@ -54,7 +55,7 @@ func Ours() *Implementation {
 		Name:    "ours",
 		Program: Controller,
 		Flags: func() ([]string, error) {
-			addresses, err := Addresses(2)
+			addresses, err := freeport.Addresses(2)
 			if err != nil {
 				return nil, err
 			}
@@ -77,7 +78,7 @@ func Plain() *Implementation {
 		Name:    "plain",
 		Program: PlainController,
 		Flags: func() ([]string, error) {
-			addresses, err := Addresses(1)
+			addresses, err := freeport.Addresses(1)
 			if err != nil {
 				return nil, err
 			}

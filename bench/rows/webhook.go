@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -106,7 +107,7 @@ func (s *webhookServer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := implementation.Addresses(3)
+	addresses, err := freeport.Addresses(3)
 	if err != nil {
 		return err
 	}
