@@ -88,6 +88,7 @@ func (r *Reconciler) UpdateStatus(
 	ctx context.Context, children *Children, into *modelv1.WorkloadStatus, errs field.ErrorList, err error,
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
+	applied := readiness == nil
 	switch {
 	case readiness != nil:
 		if err := r.Writer.Observe(ctx, children.workload.Owner, &children.deployment, &children.service); err != nil {
@@ -102,7 +103,20 @@ func (r *Reconciler) UpdateStatus(
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(children.rewritten)
 	r.setConditions(children, described, into)
+	r.setAvailable(children, *readiness, applied, into)
 	return apply.Result(err)
+}
+
+// setAvailable sets the condition Available. applied says that the Deployment has its desired
+// state.
+func (r *Reconciler) setAvailable(children *Children, readiness status.Readiness, applied bool, into *modelv1.WorkloadStatus) {
+	deployment := children.deployment.Live.(*appsv1.Deployment)
+	available := status.NoChild("Deployment", readiness)
+	if children.deployment.Exists() {
+		available = availability(&deployment.Status)
+	}
+	status.SetAvailable(&into.Conditions, available, applied && isObserved(deployment),
+		children.workload.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now()))
 }
 
 // setObserved sets the counters and the address of a status.

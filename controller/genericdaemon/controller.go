@@ -68,6 +68,7 @@ func (r *Reconciler) updateStatus(
 	ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, child *apply.Child, errs field.ErrorList, rewritten string, err error,
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
+	applied := readiness == nil
 	switch {
 	case readiness != nil:
 		if err := r.Writer.Observe(ctx, daemon, child); err != nil {
@@ -78,10 +79,13 @@ func (r *Reconciler) updateStatus(
 	default:
 		readiness = new(progress(child.Live.(*appsv1.DaemonSet), daemon.Spec.Label))
 	}
-	setNodes(&daemon.Status, &child.Live.(*appsv1.DaemonSet).Status)
+	set := child.Live.(*appsv1.DaemonSet)
+	setNodes(&daemon.Status, &set.Status)
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(rewritten)
 	r.setConditions(daemon, described)
+	status.SetAvailable(&daemon.Status.Conditions, availability(child.Exists(), &set.Status, daemon.Spec.Label, *readiness),
+		applied && isObserved(set), daemon.Generation, metav1.NewTime(r.Clock.Now()))
 	return apply.Result(err)
 }
 
