@@ -17,6 +17,7 @@ import (
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
@@ -34,12 +35,15 @@ var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
+	// Rollouts emits the events of rollouts; it may be nil.
+	Rollouts *rollout.Events
 }
 
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	own := &trigger.OwnWrites{}
-	r := &Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk}
+	writer := apply.NewWriter(mgr, clk, own.Add)
+	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet")}
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
@@ -77,7 +81,9 @@ func (r *Reconciler) updateStatus(
 	case err != nil:
 		return apply.Result(err)
 	default:
-		readiness = new(progress(child.Live.(*appsv1.DaemonSet), daemon.Spec.Label))
+		set := child.Live.(*appsv1.DaemonSet)
+		readiness = new(progress(set, daemon.Spec.Label))
+		r.Rollouts.Observe(daemon, observeRollout(set, daemon.Status.Conditions), r.Clock.Now())
 	}
 	set := child.Live.(*appsv1.DaemonSet)
 	setNodes(&daemon.Status, &set.Status)
