@@ -75,7 +75,7 @@ func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {
 	} {
 		w := template(t, raw)
 		w.Command, w.Args, w.ImagePullPolicy = []string{"serve"}, []string{"-v"}, corev1.PullNever
-			w.ImagePullSecrets, w.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "registry"}}, new(int64(0))
+		w.ImagePullSecrets, w.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "registry"}}, new(int64(0))
 		w.SharedMemory = new(resource.MustParse("2Gi"))
 		got, err := w.Template()
 		if err != nil {

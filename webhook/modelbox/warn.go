@@ -14,8 +14,9 @@ import (
 // the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
 	var out []string
+	of := owner(box, nil)
 	for _, sentence := range [...]string{
-		rules.ImageWarning(imagePath, box.Spec.Image),
+		podtemplate.ImageWarning(box.Spec.PodTemplate, &of.Main),
 		rules.RolloutWarning(rollingUpdatePath, box.Spec.RollingUpdate, box.Spec.Replicas),
 	} {
 		if sentence != "" {
