@@ -228,17 +228,14 @@ func labelled(foreign func(metav1.ObjectMeta) client.Object) func(metav1.ObjectM
 // two matching nodes.
 func rollOutDaemon(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
-	set := &appsv1.DaemonSet{ObjectMeta: named}
-	Eventually(func() error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
-		set.Status = appsv1.DaemonSetStatus{
-			ObservedGeneration: set.Generation, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2,
-			UpdatedNumberScheduled: 2, NumberReady: 2, NumberAvailable: 2,
-		}
-		return env.Client.Status().Update(ctx, set)
-	}).Should(Succeed())
+	writeDaemonStatus(ctx, named, func(*appsv1.DaemonSet) {})
+}
+
+func rolledOutOnTwoNodes(generation int64) appsv1.DaemonSetStatus {
+	return appsv1.DaemonSetStatus{
+		ObservedGeneration: generation, DesiredNumberScheduled: 2, CurrentNumberScheduled: 2,
+		UpdatedNumberScheduled: 2, NumberReady: 2, NumberAvailable: 2,
+	}
 }
 
 // eventNote returns the note of an event about an object with this reason.

@@ -73,7 +73,7 @@ var _ = Describe("a ModelBox", func() {
 		requests(2)
 		Expect(box.Status.AvailableReplicas).To(BeEquivalentTo(2))
 		Expect(box.Status.Selector).To(Equal("app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox"))
-		Expect(box.Status.Conditions).To(HaveLen(1), "nothing but Ready once all is there")
+		Expect(box.Status.Conditions).To(HaveLen(2), "nothing but Ready and Available once all is there")
 	})
 
 	It("loses in its Deployment the fields that it loses, and only those", func() {

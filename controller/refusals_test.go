@@ -167,8 +167,9 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 
 // reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
 func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
-	r := uniteddeployment.New(unindexed{c}, clock.RealClock{})
-	_, err := status.RecordedWithWriteAhead(c, events.NewFakeRecorder(100), r).Reconcile(ctx, requestFor(ud))
+	recorder := events.NewFakeRecorder(100)
+	r := uniteddeployment.New(unindexed{c}, recorder, clock.RealClock{})
+	_, err := status.RecordedWithWriteAhead(c, recorder, r).Reconcile(ctx, requestFor(ud))
 	return err
 }
 

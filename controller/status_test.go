@@ -157,3 +157,78 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		Expect(deployment.Spec.Template.Spec.HostAliases).To(BeEmpty())
 	})
 })
+
+var _ = Describe("the condition Available", func() {
+	ctx := context.Background()
+	// waits reports whether "kubectl wait" sees the condition before its timeout.
+	waits := func(obj client.Object, kind string, timeout string) error {
+		_, err := env.Kubectl("", "wait", "--namespace", obj.GetNamespace(), kind+"/"+obj.GetName(), "--for=condition=Available", "--timeout="+timeout)
+		return err
+	}
+	for kind, resource := range map[string]string{"ModelBox": "modelboxes.model.github.com", "App": "apps.app.huolala.cn", "Genericdaemon": "genericdaemons.mydomain.com"} {
+		It("is one that kubectl wait waits for: "+kind, func() {
+			named, g := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}, guarantees[kind]
+			obj := g.object(named)
+			available := func() *metav1.Condition {
+				return meta.FindStatusCondition(get(ctx, obj).GetConditions(), status.ConditionAvailable)
+			}
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+			Eventually(available).Should(HaveField("Status", metav1.ConditionUnknown))
+			Expect(waits(obj, resource, "1s")).NotTo(Succeed())
+			g.after(ctx, named)
+			Expect(waits(obj, resource, "20s")).To(Succeed())
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+
+			By("a new spec: what was true before does not count")
+			change(ctx, obj, g.edit)
+			Eventually(readiness(ctx, obj)).Should(Equal("False Progressing"))
+			Expect(available()).To(HaveField("ObservedGeneration", BeNumerically("<", obj.GetGeneration())))
+			Expect(waits(obj, resource, "1s")).NotTo(Succeed())
+			g.after(ctx, named)
+			Expect(waits(obj, resource, "20s")).To(Succeed())
+
+			By("a pod that is not available any more")
+			rolloutsOf[kind].disturb(ctx, named)
+			Eventually(available).Should(HaveField("Status", metav1.ConditionFalse))
+			Expect(waits(obj, resource, "1s")).NotTo(Succeed())
+		})
+
+		It("is False for an object that has no child: "+kind, func() {
+			named, g := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}, guarantees[kind]
+			Expect(env.Client.Create(ctx, g.children[0](named))).To(Succeed())
+			obj := g.object(named)
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+			Eventually(readiness(ctx, obj)).Should(Equal("False NameConflict"))
+			available := meta.FindStatusCondition(obj.GetConditions(), status.ConditionAvailable)
+			Expect(available).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "NameConflict"), HaveField("Message", HavePrefix("there is no D"))))
+		})
+	}
+
+	It("is the Deployment's own, with its counters", func() {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		writeDeploymentStatus(ctx, named, true, func(d *appsv1.Deployment) {
+			d.Status.TerminatingReplicas, d.Status.CollisionCount = new(int32(2)), new(int32(0))
+			d.Status.Conditions[0] = appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse,
+				Reason: "MinimumReplicasUnavailable", Message: "Deployment does not have minimum availability."}
+		})
+		Eventually(func() *int32 { return get(ctx, box).Status.TerminatingReplicas }).Should(HaveValue(BeEquivalentTo(2)))
+		Expect(box.Status.CollisionCount).To(HaveValue(BeZero()))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionAvailable)).To(And(
+			HaveField("Status", metav1.ConditionFalse),
+			HaveField("Reason", "MinimumReplicasUnavailable"),
+			HaveField("Message", "Deployment does not have minimum availability."),
+			HaveField("ObservedGeneration", box.Generation)))
+	})
+
+	It("stays False for a daemon that no node is for", func() {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"}}
+		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
+		writeDaemonStatus(ctx, named, func(s *appsv1.DaemonSet) { s.Status = appsv1.DaemonSetStatus{ObservedGeneration: s.Generation} })
+		Eventually(readiness(ctx, daemon)).Should(Equal("False NoMatchingNodes"))
+		Expect(meta.FindStatusCondition(daemon.Status.Conditions, status.ConditionAvailable)).To(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "NoMatchingNodes")))
+	})
+})

@@ -177,9 +177,20 @@ func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 		n := *d.Spec.Replicas
 		d.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+			Conditions: rolledOut(),
 		}
 		return env.Client.Status().Update(ctx, d)
 	}).Should(Succeed())
+}
+
+// rolledOut returns the conditions of a Deployment whose pods are available.
+func rolledOut() []appsv1.DeploymentCondition {
+	return []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+			Message: "Deployment has minimum availability.", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now()},
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+			Message: "ReplicaSet has successfully progressed.", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now()},
+	}
 }
 
 // writes counts the requests of the controller in a namespace since the mark, by verb and

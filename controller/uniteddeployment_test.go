@@ -39,6 +39,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(ud.Status.AvailableReplicas).To(BeEquivalentTo(2))
 		Expect(ud.Status.Selector).To(Equal("foreign=true"))
 
+		Eventually(func() string { return eventNote(ctx, ud, "Scaled") }).Should(Equal(`Deployment "web" was scaled from 1 to 2`))
 		By("another client scales it")
 		_, mark := writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
@@ -46,6 +47,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		count, _ := writes(named.Namespace, mark)
 		Expect(count).To(HaveKeyWithValue("patch deployments/scale 200", 1))
 		Expect(count).NotTo(HaveKey(ContainSubstring("deployments 200")))
+		Eventually(func() int { return eventCount(ctx, ud, "Scaled") }).Should(Equal(2))
 
 		By("a deletion, and a scale after it")
 		Expect(env.Client.Delete(ctx, ud)).To(Succeed())

@@ -14,17 +14,26 @@ import (
 func workloadOf(obj *appv1.App) *workload.Workload {
 	spec := &obj.Spec
 	return &workload.Workload{
-		Owner:       obj,
-		OwnerKind:   kind,
-		AppName:     app.AppName,
-		Container:   obj.Name,
-		Image:       spec.Image,
-		Resources:   spec.Resources,
-		Ports:       spec.Ports,
-		Env:         spec.Envs,
-		PodTemplate: spec.PodTemplate,
-		Replicas:    spec.Replicas,
-		ServiceType: modelv1.DefaultServiceType(spec.Ports),
-		Paused:      spec.Paused,
+		Owner:     obj,
+		OwnerKind: kind,
+		AppName:   app.AppName,
+
+		Container:       obj.Name,
+		Image:           spec.Image,
+		ImagePullPolicy: spec.ImagePullPolicy,
+		Command:         spec.Command,
+		Args:            spec.Args,
+		Resources:       spec.Resources,
+		Ports:           spec.Ports,
+		Env:             spec.Envs,
+		EnvFrom:         spec.EnvFrom,
+
+		ImagePullSecrets: spec.ImagePullSecrets,
+		PodTemplate:      spec.PodTemplate,
+
+		Replicas:                spec.Replicas,
+		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+		ServiceType:             modelv1.DefaultServiceType(spec.Ports),
+		Paused:                  spec.Paused,
 	}
 }

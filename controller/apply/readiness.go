@@ -17,6 +17,9 @@ import (
 // to be retried. What ends with a watch event, such as a name conflict or the deletion of
 // an old child, is not retried. Result turns the error into the result of a reconcile.
 func ReadinessOf(err error) (*status.Readiness, error) {
+	if err == nil {
+		return nil, nil
+	}
 	var invalid *status.InvalidSpecError
 	var conflict *ConflictError
 	var refused *RefusedError

@@ -5,9 +5,11 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -20,7 +22,7 @@ import (
 func Progress(deployment *appsv1.Deployment) status.Readiness {
 	observed := &deployment.Status
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
-	if observed.ObservedGeneration < deployment.Generation || deployment.Generation == 0 {
+	if !isObserved(deployment) {
 		return status.NewReconciling(status.ReasonProgressing, "the cluster has not acted on the last change of the Deployment yet")
 	}
 	if failure := failure(observed); failure != nil {
@@ -63,4 +65,39 @@ func setReplicas(into *modelv1.WorkloadStatus, observed *appsv1.DeploymentStatus
 	into.UpdatedReplicas = observed.UpdatedReplicas
 	into.AvailableReplicas = observed.AvailableReplicas
 	into.UnavailableReplicas = observed.UnavailableReplicas
+	into.TerminatingReplicas = observed.TerminatingReplicas
+	into.CollisionCount = observed.CollisionCount
+}
+
+// isObserved reports whether the status of a Deployment is one of its current spec.
+func isObserved(deployment *appsv1.Deployment) bool {
+	return deployment.Generation > 0 && deployment.Status.ObservedGeneration >= deployment.Generation
+}
+
+// availability returns the availability of the owner of a Deployment: the Deployment's own
+// condition. That one has a minimum: all replicas but those that maxUnavailable allows.
+func availability(observed *appsv1.DeploymentStatus) status.Availability {
+	condition := conditionOf(observed, appsv1.DeploymentAvailable)
+	if condition == nil || !slices.Contains(statuses, condition.Status) {
+		return status.NotObserved("Deployment")
+	}
+	return status.Availability{
+		Status:  metav1.ConditionStatus(condition.Status),
+		Reason:  condition.Reason,
+		Message: condition.Message,
+		Since:   condition.LastTransitionTime,
+	}
+}
+
+// statuses are those of a condition. The API server stores any in the status of a Deployment.
+var statuses = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}
+
+// conditionOf returns a condition of a Deployment, nil if it does not have it.
+func conditionOf(observed *appsv1.DeploymentStatus, conditionType appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range observed.Conditions {
+		if observed.Conditions[i].Type == conditionType {
+			return &observed.Conditions[i]
+		}
+	}
+	return nil
 }

@@ -5,10 +5,14 @@ package deployment
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -56,5 +60,53 @@ func TestProgress(t *testing.T) {
 				t.Errorf("Progress = %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	since := metav1.NewTime(time.Unix(1e9, 0))
+	for name, test := range map[string]struct {
+		conditions []appsv1.DeploymentCondition
+		want       status.Availability
+	}{
+		"none yet": {nil, status.NotObserved("Deployment")},
+		"another one": {
+			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}}, status.NotObserved("Deployment"),
+		},
+		"the Deployment's own": {
+			[]appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
+				Message: "Deployment does not have minimum availability.", LastTransitionTime: since,
+			}},
+			status.Availability{
+				Status: metav1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
+				Message: "Deployment does not have minimum availability.", Since: since,
+			},
+		},
+		"a status that no condition has": {
+			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "Maybe"}}, status.NotObserved("Deployment"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := availability(&appsv1.DeploymentStatus{Conditions: test.conditions}); got != test.want {
+				t.Errorf("availability = %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSetReplicas(t *testing.T) {
+	for _, count := range []*int32{nil, new(int32(0)), new(int32(7))} {
+		into := modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9))}
+		setReplicas(&into, &appsv1.DeploymentStatus{
+			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
+		})
+		want := modelv1.WorkloadStatus{
+			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
+		}
+		if diff := cmp.Diff(want, into); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -28,14 +29,17 @@ import (
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
+	// Rollouts emits the events of rollouts; it may be nil.
+	Rollouts *rollout.Events
 }
 
 // NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
 // controller that reconciles a kind when its objects or their children change.
-func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj client.Object, kind schema.GroupKind) (Reconciler, *builder.Builder) {
+func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj client.Object, kind schema.GroupVersionKind) (Reconciler, *builder.Builder) {
 	own := &trigger.OwnWrites{}
-	childChanged := trigger.ChildChanged(kind, own)
-	return Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk},
+	childChanged := trigger.ChildChanged(kind.GroupKind(), own)
+	writer := apply.NewWriter(mgr, clk, own.Add)
+	return Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "Deployment")},
 		builder.ControllerManagedBy(mgr).
 			Named(name).
 			For(obj, trigger.SpecChanged()).
@@ -88,6 +92,7 @@ func (r *Reconciler) UpdateStatus(
 	ctx context.Context, children *Children, into *modelv1.WorkloadStatus, errs field.ErrorList, err error,
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
+	applied := readiness == nil
 	switch {
 	case readiness != nil:
 		if err := r.Writer.Observe(ctx, children.workload.Owner, &children.deployment, &children.service); err != nil {
@@ -96,13 +101,35 @@ func (r *Reconciler) UpdateStatus(
 	case err != nil:
 		return apply.Result(err)
 	default:
-		readiness = new(Progress(children.deployment.Live.(*appsv1.Deployment)))
+		readiness = new(r.progress(children, into.Conditions))
 	}
 	children.setObserved(into)
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(children.rewritten)
 	r.setConditions(children, described, into)
+	r.setAvailable(children, *readiness, applied, into)
 	return apply.Result(err)
+}
+
+// progress returns the readiness of the owner of a Deployment that has its desired state, and
+// emits the events of its rollouts. conditions are the stored ones.
+func (r *Reconciler) progress(children *Children, conditions []metav1.Condition) status.Readiness {
+	deployment := children.deployment.Live.(*appsv1.Deployment)
+	readiness := Progress(deployment)
+	r.Rollouts.Observe(children.workload.Owner, observeRollout(deployment, readiness.Ready, conditions), r.Clock.Now())
+	return readiness
+}
+
+// setAvailable sets the condition Available. applied says that the Deployment has its desired
+// state.
+func (r *Reconciler) setAvailable(children *Children, readiness status.Readiness, applied bool, into *modelv1.WorkloadStatus) {
+	deployment := children.deployment.Live.(*appsv1.Deployment)
+	available := status.NoChild("Deployment", readiness)
+	if children.deployment.Exists() {
+		available = availability(&deployment.Status)
+	}
+	status.SetAvailable(&into.Conditions, available, applied && isObserved(deployment),
+		children.workload.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now()))
 }
 
 // setObserved sets the counters and the address of a status.

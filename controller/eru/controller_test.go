@@ -630,7 +630,10 @@ func TestEventsForScheduledTimes(t *testing.T) {
 	for event := range w.events.Events {
 		got = append(got, event)
 	}
-	want := []string{"Normal Skipped scheduled time 2026-03-02T13:00:00Z: DeploymentPaused"}
+	want := []string{
+		"Normal Restarted scheduled time 2026-03-02T12:00:00Z",
+		"Normal Skipped scheduled time 2026-03-02T13:00:00Z: DeploymentPaused",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -17,6 +17,7 @@ import (
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
@@ -34,12 +35,15 @@ var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
+	// Rollouts emits the events of rollouts; it may be nil.
+	Rollouts *rollout.Events
 }
 
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	own := &trigger.OwnWrites{}
-	r := &Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk}
+	writer := apply.NewWriter(mgr, clk, own.Add)
+	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet")}
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
@@ -68,6 +72,7 @@ func (r *Reconciler) updateStatus(
 	ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, child *apply.Child, errs field.ErrorList, rewritten string, err error,
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
+	applied := readiness == nil
 	switch {
 	case readiness != nil:
 		if err := r.Writer.Observe(ctx, daemon, child); err != nil {
@@ -76,12 +81,17 @@ func (r *Reconciler) updateStatus(
 	case err != nil:
 		return apply.Result(err)
 	default:
-		readiness = new(progress(child.Live.(*appsv1.DaemonSet), daemon.Spec.Label))
+		set := child.Live.(*appsv1.DaemonSet)
+		readiness = new(progress(set, daemon.Spec.Label))
+		r.Rollouts.Observe(daemon, observeRollout(set, daemon.Status.Conditions), r.Clock.Now())
 	}
-	setNodes(&daemon.Status, &child.Live.(*appsv1.DaemonSet).Status)
+	set := child.Live.(*appsv1.DaemonSet)
+	setNodes(&daemon.Status, &set.Status)
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(rewritten)
 	r.setConditions(daemon, described)
+	status.SetAvailable(&daemon.Status.Conditions, availability(child.Exists(), &set.Status, daemon.Spec.Label, *readiness),
+		applied && isObserved(set), daemon.Generation, metav1.NewTime(r.Clock.Now()))
 	return apply.Result(err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -21,18 +22,18 @@ func progress(set *appsv1.DaemonSet, label string) status.Readiness {
 	observed := &set.Status
 	desired := observed.DesiredNumberScheduled
 	switch {
-	case set.Generation == 0 || observed.ObservedGeneration < set.Generation:
+	case !isObserved(set):
 		return status.Progressing("the cluster has not acted on the last change of the DaemonSet yet")
 	case desired == 0 && observed.NumberMisscheduled == 0:
 		return status.Readiness{Reason: reasonNoMatchingNodes, Message: noNodes(label)}
 	case observed.UpdatedNumberScheduled < desired:
 		return status.Progressing("%d of %d nodes run the current template", observed.UpdatedNumberScheduled, desired)
 	case observed.NumberAvailable < desired:
-		return status.Progressing("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired)
+		return status.NewReconciling(status.ReasonProgressing, availableOn(observed.NumberAvailable, desired))
 	case observed.NumberMisscheduled > 0:
 		return status.Progressing("%d nodes run the daemon and should not", observed.NumberMisscheduled)
 	}
-	return status.NewReady(fmt.Sprintf("the daemon is available on %d of %d nodes", observed.NumberAvailable, desired))
+	return status.NewReady(availableOn(observed.NumberAvailable, desired))
 }
 
 func noNodes(label string) string {
@@ -40,6 +41,39 @@ func noNodes(label string) string {
 		return "the cluster has no node that the daemon may run on"
 	}
 	return fmt.Sprintf("no node that the daemon may run on has the label %q: label a node, or change spec.label", label)
+}
+
+// isObserved reports whether the status of a DaemonSet is one of its current spec.
+func isObserved(set *appsv1.DaemonSet) bool {
+	return set.Generation > 0 && set.Status.ObservedGeneration >= set.Generation
+}
+
+// The reasons of the condition Available.
+const (
+	reasonAvailable   = "DaemonAvailable"
+	reasonUnavailable = "DaemonUnavailable"
+)
+
+// availability returns the availability of a Genericdaemon: True if the daemon is available on
+// every node that it should run on, of which there must be one at least: a label that no node
+// has is most often a wrong one. readiness says why there is no DaemonSet.
+func availability(exists bool, observed *appsv1.DaemonSetStatus, label string, readiness status.Readiness) status.Availability {
+	desired, available := observed.DesiredNumberScheduled, observed.NumberAvailable
+	switch {
+	case !exists:
+		return status.NoChild("DaemonSet", readiness)
+	case observed.ObservedGeneration == 0:
+		return status.NotObserved("DaemonSet")
+	case desired == 0:
+		return status.Availability{Status: metav1.ConditionFalse, Reason: reasonNoMatchingNodes, Message: noNodes(label)}
+	case available < desired:
+		return status.Availability{Status: metav1.ConditionFalse, Reason: reasonUnavailable, Message: availableOn(available, desired)}
+	}
+	return status.Availability{Status: metav1.ConditionTrue, Reason: reasonAvailable, Message: availableOn(available, desired)}
+}
+
+func availableOn(available, desired int32) string {
+	return fmt.Sprintf("the daemon is available on %d of %d nodes", available, desired)
 }
 
 // setNodes copies the counters of a DaemonSet.

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 func TestProgress(t *testing.T) {
@@ -39,6 +42,30 @@ func TestProgress(t *testing.T) {
 			readiness := progress(set, "logs")
 			if readiness.Reason != test.want || readiness.Ready != test.ready || !strings.Contains(readiness.Message, test.text) {
 				t.Errorf("readiness is %+v, want reason %s, ready %t and a message with %q", readiness, test.want, test.ready, test.text)
+			}
+		})
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed appsv1.DaemonSetStatus
+		missing  bool
+		status   metav1.ConditionStatus
+		reason   string
+	}{
+		"everywhere":        {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2}, false, metav1.ConditionTrue, "DaemonAvailable"},
+		"not everywhere":    {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 1}, false, metav1.ConditionFalse, "DaemonUnavailable"},
+		"an old template":   {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2, UpdatedNumberScheduled: 1}, false, metav1.ConditionTrue, "DaemonAvailable"},
+		"no node":           {appsv1.DaemonSetStatus{ObservedGeneration: 1}, false, metav1.ConditionFalse, "NoMatchingNodes"},
+		"no status yet":     {appsv1.DaemonSetStatus{}, false, metav1.ConditionUnknown, "Progressing"},
+		"there is no child": {appsv1.DaemonSetStatus{}, true, metav1.ConditionFalse, "NameConflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := availability(!test.missing, &test.observed, "logs", status.NewStalled(status.ReasonNameConflict, "taken"))
+			if got.Status != test.status || got.Reason != test.reason || got.Message == "" {
+				t.Errorf("availability is %+v, want %s %s", got, test.status, test.reason)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
+	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
@@ -92,6 +93,7 @@ func atRest(tb testing.TB) (*store, func()) {
 	recorder := events.NewFakeRecorder(1)
 	r := status.Recorded(client.Client(s), recorder, &Reconciler{deployment.Reconciler{
 		Writer: apply.Writer{Client: s, Live: s, Recorder: recorder}, Clock: clock.RealClock{},
+		Rollouts: rollout.NewEvents(recorder, kind, "Deployment"),
 	}})
 	once := func() {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)}

@@ -17,23 +17,34 @@ const minReadySeconds = 3
 func workloadOf(box *modelv1.ModelBox) *workload.Workload {
 	spec := &box.Spec
 	return &workload.Workload{
-		Owner:           box,
-		OwnerKind:       kind,
-		AppName:         modelbox.AppName,
+		Owner:     box,
+		OwnerKind: kind,
+		AppName:   modelbox.AppName,
+
 		Container:       spec.Name,
 		Image:           spec.Image,
+		ImagePullPolicy: spec.ImagePullPolicy,
+		Command:         spec.Command,
+		Args:            spec.Args,
 		Resources:       spec.Resources,
 		Ports:           spec.Ports,
 		Env:             spec.Envs,
 		EnvFrom:         spec.EnvFrom,
+		SharedMemory:    spec.SharedMemory,
 		ReadinessProbe:  spec.ReadinessProbe,
 		LivenessProbe:   spec.LivenessProbe,
 		StartupProbe:    spec.StartupProbe,
-		PodTemplate:     spec.PodTemplate,
-		Replicas:        spec.Replicas,
-		Rollout:         spec.RollingUpdate,
-		MinReadySeconds: minReadySeconds,
-		ServiceType:     spec.ServiceType,
-		Paused:          spec.Paused,
+
+		ImagePullSecrets:              spec.ImagePullSecrets,
+		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		PodTemplate:                   spec.PodTemplate,
+
+		Replicas:                spec.Replicas,
+		Strategy:                spec.Strategy,
+		Rollout:                 spec.RollingUpdate,
+		MinReadySeconds:         minReadySeconds,
+		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+		ServiceType:             spec.ServiceType,
+		Paused:                  spec.Paused,
 	}
 }

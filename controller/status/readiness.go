@@ -14,7 +14,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
-// The condition types. Ready is present from the first reconcile on; the others are
+// The condition types. Ready is present from the first reconcile on, as ConditionAvailable is for
+// the kinds with pods; the others are
 // present only while they are true, as kstatus reads them
 // (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md).
 const (
@@ -116,17 +117,24 @@ func (r Readiness) SetConditions(conditions *[]metav1.Condition, generation int6
 			set(conditionType, true)
 			return
 		}
-		meta.RemoveStatusCondition(conditions, conditionType)
+		remove(conditions, conditionType)
 	}
 	set(ConditionReady, r.Ready)
 	setWhileTrue(ConditionReconciling, r.Reconciling)
 	setWhileTrue(ConditionStalled, r.Stalled)
 }
 
+// remove removes a condition. meta.RemoveStatusCondition copies the list in any case.
+func remove(conditions *[]metav1.Condition, conditionType string) {
+	if meta.FindStatusCondition(*conditions, conditionType) != nil {
+		meta.RemoveStatusCondition(conditions, conditionType)
+	}
+}
+
 // SetPaused sets the condition Paused of an object, or removes it.
 func SetPaused(conditions *[]metav1.Condition, paused bool, generation int64, now metav1.Time) {
 	if !paused {
-		meta.RemoveStatusCondition(conditions, ConditionPaused)
+		remove(conditions, ConditionPaused)
 		return
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{

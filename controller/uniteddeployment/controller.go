@@ -11,9 +11,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/event"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
@@ -34,31 +37,36 @@ import (
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// reasonScaled is the reason of the event for a Deployment that was scaled.
+const reasonScaled = "Scaled"
+
 // Reconciler reconciles UnitedDeployments.
 type Reconciler struct {
-	client client.Client
-	clock  clock.PassiveClock
+	client   client.Client
+	recorder events.EventRecorder
+	limit    event.Limit
+	clock    clock.PassiveClock
 	// rivals are the UnitedDeployments of a Deployment, autoscalers those that scale it.
 	rivals      trigger.Target[*extensionv1.UnitedDeployment]
 	autoscalers trigger.Target[*autoscalingv2.HorizontalPodAutoscaler]
 }
 
-// New returns a reconciler that reads and writes with a client. Its reads work without the
-// indexes that SetupWithManager adds, and list more then.
-func New(c client.Client, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
+// New returns a reconciler that reads and writes with a client, and emits its events with a
+// recorder. Its reads work without the indexes that SetupWithManager adds, and list more then.
+func New(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, recorder: recorder, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	r := New(mgr.GetClient(), clk)
+	recorder := mgr.GetEventRecorder(apply.FieldManager)
+	r := New(mgr.GetClient(), recorder, clk)
 	if err := r.rivals.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
 	if err := r.autoscalers.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
-	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.client, recorder, r))
 }
 
@@ -128,7 +136,20 @@ func (r *Reconciler) scale(
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
+	if err == nil {
+		r.emitScaled(ud, target)
+	}
 	return apply.ReadinessOf(apply.Refused("scaling", target, err))
+}
+
+// emitScaled emits an event for a Deployment that was scaled: at most a few for each
+// UnitedDeployment, because another client may change the replica count again and again.
+func (r *Reconciler) emitScaled(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment) {
+	if !r.limit.Allow(ud.UID, r.clock.Now()) {
+		return
+	}
+	r.recorder.Eventf(ud, target, corev1.EventTypeNormal, reasonScaled, "Scale",
+		"Deployment %q was scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 }
 
 // updateStatus sets the status to the observed state. The conditions stay as they are if

@@ -16,6 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +55,7 @@ func (r reading) List(ctx context.Context, list client.ObjectList, opts ...clien
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	c := indexed.New(&extensionv1.UnitedDeployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.Deployment{})
-	w := &cluster{t: t, cache: c, reconciler: New(reading{cache: c}, clock.RealClock{})}
+	w := &cluster{t: t, cache: c, reconciler: New(reading{cache: c}, &events.FakeRecorder{}, clock.RealClock{})}
 	if err := w.reconciler.rivals.Index(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,16 +16,14 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // Template returns the desired pod template: PodTemplate applied to the main container as a
 // strategic merge patch. Its error is a *status.InvalidSpecError: admission would have
 // refused the PodTemplate.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
-	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: w.labels()},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{w.mainContainer()}},
-	}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: w.podSpec()}
 	if w.PodTemplate == nil || len(w.PodTemplate.Raw) == 0 {
 		return template, nil
 	}
@@ -32,29 +31,56 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return template, &status.InvalidSpecError{Err: fmt.Errorf("spec.podTemplate: cannot be applied to the generated pod template: %w", err)}
 	}
-	w.keepImage(&merged.Spec)
+	w.keepOwn(&merged.Spec)
 	return ownFields(merged), nil
 }
 
-// keepImage keeps the image where PodTemplate has an empty one, which means "not set".
-func (w *Workload) keepImage(pod *corev1.PodSpec) {
+// keepOwn keeps the fields of the main container for which PodTemplate has an empty value,
+// which means "not set". A strategic merge replaces them, because they are no lists with keys.
+func (w *Workload) keepOwn(pod *corev1.PodSpec) {
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == w.Container && c.Image == "" {
-			c.Image = w.Image
+		c := &pod.Containers[i]
+		if c.Name != w.Container {
+			continue
 		}
+		c.Image = cmp.Or(c.Image, w.Image)
+		c.ImagePullPolicy = cmp.Or(c.ImagePullPolicy, w.ImagePullPolicy)
+		c.Command = notEmpty(c.Command, w.Command)
+		c.Args = notEmpty(c.Args, w.Args)
 	}
 }
 
-func (w *Workload) mainContainer() corev1.Container {
+func notEmpty[S ~[]E, E any](list, otherwise S) S {
+	if len(list) > 0 {
+		return list
+	}
+	return otherwise
+}
+
+func (w *Workload) podSpec() corev1.PodSpec {
+	volumes, mounts := rules.SharedMemory(w.SharedMemory)
+	return corev1.PodSpec{
+		Containers:                    []corev1.Container{w.mainContainer(mounts)},
+		Volumes:                       volumes,
+		ImagePullSecrets:              w.ImagePullSecrets,
+		TerminationGracePeriodSeconds: w.TerminationGracePeriodSeconds,
+	}
+}
+
+func (w *Workload) mainContainer(mounts []corev1.VolumeMount) corev1.Container {
 	container := corev1.Container{
-		Name:           w.Container,
-		Image:          w.Image,
-		Ports:          modelv1.ContainerPorts(w.Ports),
-		Env:            w.Env,
-		EnvFrom:        w.EnvFrom,
-		ReadinessProbe: w.ReadinessProbe,
-		LivenessProbe:  w.LivenessProbe,
-		StartupProbe:   w.StartupProbe,
+		Name:            w.Container,
+		Image:           w.Image,
+		ImagePullPolicy: w.ImagePullPolicy,
+		Command:         w.Command,
+		Args:            w.Args,
+		Ports:           modelv1.ContainerPorts(w.Ports),
+		Env:             w.Env,
+		EnvFrom:         w.EnvFrom,
+		VolumeMounts:    mounts,
+		ReadinessProbe:  w.ReadinessProbe,
+		LivenessProbe:   w.LivenessProbe,
+		StartupProbe:    w.StartupProbe,
 	}
 	if w.Resources != nil {
 		container.Resources = *w.Resources

@@ -6,6 +6,10 @@ package workload
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -57,6 +61,30 @@ func BenchmarkDeployment(b *testing.B) {
 	for b.Loop() {
 		if _, err := w.Deployment(); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// An empty value in podTemplate means "not set", for the fields that a strategic merge
+// replaces as well.
+func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {
+	for _, raw := range []string{
+		`{"spec":{"containers":[{"name":"main","command":[],"args":[],"imagePullPolicy":""}],"imagePullSecrets":[],"volumes":[]}}`,
+		`{"spec":{"containers":[{"name":"main","command":null,"args":null,"volumeMounts":[]}],"terminationGracePeriodSeconds":null}}`,
+		`{"spec":{"containers":[{"name":"main","tty":true}],"priority":1}}`,
+	} {
+		w := template(t, raw)
+		w.Command, w.Args, w.ImagePullPolicy = []string{"serve"}, []string{"-v"}, corev1.PullNever
+		w.ImagePullSecrets, w.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "registry"}}, new(int64(0))
+		w.SharedMemory = new(resource.MustParse("2Gi"))
+		got, err := w.Template()
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		want := w.podSpec()
+		want.Priority, want.Containers[0].TTY = got.Spec.Priority, got.Spec.Containers[0].TTY
+		if diff := cmp.Diff(want, got.Spec, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,24 +34,35 @@ type Workload struct {
 	AppName string
 
 	// Container is the name of the main container.
-	Container string
-	Image     string
-	Resources *corev1.ResourceRequirements
-	Ports     []modelv1.Port
-	Env       []corev1.EnvVar
-	EnvFrom   []corev1.EnvFromSource
+	Container       string
+	Image           string
+	ImagePullPolicy corev1.PullPolicy
+	Command         []string
+	Args            []string
+	Resources       *corev1.ResourceRequirements
+	Ports           []modelv1.Port
+	Env             []corev1.EnvVar
+	EnvFrom         []corev1.EnvFromSource
+	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
+	SharedMemory *resource.Quantity
 
 	ReadinessProbe *corev1.Probe
 	LivenessProbe  *corev1.Probe
 	StartupProbe   *corev1.Probe
 
+	ImagePullSecrets              []corev1.LocalObjectReference
+	TerminationGracePeriodSeconds *int64
+
 	// PodTemplate is applied to the generated template as a strategic merge patch.
 	PodTemplate *runtime.RawExtension
 
 	Replicas *int32
-	// Rollout is both maxSurge and maxUnavailable; nil leaves them to the API server.
-	Rollout         *intstr.IntOrString
-	MinReadySeconds int32
+	// Strategy has precedence over Rollout, which is both maxSurge and maxUnavailable. If both
+	// are nil, the strategy is left to the API server.
+	Strategy                *appsv1.DeploymentStrategy
+	Rollout                 *intstr.IntOrString
+	MinReadySeconds         int32
+	ProgressDeadlineSeconds *int32
 
 	ServiceType corev1.ServiceType
 
@@ -89,24 +101,14 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: w.ObjectMeta(),
 		Spec: appsv1.DeploymentSpec{
-			Replicas:        w.Replicas,
-			Selector:        &metav1.LabelSelector{MatchLabels: w.Selector()},
-			Template:        template,
-			Strategy:        w.strategy(),
-			MinReadySeconds: w.MinReadySeconds,
+			Replicas:                w.Replicas,
+			Selector:                &metav1.LabelSelector{MatchLabels: w.Selector()},
+			Template:                template,
+			Strategy:                w.strategy(),
+			MinReadySeconds:         w.MinReadySeconds,
+			ProgressDeadlineSeconds: w.ProgressDeadlineSeconds,
 		},
 	}, nil
-}
-
-func (w *Workload) strategy() appsv1.DeploymentStrategy {
-	if modelv1.IsUnset(w.Rollout) {
-		return appsv1.DeploymentStrategy{}
-	}
-	step := modelv1.IntOrPercent(*w.Rollout)
-	return appsv1.DeploymentStrategy{
-		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &step, MaxUnavailable: &step},
-	}
 }
 
 // Service returns the desired Service, nil if there are no ports. It does not set clusterIP,

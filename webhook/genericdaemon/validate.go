@@ -81,7 +81,7 @@ func label(label string) field.ErrorList {
 // Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 	out := podtemplate.Warnings(daemon.Spec.PodTemplate)
-	if warning := rules.ImageWarning(imagePath, daemon.Spec.Image); warning != "" {
+	if warning := podtemplate.ImageWarning(daemon.Spec.PodTemplate, &owner(daemon).Main); warning != "" {
 		out = append([]string{warning}, out...)
 	}
 	if daemon.Spec.Label == "" {

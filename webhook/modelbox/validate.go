@@ -21,10 +21,18 @@ var (
 	spec               = field.NewPath("spec")
 	namePath           = spec.Child("name")
 	imagePath          = spec.Child("image")
+	pullPolicyPath     = spec.Child("imagePullPolicy")
+	pullSecretsPath    = spec.Child("imagePullSecrets")
+	commandPath        = spec.Child("command")
+	argsPath           = spec.Child("args")
 	replicasPath       = spec.Child("replicas")
 	resourceTypePath   = spec.Child("resourceType")
 	resourcesPath      = spec.Child("resources")
+	strategyPath       = spec.Child("strategy")
+	deadlinePath       = spec.Child("progressDeadlineSeconds")
 	rollingUpdatePath  = spec.Child("rollingUpdate")
+	sharedMemoryPath   = spec.Child("sharedMemory")
+	gracePath          = spec.Child("terminationGracePeriodSeconds")
 	portsPath          = spec.Child("ports")
 	serviceTypePath    = spec.Child("serviceType")
 	envsPath           = spec.Child("envs")
@@ -48,6 +56,9 @@ var (
 // reserved are the fields of the main container that have a field of their own in a ModelBox.
 var reserved = []podvalidation.ReservedField{
 	{Field: "image", Instead: "spec.image"},
+	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+	{Field: "command", Instead: "spec.command", Either: true},
+	{Field: "args", Instead: "spec.args", Either: true},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "ports", Instead: "spec.ports"},
 	{Field: "env", Instead: "spec.envs"},
@@ -64,52 +75,71 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs := rules.ObjectName(&box.ObjectMeta)
 	errs = append(errs, container(box)...)
 	errs = append(errs, resources(&box.Spec)...)
-	errs = append(errs, rules.Rollout(rollingUpdatePath, box.Spec.RollingUpdate)...)
+	errs = append(errs, rules.SharedMemorySize(sharedMemoryPath, box.Spec.SharedMemory, box.Spec.Resources)...)
+	errs = append(errs, rollout(&box.Spec)...)
+	errs = append(errs, rules.Seconds(gracePath, box.Spec.TerminationGracePeriodSeconds, 0)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec, declared)...)
-	return podtemplate.Validate(box.Spec.PodTemplate, owner(box, declared), errs)
+	of := owner(box, declared)
+	return podtemplate.Validate(box.Spec.PodTemplate, &of, errs)
 }
 
 // owner returns what the rules of the pod template need to know of a ModelBox.
-func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) *podtemplate.Owner {
+func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) podtemplate.Owner {
 	spec := &box.Spec
 	main := corev1.Container{
-		Name: spec.Name, Image: spec.Image, Ports: declared, Env: spec.Envs, EnvFrom: spec.EnvFrom,
+		Name: spec.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
+		Ports: declared, Env: spec.Envs, EnvFrom: spec.EnvFrom,
 		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
 	}
 	if spec.Resources != nil {
 		main.Resources = *spec.Resources
 	}
-	return &podtemplate.Owner{
+	volumes, mounts := rules.SharedMemory(spec.SharedMemory)
+	main.VolumeMounts = mounts
+	return podtemplate.Owner{
 		AppName: AppName, Instance: box.Name,
-		Main: podvalidation.MainContainer{Container: main, ServicePorts: spec.Ports, Reserved: reserved},
+		ImagePullSecrets: spec.ImagePullSecrets, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		Main: podvalidation.MainContainer{Container: main, ServicePorts: spec.Ports, Reserved: reserved, Volumes: volumes},
 	}
 }
 
-// container validates the main container's name and image, and replicas. A name that is
-// the name of the object is validated as such.
+// container validates the main container's name, image and command, and replicas. A name
+// that is the name of the object is validated as such.
 func container(box *modelv1.ModelBox) field.ErrorList {
 	var errs field.ErrorList
 	if box.Spec.Name != box.Name {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
+	errs = append(errs, rules.PullPolicy(pullPolicyPath, box.Spec.ImagePullPolicy)...)
+	errs = append(errs, rules.PullSecrets(pullSecretsPath, box.Spec.ImagePullSecrets)...)
+	errs = append(errs, rules.Words(commandPath, box.Spec.Command)...)
+	errs = append(errs, rules.Words(argsPath, box.Spec.Args)...)
 	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
 }
 
-// resources validates the resources and their type.
+func rollout(spec *modelv1.ModelBoxSpec) field.ErrorList {
+	errs := rules.Rollout(rollingUpdatePath, spec.RollingUpdate)
+	errs = append(errs, rules.OneRollout(rollingUpdatePath, spec.RollingUpdate, spec.Strategy)...)
+	errs = append(errs, rules.Strategy(strategyPath, spec.Strategy)...)
+	return append(errs, rules.Seconds(deadlinePath, spec.ProgressDeadlineSeconds, minProgressSeconds)...)
+}
+
+// resources validates the resources and their type. A preset defines CPU and memory, and
+// nothing else.
 func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
 	switch {
 	case preset != nil && !preset.matches(spec.Resources):
 		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))
-	case preset != nil:
+			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
+	case preset != nil && !hasOthers(spec.Resources):
 		return nil
 	}
 	var errs field.ErrorList
-	if !slices.Contains(resourceTypes, spec.ResourceType) {
+	if preset == nil && !slices.Contains(resourceTypes, spec.ResourceType) {
 		errs = append(errs, field.NotSupported(resourceTypePath, spec.ResourceType, resourceTypes))
 	}
 	if spec.ResourceType == modelv1.ResourceTypeCustom && spec.Resources == nil {

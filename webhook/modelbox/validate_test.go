@@ -22,8 +22,9 @@ func TestValidate(t *testing.T) {
 	const (
 		image  = `must be an image reference such as registry.example.com/team/server:1.2: `
 		action = `must specify one of exec, httpGet, tcpSocket and grpc`
-		out    = `; set resourceType: custom to use other resources, or remove spec.resources`
+		out    = `; set resourceType: custom to use other CPU and memory, or remove both from limits and requests`
 		name   = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
+		once   = `: Forbidden: may be set in one place only: remove it here, or remove spec.`
 		not    = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
 	)
 	for name, tc := range map[string]struct{ spec, want string }{
@@ -45,6 +46,60 @@ func TestValidate(t *testing.T) {
 			`spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
 		},
 
+		"how the image is run": {
+			`{image: a:1, imagePullPolicy: Never, imagePullSecrets: [{name: a}], command: [""], args: [a], terminationGracePeriodSeconds: 0, sharedMemory: 2Gi}`, ``,
+		},
+		"imagePullPolicy": {
+			`{image: a:1, imagePullPolicy: never}`,
+			`spec.imagePullPolicy: Unsupported value: "never": supported values: "Always", "IfNotPresent", "Never"`,
+		},
+		"imagePullSecrets": {
+			`{image: a:1, imagePullSecrets: [{}, {name: a}, {name: a}]}`,
+			`spec.imagePullSecrets[0].name: Required value: a name is required` + "\n" + `spec.imagePullSecrets[2].name: Duplicate value: "a"`,
+		},
+		"command and args": {
+			`{image: a:1, command: [` + strings.Repeat("a,", 1025) + `], args: [` + strings.Repeat("a,", 1026) + `]}`,
+			`spec.command: Too many: 1025: must have at most 1024 items` + "\n" + `spec.args: Too many: 1026: must have at most 1024 items`,
+		},
+		"terminationGracePeriodSeconds": {
+			`{image: a:1, terminationGracePeriodSeconds: -1}`,
+			`spec.terminationGracePeriodSeconds: Invalid value: -1: must be from 0 to 86400`,
+		},
+		"sharedMemory beyond the preset": {
+			`{image: a:1, resourceType: medium, sharedMemory: 5Gi}`,
+			`spec.sharedMemory: Invalid value: "5Gi": must be less than or equal to the memory limit of 4Gi of the main container, against which it counts; decrease it, or increase the limit`,
+		},
+		"sharedMemory without a limit": {`{image: a:1, resources: {}, sharedMemory: 5Gi}`, ``},
+		"fields in two places": {`
+image: a:1
+command: [a]
+args: [a]
+imagePullPolicy: Never
+imagePullSecrets: [{name: a}]
+terminationGracePeriodSeconds: 1
+sharedMemory: 1Gi
+podTemplate:
+  spec:
+    terminationGracePeriodSeconds: 1
+    imagePullSecrets: [{name: b}]
+    containers: [{name: web, command: [b], args: [b], imagePullPolicy: Never, volumeMounts: [{name: v, mountPath: /dev/shm}]}]
+    volumes: [{name: v, emptyDir: {}}, {name: shared-memory, emptyDir: {}}]`, `
+spec.podTemplate.spec.imagePullSecrets` + once + `imagePullSecrets
+spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds
+spec.podTemplate.spec.volumes[1].name: Forbidden: shared-memory is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory
+spec.podTemplate.spec.containers[0].imagePullPolicy` + once + `imagePullPolicy
+spec.podTemplate.spec.containers[0].command` + once + `command
+spec.podTemplate.spec.containers[0].args` + once + `args
+spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.sharedMemory is mounted at /dev/shm; remove this mount, or remove spec.sharedMemory`},
+		"fields in one place": {`
+image: a:1
+podTemplate:
+  spec:
+    terminationGracePeriodSeconds: 1
+    imagePullSecrets: [{name: b}]
+    containers: [{name: web, command: [b], args: [b], imagePullPolicy: Never, volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]}]
+    volumes: [{name: shared-memory, emptyDir: {medium: Memory}}]`, ``},
+
 		"a preset, written down": {
 			`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`,
 			``,
@@ -60,16 +115,27 @@ func TestValidate(t *testing.T) {
 		},
 		"large, with none": {
 			`{image: a:1, resourceType: large, resources: {}}`,
-			`spec.resources: Invalid value: {}: resourceType large is 4 CPU and 8Gi` + out,
+			``,
 		},
 		"large, without limits": {
 			`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`,
-			`spec.resources: Invalid value: {"requests":{"cpu":"4","memory":"8Gi"}}: resourceType large is 4 CPU and 8Gi` + out,
+			``,
 		},
 		"small, and more": {
 			`{image: a:1, resourceType: small, resources: {limits: {cpu: 1, memory: 2Gi, a.b/c: 1}, requests: {cpu: 1, memory: 2Gi}}}`,
-			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
-				`resourceType small is 1 CPU and 2Gi` + out,
+			``,
+		},
+		"small, and a fraction of a device": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 500m}}}`,
+			`spec.resources.limits[a.b/c]: Invalid value: "500m": must be an integer`,
+		},
+		"small, and a request of a device": {
+			`{image: a:1, resourceType: small, resources: {requests: {a.b/c: 1}}}`,
+			`spec.resources.limits[a.b/c]: Required value: must be set to the request, because this resource cannot be overcommitted`,
+		},
+		"small, and a device and another memory": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 1, memory: 3Gi}}}`,
+			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","memory":"3Gi"}}: resourceType small is 1 CPU and 2Gi` + out,
 		},
 		"custom, with small's": {
 			`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`,
@@ -151,7 +217,7 @@ spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.p
 
 		"probes": {`
 image: a:1
-ports: [{port: 1, name: a}]
+ports: [{port: 1, name: a, protocol: UDP}]
 readinessProbe: {tcpSocket: {port: a}}
 livenessProbe: {tcpSocket: {port: b}}
 startupProbe: {}`, `
@@ -235,7 +301,7 @@ envs: [{name: ""}]
 envFrom: [{}]
 readinessProbe: {exec: {}}
 livenessProbe: {tcpSocket: {port: 0}}
-startupProbe: {}
+startupProbe: {exec: {}}
 defaultProbes: Maybe
 podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	got.Name = "web.1"
@@ -244,7 +310,7 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
 		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
 		"spec.envs[0].name", "spec.envFrom[0]",
-		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe", "spec.defaultProbes",
+		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe.exec.command", "spec.defaultProbes",
 		"spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
 	}
 	if diff := cmp.Diff(want, places(modelbox.Validate(got))); diff != "" {
@@ -304,12 +370,19 @@ rollingUpdate: 100%
 ports: [{port: 1, nodePort: 80}]
 podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}`,
 			[]string{
-				"spec.image: has no tag, so the image can change; use a version tag or a digest",
+				"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent",
 				"spec.rollingUpdate: 100% of 1 replicas allows a rollout to make all pods unavailable at once",
 				"spec.ports[0].nodePort: 80 is outside the default range 30000-32767; the API server may refuse it",
-				"spec.podTemplate.spec.containers[0].image: has no tag, so the image can change; use a version tag or a digest",
-				"spec.podTemplate.spec.initContainers[0].image: the image of tag latest can change; use a version tag or a digest",
+				"spec.podTemplate.spec.containers[0].image: has no tag; use a version tag or imagePullPolicy: IfNotPresent",
+				"spec.podTemplate.spec.initContainers[0].image: has tag latest; use a version tag or imagePullPolicy: IfNotPresent",
 			},
+		},
+		"an image that can change, with a policy": {
+			`{image: a, imagePullPolicy: Never}`, []string{"spec.image: has no tag, so the image can change; use a version tag or a digest"},
+		},
+		"and with one in podTemplate": {
+			`{image: a:latest, podTemplate: {spec: {containers: [{name: web, imagePullPolicy: IfNotPresent}]}}}`,
+			[]string{"spec.image: the image of tag latest can change; use a version tag or a digest"},
 		},
 		"a template that cannot be read": {`{image: a:1, podTemplate: []}`, nil},
 	} {

@@ -4,23 +4,77 @@
 package podtemplate
 
 import (
+	"path"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // mainContainer returns the errors of what is added to the main container. Its reserved
-// fields get one error each, and are not validated.
-func (owner *Owner) mainContainer(path *field.Path, c *corev1.Container) field.ErrorList {
+// fields get one error each, and are not validated, unless they may be set in either place.
+func (owner *Owner) mainContainer(at *field.Path, c *corev1.Container) field.ErrorList {
 	rest := *c
 	var errs field.ErrorList
 	for _, reserved := range owner.Main.Reserved {
-		if take(&rest, reserved.Field) {
-			errs = append(errs, field.Forbidden(path.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
+		own := at.Child(reserved.Field)
+		switch {
+		case reserved.Either && owner.inBoth(c, reserved):
+			errs = append(errs, inBoth(own, reserved.Instead))
+		case !reserved.Either && take(&rest, reserved.Field):
+			errs = append(errs, field.Forbidden(own, "may not be set on the main container; use "+reserved.Instead))
 		}
 	}
-	return append(rules.MarkUnbuildable(errs...), containerKeys(path, &rest)...)
+	errs = append(errs, owner.mountOverSharedMemory(at.Child("volumeMounts"), c)...)
+	return append(rules.MarkUnbuildable(errs...), containerKeys(at, &rest)...)
+}
+
+// inBoth reports whether a field is set in the pod template and in the object's own field. An
+// empty envFrom counts as set: in the strategic merge it would replace spec.envFrom.
+func (owner *Owner) inBoth(c *corev1.Container, f podvalidation.ReservedField) bool {
+	return f.In(&owner.Main.Container) && (f.In(c) || f.Field == "envFrom" && c.EnvFrom != nil)
+}
+
+// inBoth returns the error of a field of the pod template that is set in the object's own
+// field as well.
+func inBoth(path *field.Path, own string) *field.Error {
+	return field.Forbidden(path, "may be set in one place only: remove it here, or remove "+own)
+}
+
+// podFields returns the errors of the pod's fields that the object's own fields set as well.
+func (owner *Owner) podFields(path *field.Path, pod *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	if len(pod.ImagePullSecrets) > 0 && len(owner.ImagePullSecrets) > 0 {
+		errs = append(errs, inBoth(path.Child("imagePullSecrets"), "spec.imagePullSecrets"))
+	}
+	if pod.TerminationGracePeriodSeconds != nil && owner.TerminationGracePeriodSeconds != nil {
+		errs = append(errs, inBoth(path.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
+	}
+	for i := range pod.Volumes {
+		if len(owner.Main.Volumes) > 0 && pod.Volumes[i].Name == rules.SharedMemoryVolume {
+			errs = append(errs, field.Forbidden(path.Child("volumes").Index(i).Child("name"),
+				rules.SharedMemoryVolume+" is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory"))
+		}
+	}
+	return rules.MarkUnbuildable(errs...)
+}
+
+// mountOverSharedMemory refuses mounts of the main container at the path of the volume of
+// spec.sharedMemory. Kubernetes refuses only those with the same text.
+func (owner *Owner) mountOverSharedMemory(list *field.Path, c *corev1.Container) field.ErrorList {
+	if len(owner.Main.Volumes) == 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range c.VolumeMounts {
+		if path.Clean(c.VolumeMounts[i].MountPath) == rules.SharedMemoryPath {
+			errs = append(errs, field.Forbidden(list.Index(i).Child("mountPath"),
+				"spec.sharedMemory is mounted at "+rules.SharedMemoryPath+"; remove this mount, or remove spec.sharedMemory"))
+		}
+	}
+	return errs
 }
 
 // take clears a field of a container and reports whether it was set.

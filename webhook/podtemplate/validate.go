@@ -23,6 +23,7 @@ import (
 var (
 	spec          = field.NewPath("spec")
 	root          = spec.Child("podTemplate")
+	imagePath     = spec.Child("image")
 	portsPath     = spec.Child("ports")
 	resourcesPath = spec.Child("resources")
 	envsPath      = spec.Child("envs")
@@ -34,6 +35,10 @@ type Owner struct {
 	AppName, Instance string
 	// Main is the main container as the object's own fields define it.
 	Main podvalidation.MainContainer
+	// ImagePullSecrets and TerminationGracePeriodSeconds are those of the pods as the object's
+	// own fields define them.
+	ImagePullSecrets              []corev1.LocalObjectReference
+	TerminationGracePeriodSeconds *int64
 }
 
 // Validate decodes spec.podTemplate and returns its errors, and those of the object's own
@@ -67,6 +72,7 @@ func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
 	meta, spec := root.Child("metadata"), root.Child("spec")
 	errs := owner.labels(meta.Child("labels"), template.Labels)
 	errs = append(errs, metaKeys(meta, &template.ObjectMeta)...)
+	errs = append(errs, owner.podFields(spec, &template.Spec)...)
 	errs = append(errs, podKeys(spec, &template.Spec)...)
 	for i := range template.Spec.Containers {
 		at, c := spec.Child("containers").Index(i), &template.Spec.Containers[i]

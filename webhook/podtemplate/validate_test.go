@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
@@ -103,6 +104,89 @@ spec.podTemplate.spec.containers[0].env[1].name: Duplicate value: "A"`
 	}
 	if errs := Validate(nil, owner, nil); errs != nil {
 		t.Errorf("no template: %v", errs)
+	}
+}
+
+// A field that may be set in one of two places is refused in the template only if it is set in
+// the object's own field.
+func TestFieldsOfEitherPlace(t *testing.T) {
+	t.Parallel()
+	const once = ": Forbidden: may be set in one place only: remove it here, or remove spec."
+	const all = `{containers: [{name: a, command: [a]}, {name: main, command: [a], args: [a], imagePullPolicy: Never, envFrom: [{prefix: A_}]}],
+imagePullSecrets: [{name: a}], terminationGracePeriodSeconds: 30}`
+	for name, test := range map[string]struct {
+		spec, want string
+		own        func(*Owner)
+	}{
+		"in the template alone": {all, ``, func(*Owner) {}},
+		"in the object alone": {
+			`{containers: [{name: main, command: [], args: null, imagePullPolicy: ""}, {name: a, command: [a], args: [a], imagePullPolicy: Never}], imagePullSecrets: []}`,
+			``, setAll,
+		},
+		"in both": {all, `
+spec.podTemplate.spec.imagePullSecrets` + once + `imagePullSecrets
+spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds
+spec.podTemplate.spec.containers[1].imagePullPolicy` + once + `imagePullPolicy
+spec.podTemplate.spec.containers[1].command` + once + `command
+spec.podTemplate.spec.containers[1].args` + once + `args
+spec.podTemplate.spec.containers[1].envFrom` + once + `envFrom`, setAll},
+		"an empty list, which would replace that of the object": {`{containers: [{name: main, envFrom: []}]}`, `
+spec.podTemplate.spec.containers[0].envFrom` + once + `envFrom`, setAll},
+		"zero in both": {`{terminationGracePeriodSeconds: 0}`, `
+spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds`,
+			func(o *Owner) { o.TerminationGracePeriodSeconds = new(int64(0)) }},
+	} {
+		owner := web()
+		owner.Main.Reserved = nil
+		for _, f := range []string{"imagePullPolicy", "command", "args", "envFrom"} {
+			owner.Main.Reserved = append(owner.Main.Reserved, podvalidation.ReservedField{Field: f, Instead: "spec." + f, Either: true})
+		}
+		test.own(owner)
+		spec, errs := Decode(raw(t, "spec: "+test.spec))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		errs = owner.validate(spec)
+		if got := ruletest.Lines(errs); got != strings.TrimSpace(test.want) {
+			t.Errorf("%s: errors:\n%s\nwant:%s", name, got, test.want)
+		}
+		if len(rules.Unbuildable(errs)) != len(errs) {
+			t.Errorf("%s: children would be built of two values", name)
+		}
+	}
+}
+
+func setAll(o *Owner) {
+	c := &o.Main.Container
+	c.Command, c.Args, c.ImagePullPolicy, c.EnvFrom = []string{"b"}, []string{"b"}, corev1.PullAlways, []corev1.EnvFromSource{{Prefix: "B_"}}
+	o.ImagePullSecrets, o.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "b"}}, new(int64(60))
+}
+
+func TestSharedMemory(t *testing.T) {
+	t.Parallel()
+	const (
+		volume = ": Forbidden: shared-memory is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory"
+		mount  = ": Forbidden: spec.sharedMemory is mounted at /dev/shm; remove this mount, or remove spec.sharedMemory"
+	)
+	for template, want := range map[string]string{
+		`{spec: {volumes: [{name: a}], containers: [{name: main, volumeMounts: [{name: a, mountPath: /dev/shm2}, {name: a, mountPath: /dev}]}]}}`: ``,
+		`{spec: {containers: [{name: a, volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]}]}}`:                                           ``,
+		`{spec: {volumes: [{name: a}, {name: shared-memory}]}}`:                                                                                   `spec.podTemplate.spec.volumes[1].name` + volume,
+		`{spec: {containers: [{name: main, volumeMounts: [{name: a, mountPath: /dev/shm}, {name: b, mountPath: /dev/../dev//shm/}]}]}}`: `spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath` + mount + `
+spec.podTemplate.spec.containers[0].volumeMounts[1].mountPath` + mount,
+	} {
+		spec, errs := Decode(raw(t, template))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		owner := web()
+		if errs := owner.validate(spec); len(errs) > 0 {
+			t.Errorf("without sharedMemory, %s: %v", template, errs)
+		}
+		owner.Main.Volumes, owner.Main.Container.VolumeMounts = rules.SharedMemory(new(resource.MustParse("1Gi")))
+		if got := ruletest.Lines(owner.validate(spec)); got != want {
+			t.Errorf("%s: errors:\n%s\nwant:\n%s", template, got, want)
+		}
 	}
 }
 

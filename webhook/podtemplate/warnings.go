@@ -4,11 +4,14 @@
 package podtemplate
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -68,7 +71,7 @@ func imageWarnings(template *corev1.PodTemplateSpec) []string {
 	warn := func(list string, containers []corev1.Container) {
 		for i := range containers {
 			path := root.Child("spec", list).Index(i).Child("image")
-			if sentence := rules.ImageWarning(path, containers[i].Image); sentence != "" {
+			if sentence := rules.ImageWarning(path, containers[i].Image, unset(&containers[i], pullPolicy)); sentence != "" {
 				out = append(out, sentence)
 			}
 		}
@@ -76,4 +79,45 @@ func imageWarnings(template *corev1.PodTemplateSpec) []string {
 	warn("containers", template.Spec.Containers)
 	warn("initContainers", template.Spec.InitContainers)
 	return out
+}
+
+const pullPolicy = "imagePullPolicy"
+
+// unset returns the name of the container's imagePullPolicy, "" if it is set.
+func unset(c *corev1.Container, name string) string {
+	if c.ImagePullPolicy != "" {
+		return ""
+	}
+	return name
+}
+
+// ImageWarning returns rules.ImageWarning for spec.image, the image of the main container.
+func ImageWarning(raw *runtime.RawExtension, main *podvalidation.MainContainer) string {
+	image := main.Container.Image
+	if rules.ImageWarning(imagePath, image, "") == "" {
+		return "" // So that the pod template is decoded only if it matters.
+	}
+	template, _ := Decode(raw)
+	return rules.ImageWarning(imagePath, image, unsetPolicy(template, main))
+}
+
+// unsetPolicy returns the path of the main container's imagePullPolicy, "" if it is set. In an
+// object that has no field for it, it is in the pod template, which may be nil.
+func unsetPolicy(template *corev1.PodTemplateSpec, main *podvalidation.MainContainer) string {
+	if template == nil {
+		template = &corev1.PodTemplateSpec{}
+	}
+	containers, c := template.Spec.Containers, main.Container
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == main.Container.Name })
+	if at < 0 {
+		at = len(containers)
+	} else if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = containers[at].ImagePullPolicy
+	}
+	for _, reserved := range main.Reserved {
+		if reserved.Field == pullPolicy {
+			return unset(&c, reserved.Instead)
+		}
+	}
+	return unset(&c, root.Child("spec", "containers").Index(at).Child(pullPolicy).String())
 }

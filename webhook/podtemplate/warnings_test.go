@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
 )
 
 // raw returns a pod template as an object has it.
@@ -56,10 +58,12 @@ func TestImageWarnings(t *testing.T) {
 	template := raw(t, `
 spec:
   containers: [{name: main}, {name: a, image: a}, {name: b, image: b:1}]
-  initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}]`)
+  initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}, {name: e, image: e, imagePullPolicy: Always}, {name: f, image: f:latest, imagePullPolicy: Never}]`)
 	want := []string{
-		"spec.podTemplate.spec.containers[1].image: has no tag, so the image can change; use a version tag or a digest",
-		"spec.podTemplate.spec.initContainers[1].image: the image of tag latest can change; use a version tag or a digest",
+		"spec.podTemplate.spec.containers[1].image: has no tag; use a version tag or imagePullPolicy: IfNotPresent",
+		"spec.podTemplate.spec.initContainers[1].image: has tag latest; use a version tag or imagePullPolicy: IfNotPresent",
+		"spec.podTemplate.spec.initContainers[2].image: has no tag, so the image can change; use a version tag or a digest",
+		"spec.podTemplate.spec.initContainers[3].image: the image of tag latest can change; use a version tag or a digest",
 	}
 	if diff := cmp.Diff(want, Warnings(template)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -70,6 +74,44 @@ spec:
 	for _, warning := range want {
 		if len(warning) > 120 {
 			t.Errorf("%q has %d characters, and the API server may cut it after 120", warning, len(warning))
+		}
+	}
+}
+
+// The warning on the main container's image names the field that the kind has, and that of the
+// pod template for a kind that has none.
+func TestWarningOfTheMainImage(t *testing.T) {
+	t.Parallel()
+	const alone = "spec.image: has no tag, so the image can change; use a version tag or a digest"
+	own := []podvalidation.ReservedField{{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true}}
+	for name, test := range map[string]struct {
+		template string
+		fields   []podvalidation.ReservedField
+		policy   corev1.PullPolicy
+		want     string
+	}{
+		"of a kind with the field":        {`{}`, own, "", "spec.imagePullPolicy"},
+		"without a template":              {`null`, own, "", "spec.imagePullPolicy"},
+		"a policy":                        {`{}`, own, "Never", ""},
+		"a policy in the template":        {`{spec: {containers: [{name: main, imagePullPolicy: Always}]}}`, own, "", ""},
+		"that of another container":       {`{spec: {containers: [{name: a, imagePullPolicy: Always}]}}`, own, "", "spec.imagePullPolicy"},
+		"of a kind without the field":     {`{}`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
+		"with a sidecar":                  {`{spec: {containers: [{name: a}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
+		"in the template":                 {`{spec: {containers: [{name: a}, {name: main}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
+		"a policy in it":                  {`{spec: {containers: [{name: main, imagePullPolicy: Never}]}}`, nil, "", ""},
+		"a template that is not readable": {`[]`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
+	} {
+		main := &podvalidation.MainContainer{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Reserved: test.fields}
+		want := alone
+		if test.want != "" {
+			want = "spec.image: has no tag; use a version tag or " + test.want + ": IfNotPresent"
+		}
+		if got := ImageWarning(raw(t, test.template), main); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		main.Container.Image = "a:1"
+		if got := ImageWarning(raw(t, test.template), main); got != "" {
+			t.Errorf("%s, and a version: %q", name, got)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -18,22 +19,41 @@ import (
 const (
 	templatePrefix   = "spec.podTemplate."
 	containersPrefix = templatePrefix + "spec.containers"
+	volumesPrefix    = templatePrefix + "spec.volumes["
+	// sharedMemory is the path of the only field of an object that defines a volume.
+	sharedMemory = "spec.sharedMemory"
 )
 
 // paths maps the paths of the pods' fields to those of the object's fields.
 type paths struct {
 	main  *MainContainer
 	known field.ErrorList
-	// written is the number of containers in the template, before the main one is added.
-	written int
+	// written, volumes and mounts are the numbers of containers, of volumes and of mounts of
+	// the main container in the template, before those of the object's own fields are added.
+	written, volumes, mounts int
 	// indexes are those of the main container.
 	indexes []int
+}
+
+// pathsOf returns the paths of a template that main is not merged into yet.
+func pathsOf(spec *corev1.PodSpec, main *MainContainer, known field.ErrorList) paths {
+	p := paths{main: main, known: known, written: len(spec.Containers), volumes: len(spec.Volumes)}
+	for i := range spec.Containers {
+		if c := &spec.Containers[i]; c.Name == main.Container.Name {
+			p.mounts = len(c.VolumeMounts)
+		}
+	}
+	return p
 }
 
 // relocate changes the path of an error to that of the field in the object. It returns
 // false if there is an error of that field already.
 func (p *paths) relocate(err *field.Error) bool {
 	err.Field = correctPath(err.Field)
+	if volume, _, ok := item(err.Field, volumesPrefix); ok && volume >= p.volumes {
+		err.Field = sharedMemory
+		return !p.isKnown(sharedMemory)
+	}
 	index, of, ok := container(err.Field)
 	if !ok || !slices.Contains(p.indexes, index) {
 		return true
@@ -42,10 +62,14 @@ func (p *paths) relocate(err *field.Error) bool {
 		return false // The rules of spec.name and metadata.name have validated it.
 	}
 	for _, reserved := range p.main.Reserved {
-		if rest, ok := cutField(of, reserved.Field); ok {
+		if rest, ok := cutField(of, reserved.Field); ok && (!reserved.Either || reserved.In(&p.main.Container)) {
 			err.Field = p.ownField(reserved, rest)
 			return !p.isKnown(err.Field)
 		}
+	}
+	if mount, _, ok := item(of, "volumeMounts["); ok && mount >= p.mounts {
+		err.Field = sharedMemory
+		return !p.isKnown(sharedMemory)
 	}
 	if index >= p.written {
 		err.Field = containersPrefix
@@ -73,7 +97,12 @@ func correctPath(path string) string {
 
 // container splits the path of a container's field.
 func container(path string) (index int, of string, ok bool) {
-	rest, ok := strings.CutPrefix(path, containersPrefix+"[")
+	return item(path, containersPrefix+"[")
+}
+
+// item splits the path of a field of an item in the list with a prefix.
+func item(path, list string) (index int, of string, ok bool) {
+	rest, ok := strings.CutPrefix(path, list)
 	if !ok {
 		return 0, "", false
 	}

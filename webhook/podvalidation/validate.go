@@ -36,6 +36,9 @@ type ReservedField struct {
 	Field string
 	// Instead is the path of the object's field, such as spec.image.
 	Instead string
+	// Either is true if the container's field may be set in the pod template as long as the
+	// object's field is not.
+	Either bool
 }
 
 // MainContainer is the main container as an object's own fields, those outside of its pod
@@ -47,6 +50,8 @@ type MainContainer struct {
 	ServicePorts []modelv1.Port
 	// Reserved are the fields of Container that have a field of their own in the object.
 	Reserved []ReservedField
+	// Volumes are those of the pod that the object's own fields define.
+	Volumes []corev1.Volume
 }
 
 // Validate returns the errors that the API server would return for a Deployment or a
@@ -62,7 +67,7 @@ func Validate(template *corev1.PodTemplateSpec, main *MainContainer, known field
 	if template == nil {
 		return nil
 	}
-	p := paths{main: main, known: known, written: len(template.Spec.Containers)}
+	p := pathsOf(&template.Spec, main, known)
 	p.indexes = main.mergeInto(&template.Spec)
 	cutImages(&template.Spec)
 	var out field.ErrorList
@@ -94,6 +99,7 @@ func cutImages(spec *corev1.PodSpec) {
 // does, and adds it if the template does not have it. It returns the indexes of the main
 // container; a duplicate is refused by Kubernetes.
 func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
+	main.addVolumes(spec)
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	// The controller does not send an empty list to the API server.
@@ -105,8 +111,11 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 			indexes = append(indexes, i)
 			from := main.Container.DeepCopy()
 			for _, reserved := range main.Reserved {
-				fill(c, from, reserved.Field)
+				if !reserved.Either || !reserved.In(c) {
+					fill(c, from, reserved.Field)
+				}
 			}
+			addMounts(c, from.VolumeMounts)
 		}
 	}
 	if len(indexes) > 0 {
@@ -124,24 +133,25 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 // server generates the object's name after admission.
 const placeholder = "00000000000000000000000000000000000000000000000000000000000"
 
-func fill(c, from *corev1.Container, name string) {
-	switch name {
-	case "image":
-		c.Image = from.Image
-	case "resources":
-		c.Resources = from.Resources
-	case "ports":
-		c.Ports = from.Ports
-	case "env":
-		c.Env = from.Env
-	case "envFrom":
-		c.EnvFrom = from.EnvFrom
-	case "readinessProbe":
-		c.ReadinessProbe = from.ReadinessProbe
-	case "livenessProbe":
-		c.LivenessProbe = from.LivenessProbe
-	case "startupProbe":
-		c.StartupProbe = from.StartupProbe
+// addMounts adds mounts to a container. The operator's own rules refuse one of the same path
+// in the template.
+func addMounts(c *corev1.Container, mounts []corev1.VolumeMount) {
+	for _, mount := range mounts {
+		here := func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }
+		if !slices.ContainsFunc(c.VolumeMounts, here) {
+			c.VolumeMounts = append(c.VolumeMounts, mount)
+		}
+	}
+}
+
+// addVolumes adds the volumes that the object's own fields define. The operator's own rules
+// refuse one of the same name in the template.
+func (main *MainContainer) addVolumes(spec *corev1.PodSpec) {
+	for i := range main.Volumes {
+		named := func(v corev1.Volume) bool { return v.Name == main.Volumes[i].Name }
+		if !slices.ContainsFunc(spec.Volumes, named) {
+			spec.Volumes = append(spec.Volumes, *main.Volumes[i].DeepCopy())
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package podvalidation_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 var reserved = []podvalidation.ReservedField{
@@ -144,6 +146,37 @@ spec:
 			},
 			want: "spec.ports[2].port: Invalid value",
 		},
+		"what the object's own fields define": {
+			template: `
+spec:
+  containers: [{name: main, volumeMounts: [{name: v, mountPath: /v}]}, {name: a, image: a, volumeMounts: [{name: shared-memory, mountPath: /s}]}]
+  volumes: [{name: v, emptyDir: {}}]`,
+			change: setOwn,
+		},
+		"a mount at the path of one of them": {
+			template: `{spec: {containers: [{name: main, volumeDevices: [{name: v, devicePath: /dev/shm}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}`,
+			change:   setOwn,
+			want:     "spec.podTemplate.spec.containers[0].volumeDevices[0].devicePath: Invalid value\nspec.sharedMemory: Invalid value",
+		},
+		"errors of the object's own fields": {
+			template: `{spec: {containers: [{name: a, image: a}], volumes: [{name: v, emptyDir: {}}]}}`,
+			change: func(main *podvalidation.MainContainer) {
+				setOwn(main)
+				main.Container.ImagePullPolicy = "always"
+				main.Volumes[0].EmptyDir.SizeLimit = new(resource.MustParse("-1"))
+			},
+			want: "spec.imagePullPolicy: Unsupported value\nspec.sharedMemory: Not found\nspec.sharedMemory: Forbidden",
+		},
+		"errors of the same fields of the template": {
+			template: `{spec: {containers: [{name: main, imagePullPolicy: always, envFrom: [{prefix: "="}]}], volumes: [{name: v, emptyDir: {sizeLimit: -1}}]}}`,
+			want: "spec.podTemplate.spec.containers[0].envFrom: Invalid value\nspec.podTemplate.spec.containers[0].envFrom[0].prefix: Invalid value\n" +
+				"spec.podTemplate.spec.containers[0].imagePullPolicy: Unsupported value\n" +
+				"spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Forbidden",
+			change: func(main *podvalidation.MainContainer) {
+				main.Reserved = []podvalidation.ReservedField{{Field: "image", Instead: "spec.image"}, {Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+					{Field: "envFrom", Instead: "spec.envFrom", Either: true}}
+			},
+		},
 		"a name that is not known yet": {
 			template: `{spec: {containers: [{name: a, image: a}]}}`,
 			change:   func(main *podvalidation.MainContainer) { main.Container.Name = "" },
@@ -168,6 +201,15 @@ spec:
 	if errs := podvalidation.Validate(nil, mainContainer("main"), nil); errs != nil {
 		t.Errorf("no template: %v", errs)
 	}
+}
+
+// setOwn sets the fields that may be set in the object or in its pod template, and a volume.
+func setOwn(main *podvalidation.MainContainer) {
+	main.Reserved = append(slices.Clone(reserved), podvalidation.ReservedField{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+		podvalidation.ReservedField{Field: "command", Instead: "spec.command", Either: true}, podvalidation.ReservedField{Field: "args", Instead: "spec.args", Either: true})
+	c := &main.Container
+	c.ImagePullPolicy, c.Command, c.Args = corev1.PullAlways, []string{"a"}, []string{"b"}
+	main.Volumes, c.VolumeMounts = rules.SharedMemory(new(resource.MustParse("1Gi")))
 }
 
 // Each field has one error, not the same one twice.

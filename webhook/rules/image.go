@@ -34,19 +34,24 @@ func Image(path *field.Path, image string) field.ErrorList {
 }
 
 // ImageWarning returns a warning for an image that can change without a change of the
-// object, and "" for an image with a digest or a tag other than latest. Like all
-// warnings, it has at most 120 characters, because the API server may truncate longer
-// ones.
-func ImageWarning(path *field.Path, image string) string {
+// object, and "" for an image with a digest or a tag other than latest. policy is the name of
+// the field imagePullPolicy of the container, "" if it is set: a node that has the image
+// already does not pull it again with IfNotPresent. Like all warnings, it has at most 120
+// characters, because the API server may truncate longer ones.
+func ImageWarning(path *field.Path, image, policy string) string {
 	if image == "" || strings.Contains(image, "@") {
 		return ""
 	}
 	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	switch {
-	case !tagged:
-		return path.String() + ": has no tag, so the image can change; use a version tag or a digest"
-	case tag == "latest":
+	case tagged && tag != "latest":
+		return ""
+	case tagged && policy != "":
+		return path.String() + ": has tag latest; use a version tag or " + policy + ": IfNotPresent"
+	case tagged:
 		return path.String() + ": the image of tag latest can change; use a version tag or a digest"
+	case policy != "":
+		return path.String() + ": has no tag; use a version tag or " + policy + ": IfNotPresent"
 	}
-	return ""
+	return path.String() + ": has no tag, so the image can change; use a version tag or a digest"
 }

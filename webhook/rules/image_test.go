@@ -54,20 +54,46 @@ func TestImage(t *testing.T) {
 
 func TestImageWarning(t *testing.T) {
 	t.Parallel()
-	for image, want := range map[string]string{
-		"":                              "",
-		"nginx:1":                       "",
-		"localhost:5000/nginx:1":        "",
-		"nginx@" + sha256:               "",
-		"nginx:latest@" + sha256:        "",
-		"nginx:latest-1":                "",
-		"nginx":                         "f: has no tag, so the image can change; use a version tag or a digest",
-		"localhost:5000/nginx":          "f: has no tag, so the image can change; use a version tag or a digest",
-		"nginx:latest":                  "f: the image of tag latest can change; use a version tag or a digest",
-		"localhost:5000/a/nginx:latest": "f: the image of tag latest can change; use a version tag or a digest",
+	const (
+		untagged = "f: has no tag, so the image can change; use a version tag or a digest"
+		latest   = "f: the image of tag latest can change; use a version tag or a digest"
+		orPull   = "; use a version tag or spec.imagePullPolicy: IfNotPresent"
+	)
+	for image, want := range map[string]struct{ set, unset string }{
+		"":                              {},
+		"nginx:1":                       {},
+		"localhost:5000/nginx:1":        {},
+		"nginx@" + sha256:               {},
+		"nginx:latest@" + sha256:        {},
+		"nginx:latest-1":                {},
+		"nginx":                         {untagged, "f: has no tag" + orPull},
+		"localhost:5000/nginx":          {untagged, "f: has no tag" + orPull},
+		"nginx:latest":                  {latest, "f: has tag latest" + orPull},
+		"localhost:5000/a/nginx:latest": {latest, "f: has tag latest" + orPull},
 	} {
-		if got := rules.ImageWarning(f, image); got != want {
-			t.Errorf("%q: %q, want %q", image, got, want)
+		if got := rules.ImageWarning(f, image, ""); got != want.set {
+			t.Errorf("%q: %q, want %q", image, got, want.set)
+		}
+		if got := rules.ImageWarning(f, image, "spec.imagePullPolicy"); got != want.unset {
+			t.Errorf("%q without a policy: %q, want %q", image, got, want.unset)
+		}
+	}
+}
+
+// The API server may truncate what is longer.
+func TestImageWarningsAreShort(t *testing.T) {
+	t.Parallel()
+	spec := field.NewPath("spec")
+	containers := spec.Child("podTemplate", "spec", "containers").Index(127)
+	longest := spec.Child("podTemplate", "spec", "initContainers").Index(127).Child("image")
+	for _, image := range []string{"a", "a:latest"} {
+		for _, got := range []string{
+			rules.ImageWarning(longest, image, ""), rules.ImageWarning(longest, image, "imagePullPolicy"),
+			rules.ImageWarning(spec.Child("image"), image, containers.Child("imagePullPolicy").String()),
+		} {
+			if len(got) == 0 || len(got) > 120 {
+				t.Errorf("%d characters: %s", len(got), got)
+			}
 		}
 	}
 }
