@@ -181,8 +181,9 @@ func (c *comparison) pointers(want, have reflect.Value, inAtomic bool, f *field)
 func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
 	before := c.count
 	for entry := want.MapRange(); entry.Next() && !c.done(); {
-		c.enter(step{name: entry.Key().String(), inAtomic: inAtomic})
-		if live := have.MapIndex(entry.Key()); live.IsValid() {
+		key := entry.Key() // Each call copies the key.
+		c.enter(step{name: key.String(), inAtomic: inAtomic})
+		if live := have.MapIndex(key); live.IsValid() {
 			c.values(entry.Value(), live, inAtomic, nil)
 		} else {
 			c.differ(entry.Value(), live)

@@ -39,9 +39,10 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 
 // Reconcile applies the children of a ModelBox and sets its status. It runs the defaults and
 // the rules of admission again, so that an object which was stored while the webhook was
-// away is reconciled in the same way.
+// away is reconciled in the same way. What the object has no default for stays so: a default
+// that is newer than it would restart its pods.
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
-	modelbox.Default(box, nil, nil)
+	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
 	children, err := deployment.Desired(workloadOf(box), errs)
 	if err == nil {

@@ -41,9 +41,17 @@ serviceType: ClusterIP
 	nodePort = `
 serviceType: NodePort
 `
-	probes80 = `
+	readyLive80 = `
 readinessProbe: {tcpSocket: {port: 80}}
 livenessProbe: {tcpSocket: {port: 80}}
+`
+	probes80    = readyLive80 + startup80
+	deadline600 = `
+progressDeadlineSeconds: 600
+`
+	startup80 = `
+startupProbe: {tcpSocket: {port: 80}, periodSeconds: 2, failureThreshold: 900}
+progressDeadlineSeconds: 2400
 `
 )
 
@@ -52,11 +60,11 @@ func TestDefaultOnCreate(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
 		"nothing but an image": {
 			spec: `{image: a:1}`,
-			want: fixed + small + clusterIP,
+			want: fixed + deadline600 + small + clusterIP,
 		},
 		"all that does not depend on anything, written": {
 			spec: `{image: a:1, name: other, replicas: 0, rollingUpdate: 1, defaultProbes: Disabled, resourceType: small, serviceType: LoadBalancer}`,
-			want: small + `
+			want: small + deadline600 + `
 image: a:1
 name: other
 replicas: 0
@@ -66,41 +74,41 @@ serviceType: LoadBalancer`,
 		},
 		"medium": {
 			spec: `{image: a:1, resourceType: medium}`,
-			want: fixed + clusterIP + `
+			want: fixed + deadline600 + clusterIP + `
 resourceType: medium
 resources: {limits: {cpu: "2", memory: 4Gi}, requests: {cpu: "2", memory: 4Gi}}`,
 		},
 		"large": {
 			spec: `{image: a:1, resourceType: large}`,
-			want: fixed + clusterIP + `
+			want: fixed + deadline600 + clusterIP + `
 resourceType: large
 resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}`,
 		},
 		"resources are custom": {
 			spec: `{image: a:1, resources: {limits: {cpu: "3"}}}`,
-			want: fixed + clusterIP + `
+			want: fixed + deadline600 + clusterIP + `
 resourceType: custom
 resources: {limits: {cpu: "3"}}`,
 		},
 		"empty resources are resources": {
 			spec: `{image: a:1, resources: {}}`,
-			want: fixed + clusterIP + `
+			want: fixed + deadline600 + clusterIP + `
 resourceType: custom
 resources: {}`,
 		},
 		"custom gets no resources": {
 			spec: `{image: a:1, resourceType: custom}`,
-			want: fixed + clusterIP + `resourceType: custom`,
+			want: fixed + deadline600 + clusterIP + `resourceType: custom`,
 		},
 		"a preset with other resources is left to Validate": {
 			spec: `{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`,
-			want: fixed + clusterIP + `
+			want: fixed + deadline600 + clusterIP + `
 resourceType: small
 resources: {limits: {cpu: "3"}}`,
 		},
 		"an unknown type gets no resources": {
 			spec: `{image: a:1, resourceType: tiny}`,
-			want: fixed + clusterIP + `resourceType: tiny`,
+			want: fixed + deadline600 + clusterIP + `resourceType: tiny`,
 		},
 		"one port": {
 			spec: `{image: a:1, ports: [{port: 80}]}`,
@@ -134,11 +142,13 @@ ports:
 - {port: 80, name: http, targetPort: 8080, protocol: TCP}
 - {port: 81, name: x, targetPort: 81, protocol: TCP}
 readinessProbe: {tcpSocket: {port: 8080}}
-livenessProbe: {tcpSocket: {port: 8080}}`,
+livenessProbe: {tcpSocket: {port: 8080}}
+startupProbe: {tcpSocket: {port: 8080}, periodSeconds: 2, failureThreshold: 900}
+progressDeadlineSeconds: 2400`,
 		},
 		"no TCP port, no probes": {
 			spec: `{image: a:1, ports: [{port: 53, protocol: UDP}]}`,
-			want: fixed + small + clusterIP + `ports: [{port: 53, targetPort: 53, protocol: UDP}]`,
+			want: fixed + deadline600 + small + clusterIP + `ports: [{port: 53, targetPort: 53, protocol: UDP}]`,
 		},
 		"probes may go by a name that the main container has": {
 			spec: `{image: a:1, ports: [{port: 80, name: web, targetPort: http}, {port: 8080, name: http}]}`,
@@ -147,7 +157,9 @@ ports:
 - {port: 80, name: web, targetPort: http, protocol: TCP}
 - {port: 8080, name: http, targetPort: 8080, protocol: TCP}
 readinessProbe: {tcpSocket: {port: http}}
-livenessProbe: {tcpSocket: {port: http}}`,
+livenessProbe: {tcpSocket: {port: http}}
+startupProbe: {tcpSocket: {port: http}, periodSeconds: 2, failureThreshold: 900}
+progressDeadlineSeconds: 2400`,
 		},
 		"probes pass over a port of a sidecar": {
 			spec: `{image: a:1, ports: [{port: 443, name: tls, targetPort: tls}, {port: 8080, name: http}]}`,
@@ -156,22 +168,98 @@ ports:
 - {port: 443, name: tls, targetPort: tls, protocol: TCP}
 - {port: 8080, name: http, targetPort: 8080, protocol: TCP}
 readinessProbe: {tcpSocket: {port: 8080}}
-livenessProbe: {tcpSocket: {port: 8080}}`,
+livenessProbe: {tcpSocket: {port: 8080}}
+startupProbe: {tcpSocket: {port: 8080}, periodSeconds: 2, failureThreshold: 900}
+progressDeadlineSeconds: 2400`,
 		},
 		"no probe where all ports are a sidecar's": {
 			spec: `{image: a:1, ports: [{port: 443, targetPort: tls}]}`,
-			want: fixed + small + clusterIP + `ports: [{port: 443, targetPort: tls, protocol: TCP}]`,
+			want: fixed + deadline600 + small + clusterIP + `ports: [{port: 443, targetPort: tls, protocol: TCP}]`,
 		},
 		"one probe is written": {
 			spec: `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}}`,
-			want: fixed + small + clusterIP + `
+			want: fixed + deadline600 + small + clusterIP + `
 ports: [{port: 80, targetPort: 80, protocol: TCP}]
 readinessProbe: {tcpSocket: {port: 80}}
 livenessProbe: {exec: {command: [x]}}`,
 		},
-		"a startup probe has no default, and stays": {
-			spec: `{image: a:1, startupProbe: {exec: {command: [x]}}}`,
-			want: fixed + small + clusterIP + `startupProbe: {exec: {command: [x]}}`,
+		"a startup probe stays, and so does a deadline": {
+			spec: `{image: a:1, ports: [{port: 80}], startupProbe: {exec: {command: [x]}}, progressDeadlineSeconds: 4}`,
+			want: fixed + small + clusterIP + readyLive80 + `
+ports: [{port: 80, targetPort: 80, protocol: TCP}]
+startupProbe: {exec: {command: [x]}}
+progressDeadlineSeconds: 4`,
+		},
+		"the deadline follows a startup probe, with Kubernetes' defaults": {
+			spec: `{image: a:1, startupProbe: {exec: {command: [x]}, initialDelaySeconds: 7}}`,
+			want: fixed + small + clusterIP + `
+startupProbe: {exec: {command: [x]}, initialDelaySeconds: 7}
+progressDeadlineSeconds: 637`,
+		},
+		"the deadline is at most a day": {
+			spec: `{image: a:1, startupProbe: {exec: {command: [x]}, periodSeconds: 2147483647, failureThreshold: 2147483647}}`,
+			want: fixed + small + clusterIP + `
+startupProbe: {exec: {command: [x]}, periodSeconds: 2147483647, failureThreshold: 2147483647}
+progressDeadlineSeconds: 86400`,
+		},
+		"a startup probe without an action keeps its timing": {
+			spec: `{image: a:1, ports: [{port: 80}], startupProbe: {failureThreshold: 100}}`,
+			want: fixed + small + clusterIP + readyLive80 + `
+ports: [{port: 80, targetPort: 80, protocol: TCP}]
+startupProbe: {tcpSocket: {port: 80}, failureThreshold: 100}
+progressDeadlineSeconds: 1600`,
+		},
+		"an empty startup probe is not set": {
+			spec: `{image: a:1, ports: [{port: 80}], startupProbe: {}}`,
+			want: fixed + small + clusterIP + probes80 + `ports: [{port: 80, targetPort: 80, protocol: TCP}]`,
+		},
+		"a liveness probe with a timing has a derived action": {
+			spec: `{image: a:1, ports: [{port: 80}], livenessProbe: {periodSeconds: 5}}`,
+			want: fixed + small + clusterIP + startup80 + `
+ports: [{port: 80, targetPort: 80, protocol: TCP}]
+readinessProbe: {tcpSocket: {port: 80}}
+livenessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}`,
+		},
+		"beside an explicit liveness probe, an empty startup probe gets the action only": {
+			spec: `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}, startupProbe: {}}`,
+			want: fixed + small + clusterIP + `
+ports: [{port: 80, targetPort: 80, protocol: TCP}]
+readinessProbe: {tcpSocket: {port: 80}}
+livenessProbe: {exec: {command: [x]}}
+startupProbe: {tcpSocket: {port: 80}}
+progressDeadlineSeconds: 630`,
+		},
+		"a strategy leaves rollingUpdate its default": {
+			spec: `{image: a:1, strategy: {type: Recreate}}`,
+			want: fixed + deadline600 + small + clusterIP + `strategy: {type: Recreate}`,
+		},
+		"a preset beside another resource": {
+			spec: `{image: a:1, resourceType: medium, resources: {limits: {nvidia.com/gpu: 1}}}`,
+			want: fixed + deadline600 + clusterIP + `
+resourceType: medium
+resources: {limits: {cpu: "2", memory: 4Gi, nvidia.com/gpu: 1}, requests: {cpu: "2", memory: 4Gi}}`,
+		},
+		"a preset beside a claim": {
+			spec: `{image: a:1, resourceType: small, resources: {claims: [{name: gpu}]}}`,
+			want: fixed + deadline600 + clusterIP + `
+resourceType: small
+resources: {claims: [{name: gpu}], limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}`,
+		},
+		"a preset of which a part is written": {
+			spec: `{image: a:1, resourceType: small, resources: {limits: {cpu: 1000m}, requests: {memory: 2Gi}}}`,
+			want: fixed + deadline600 + clusterIP + `
+resourceType: small
+resources: {limits: {cpu: 1000m, memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}`,
+		},
+		"a preset with empty resources": {
+			spec: `{image: a:1, resourceType: small, resources: {}}`,
+			want: fixed + deadline600 + clusterIP + small,
+		},
+		"an accelerator without a type is custom": {
+			spec: `{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}}`,
+			want: fixed + deadline600 + clusterIP + `
+resourceType: custom
+resources: {limits: {nvidia.com/gpu: 1}}`,
 		},
 		"no probes are wanted": {
 			spec: `{image: a:1, defaultProbes: Disabled, ports: [{port: 80}]}`,
@@ -181,11 +269,11 @@ image: a:1
 replicas: 1
 rollingUpdate: 25%
 defaultProbes: Disabled
-ports: [{port: 80, targetPort: 80, protocol: TCP}]` + small + clusterIP,
+ports: [{port: 80, targetPort: 80, protocol: TCP}]` + small + clusterIP + deadline600,
 		},
 		"a pod template is not touched": {
 			spec: `{image: a:1, podTemplate: {spec: {containers: [{name: web, ports: []}], nonsense: 1}}}`,
-			want: fixed + small + clusterIP + `podTemplate: {spec: {containers: [{name: web, ports: []}], nonsense: 1}}`,
+			want: fixed + deadline600 + small + clusterIP + `podTemplate: {spec: {containers: [{name: web, ports: []}], nonsense: 1}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,16 +351,18 @@ func TestDefaultRecords(t *testing.T) {
 		`{"op":"add","path":"/spec/replicas","value":1},` +
 		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
 		`{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
-		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
-		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
 		`{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},` +
 		`{"op":"add","path":"/spec/ports/0/targetPort","value":80},` +
 		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
 		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
 		`{"op":"add","path":"/spec/ports/1/name","value":"udp-81"},` +
 		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
+		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
+		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
 		`{"op":"add","path":"/spec/readinessProbe","value":{"tcpSocket":{"port":80}}},` +
-		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}}]`
+		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
+		`{"op":"add","path":"/spec/startupProbe","value":{"tcpSocket":{"port":80},"periodSeconds":2,"failureThreshold":900}},` +
+		`{"op":"add","path":"/spec/progressDeadlineSeconds","value":2400}]`
 	if diff := cmp.Diff(want, string(ops.JSON())); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}
@@ -311,9 +401,9 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	if diff := diff(t, stored, old); diff != "" {
 		t.Errorf("the old object was changed (-before +after):\n%s", diff)
 	}
-	checkSettled(t, "again", got, old)
-	checkSettled(t, "once stored", got, got)
-	checkSettled(t, "in memory", got, nil)
+	checkSettled(t, "again", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Default(box, old, ops) })
+	checkSettled(t, "once stored", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Default(box, got, ops) })
+	checkSettled(t, "by the controller", got, func(box *modelv1.ModelBox, _ *patch.Ops) { modelbox.DefaultStored(box) })
 	checkPatch(t, data, ops, got)
 	if old == nil {
 		checkKept(t, "", tree(t, sent), tree(t, got))
@@ -383,10 +473,10 @@ func decode(t testing.TB, data []byte) *modelv1.ModelBox {
 }
 
 // checkSettled wants nothing more to be filled in.
-func checkSettled(t testing.TB, when string, box, old *modelv1.ModelBox) {
+func checkSettled(t testing.TB, when string, box *modelv1.ModelBox, fill func(*modelv1.ModelBox, *patch.Ops)) {
 	t.Helper()
 	next, ops := box.DeepCopy(), &patch.Ops{}
-	modelbox.Default(next, old, ops)
+	fill(next, ops)
 	if ops.Len() > 0 {
 		t.Errorf("defaulted %s, %s is changed by %s", when, marshal(t, box), ops.JSON())
 	}

@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // A history is one ModelBox and the clients that write it. Beside it, set is the same
@@ -372,6 +375,12 @@ func (h *history) step(name string) error {
 	if before != nil && cmp.Equal(specOf(before), specOf(h.box.sent)) {
 		return nil // The webhook is called for a changed spec.
 	}
+	if before != nil && h.samePods(h.box.sent, before) {
+		if len(errs) > 0 {
+			h.set.live = set
+		}
+		return h.unchanged(before, fresh, want, errs)
+	}
 	if diff := cmp.Diff(places(want), places(errs)); diff != "" {
 		return fmt.Errorf("errors (-of a new object +got):\n%s", diff)
 	}
@@ -384,6 +393,70 @@ func (h *history) step(name string) error {
 	}
 	h.settle()
 	return nil
+}
+
+// unchanged compares after an update that changes no field of the pod template, although it may
+// change who owns one: the pods stay as they are, and all else is as in a new object.
+func (h *history) unchanged(before map[string]any, fresh *server, want, errs field.ErrorList) error {
+	if len(errs) > 0 {
+		if len(want) == 0 {
+			return fmt.Errorf("only a new object is accepted: %v", errs)
+		}
+		return nil
+	}
+	got := h.box.box()
+	if diff := diff(h.box.t, podsOf(h.box.t, before), podsOf(h.box.t, h.box.live)); diff != "" {
+		return fmt.Errorf("the pods restart for nothing (-before +got):\n%s", diff)
+	}
+	if wanted := fresh.box(); len(want) == 0 {
+		if diff := diff(h.box.t, othersOf(wanted), othersOf(got)); diff != "" {
+			return fmt.Errorf("other fields (-of a new object +got):\n%s", diff)
+		}
+	}
+	h.settle()
+	return nil
+}
+
+// samePods reports whether two objects have the same pods, and the same fields that those are
+// derived from.
+func (h *history) samePods(a, b map[string]any) bool {
+	first, second := decode(h.box.t, marshal(h.box.t, a)), decode(h.box.t, marshal(h.box.t, b))
+	return first.Spec.ResourceType == second.Spec.ResourceType &&
+		completed(first).Spec.DefaultProbes == completed(second).Spec.DefaultProbes &&
+		diff(h.box.t, podsOf(h.box.t, a), podsOf(h.box.t, b)) == ""
+}
+
+// podsOf is what an object's pod template is built from.
+func podsOf(t testing.TB, object map[string]any) any {
+	t.Helper()
+	spec := completed(decode(t, marshal(t, object))).Spec
+	ports := modelv1.ContainerPorts(spec.Ports)
+	fields := tree(t, spec).(map[string]any)
+	for _, name := range []string{
+		"replicas", "resourceType", "rollingUpdate", "strategy", "progressDeadlineSeconds", "ports", "serviceType", "defaultProbes", "paused",
+	} {
+		delete(fields, name)
+	}
+	return []any{fields, ports}
+}
+
+// completed is an object as its controller sees it.
+func completed(box *modelv1.ModelBox) *modelv1.ModelBox {
+	modelbox.DefaultStored(box)
+	return box
+}
+
+// othersOf are the fields that are not in the pod template, nor derived from those that are.
+func othersOf(box *modelv1.ModelBox) *modelv1.ModelBoxSpec {
+	spec := &modelv1.ModelBoxSpec{
+		Replicas: box.Spec.Replicas, RollingUpdate: box.Spec.RollingUpdate, Strategy: box.Spec.Strategy,
+		ServiceType: box.Spec.ServiceType, DefaultProbes: box.Spec.DefaultProbes, Paused: box.Spec.Paused,
+	}
+	for _, port := range box.Spec.Ports {
+		port.Name = ""
+		spec.Ports = append(spec.Ports, port)
+	}
+	return spec
 }
 
 // settle gives the fields that a client set to nothing the value that was stored, which

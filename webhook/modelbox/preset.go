@@ -56,15 +56,45 @@ func (p *preset) list() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: p.cpu, corev1.ResourceMemory: p.memory}
 }
 
-// matches reports whether resources are equal to those of the preset, in any notation.
+// inPreset are the resources that a preset defines. All others are the client's.
+var inPreset = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// quantity returns the preset's quantity of one of inPreset.
+func (p *preset) quantity(name corev1.ResourceName) resource.Quantity {
+	if name == corev1.ResourceCPU {
+		return p.cpu
+	}
+	return p.memory
+}
+
+// matches reports whether CPU and memory are equal to those of the preset, in any notation.
 func (p *preset) matches(r *corev1.ResourceRequirements) bool {
-	return r != nil && len(r.Claims) == 0 && p.matchesList(r.Limits) && p.matchesList(r.Requests)
+	return r != nil && p.matchesList(r.Limits) && p.matchesList(r.Requests)
 }
 
 func (p *preset) matchesList(list corev1.ResourceList) bool {
 	cpu, hasCPU := list[corev1.ResourceCPU]
 	memory, hasMemory := list[corev1.ResourceMemory]
-	return len(list) == 2 && hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
+	return hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
+}
+
+// differs reports whether a CPU or a memory is set, and is not equal to that of the preset.
+func (p *preset) differs(r *corev1.ResourceRequirements) bool {
+	return r != nil && (p.differsIn(r.Limits) || p.differsIn(r.Requests))
+}
+
+func (p *preset) differsIn(list corev1.ResourceList) bool {
+	for _, name := range inPreset {
+		if value, ok := list[name]; ok && value.Cmp(p.quantity(name)) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOthers reports whether resources have more than a preset defines.
+func hasOthers(r *corev1.ResourceRequirements) bool {
+	return len(r.Claims) > 0 || len(r.Limits) > len(inPreset) || len(r.Requests) > len(inPreset)
 }
 
 // inPresets reports whether a preset has this quantity of a resource.

@@ -184,7 +184,7 @@ func (s *server) admit(next map[string]any) field.ErrorList {
 	if errs := modelbox.Validate(box); len(errs) > 0 {
 		return errs
 	}
-	if ops.Len() > 0 {
+	if ops.Len() > 0 && ops.Fit(data) == nil {
 		decoded, err := jsonpatch.DecodePatch(ops.JSON())
 		must(err)
 		data, err = decoded.Apply(data)

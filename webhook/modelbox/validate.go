@@ -28,6 +28,8 @@ var (
 	replicasPath       = spec.Child("replicas")
 	resourceTypePath   = spec.Child("resourceType")
 	resourcesPath      = spec.Child("resources")
+	strategyPath       = spec.Child("strategy")
+	deadlinePath       = spec.Child("progressDeadlineSeconds")
 	rollingUpdatePath  = spec.Child("rollingUpdate")
 	sharedMemoryPath   = spec.Child("sharedMemory")
 	gracePath          = spec.Child("terminationGracePeriodSeconds")
@@ -74,7 +76,7 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, container(box)...)
 	errs = append(errs, resources(&box.Spec)...)
 	errs = append(errs, rules.SharedMemorySize(sharedMemoryPath, box.Spec.SharedMemory, box.Spec.Resources)...)
-	errs = append(errs, rules.Rollout(rollingUpdatePath, box.Spec.RollingUpdate)...)
+	errs = append(errs, rollout(&box.Spec)...)
 	errs = append(errs, rules.Seconds(gracePath, box.Spec.TerminationGracePeriodSeconds, 0)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
@@ -120,18 +122,26 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
 }
 
-// resources validates the resources and their type.
+func rollout(spec *modelv1.ModelBoxSpec) field.ErrorList {
+	errs := rules.Rollout(rollingUpdatePath, spec.RollingUpdate)
+	errs = append(errs, rules.OneRollout(rollingUpdatePath, spec.RollingUpdate, spec.Strategy)...)
+	errs = append(errs, rules.Strategy(strategyPath, spec.Strategy)...)
+	return append(errs, rules.Seconds(deadlinePath, spec.ProgressDeadlineSeconds, minProgressSeconds)...)
+}
+
+// resources validates the resources and their type. A preset defines CPU and memory, and
+// nothing else.
 func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
 	switch {
 	case preset != nil && !preset.matches(spec.Resources):
 		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other resources, or remove spec.resources"))
-	case preset != nil:
+			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
+	case preset != nil && !hasOthers(spec.Resources):
 		return nil
 	}
 	var errs field.ErrorList
-	if !slices.Contains(resourceTypes, spec.ResourceType) {
+	if preset == nil && !slices.Contains(resourceTypes, spec.ResourceType) {
 		errs = append(errs, field.NotSupported(resourceTypePath, spec.ResourceType, resourceTypes))
 	}
 	if spec.ResourceType == modelv1.ResourceTypeCustom && spec.Resources == nil {

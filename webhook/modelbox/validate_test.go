@@ -22,7 +22,7 @@ func TestValidate(t *testing.T) {
 	const (
 		image  = `must be an image reference such as registry.example.com/team/server:1.2: `
 		action = `must specify one of exec, httpGet, tcpSocket and grpc`
-		out    = `; set resourceType: custom to use other resources, or remove spec.resources`
+		out    = `; set resourceType: custom to use other CPU and memory, or remove both from limits and requests`
 		name   = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
 		once   = `: Forbidden: may be set in one place only: remove it here, or remove spec.`
 		not    = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
@@ -115,16 +115,27 @@ podTemplate:
 		},
 		"large, with none": {
 			`{image: a:1, resourceType: large, resources: {}}`,
-			`spec.resources: Invalid value: {}: resourceType large is 4 CPU and 8Gi` + out,
+			``,
 		},
 		"large, without limits": {
 			`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`,
-			`spec.resources: Invalid value: {"requests":{"cpu":"4","memory":"8Gi"}}: resourceType large is 4 CPU and 8Gi` + out,
+			``,
 		},
 		"small, and more": {
 			`{image: a:1, resourceType: small, resources: {limits: {cpu: 1, memory: 2Gi, a.b/c: 1}, requests: {cpu: 1, memory: 2Gi}}}`,
-			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
-				`resourceType small is 1 CPU and 2Gi` + out,
+			``,
+		},
+		"small, and a fraction of a device": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 500m}}}`,
+			`spec.resources.limits[a.b/c]: Invalid value: "500m": must be an integer`,
+		},
+		"small, and a request of a device": {
+			`{image: a:1, resourceType: small, resources: {requests: {a.b/c: 1}}}`,
+			`spec.resources.limits[a.b/c]: Required value: must be set to the request, because this resource cannot be overcommitted`,
+		},
+		"small, and a device and another memory": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 1, memory: 3Gi}}}`,
+			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","memory":"3Gi"}}: resourceType small is 1 CPU and 2Gi` + out,
 		},
 		"custom, with small's": {
 			`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`,
@@ -206,7 +217,7 @@ spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.p
 
 		"probes": {`
 image: a:1
-ports: [{port: 1, name: a}]
+ports: [{port: 1, name: a, protocol: UDP}]
 readinessProbe: {tcpSocket: {port: a}}
 livenessProbe: {tcpSocket: {port: b}}
 startupProbe: {}`, `
@@ -290,7 +301,7 @@ envs: [{name: ""}]
 envFrom: [{}]
 readinessProbe: {exec: {}}
 livenessProbe: {tcpSocket: {port: 0}}
-startupProbe: {}
+startupProbe: {exec: {}}
 defaultProbes: Maybe
 podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	got.Name = "web.1"
@@ -299,7 +310,7 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
 		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
 		"spec.envs[0].name", "spec.envFrom[0]",
-		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe", "spec.defaultProbes",
+		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe.exec.command", "spec.defaultProbes",
 		"spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
 	}
 	if diff := cmp.Diff(want, places(modelbox.Validate(got))); diff != "" {

@@ -88,7 +88,7 @@ func TestSequencesOfWrites(t *testing.T) {
 			{
 				apply: `{image: a:1, resourceType: small, resources: {limits: {cpu: 3}}}`,
 				refused: `spec.resources: Invalid value: {"limits":{"cpu":"3"}}: ` +
-					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other resources, or remove spec.resources`,
+					`resourceType small is 1 CPU and 2Gi; set resourceType: custom to use other CPU and memory, or remove both from limits and requests`,
 				want: small,
 			},
 		},

@@ -51,6 +51,11 @@ func Default(ports, before []modelv1.Port, owners *fieldownership.Ownership, ops
 	}
 }
 
+// RemovesName reports whether Default removes the name of a port.
+func RemovesName(ports, before []modelv1.Port, owners *fieldownership.Ownership) bool {
+	return len(ports) == 1 && isDerivedName(&ports[0], before, owners)
+}
+
 // isDerivedName reports whether the name of a port was derived while there were several
 // ports. Without managedFields, that is so if the stored port has the same name.
 func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *fieldownership.Ownership) bool {

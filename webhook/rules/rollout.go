@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -65,4 +66,95 @@ func RolloutWarning(path *field.Path, v *intstr.IntOrString, replicas *int32) st
 	}
 	return path.String() + ": " + step.String() + " of " + strconv.Itoa(int(*replicas)) +
 		" replicas allows a rollout to make all pods unavailable at once"
+}
+
+// Strategy validates the strategy of a Deployment, as Kubernetes does. Nil is valid.
+func Strategy(path *field.Path, strategy *appsv1.DeploymentStrategy) field.ErrorList {
+	if strategy == nil {
+		return nil
+	}
+	steps := strategy.RollingUpdate
+	switch strategy.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if steps != nil {
+			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"),
+				"may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate")}
+		}
+	case "", appsv1.RollingUpdateDeploymentStrategyType:
+		return rollingUpdate(path.Child("rollingUpdate"), steps)
+	default:
+		return field.ErrorList{field.NotSupported(path.Child("type"), strategy.Type, strategyTypes)}
+	}
+	return nil
+}
+
+var strategyTypes = []appsv1.DeploymentStrategyType{appsv1.RollingUpdateDeploymentStrategyType, appsv1.RecreateDeploymentStrategyType}
+
+func rollingUpdate(path *field.Path, steps *appsv1.RollingUpdateDeployment) field.ErrorList {
+	if steps == nil {
+		return nil
+	}
+	errs := strategyStep(path.Child("maxSurge"), steps.MaxSurge)
+	errs = append(errs, strategyStep(path.Child("maxUnavailable"), steps.MaxUnavailable)...)
+	if isZero(steps.MaxSurge) && isZero(steps.MaxUnavailable) {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{},
+			"maxSurge and maxUnavailable may not both be 0, because no rollout could begin; set one of them to 1 or more"))
+	}
+	return errs
+}
+
+func strategyStep(path *field.Path, v *intstr.IntOrString) field.ErrorList {
+	const rule = "must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%"
+	switch {
+	case v == nil:
+		return nil
+	case v.Type == intstr.Int:
+		if v.IntVal < 0 || v.IntVal > modelv1.MaxRollingUpdate {
+			return field.ErrorList{field.Invalid(path, v.IntVal, rule)}
+		}
+	case v.StrVal != "0%" && (!strings.HasSuffix(v.StrVal, "%") || !isStep(v.StrVal)):
+		return field.ErrorList{field.Invalid(path, v.StrVal, rule)}
+	}
+	return nil
+}
+
+func isZero(v *intstr.IntOrString) bool {
+	return v != nil && (v.Type == intstr.Int && v.IntVal == 0 || v.Type == intstr.String && v.StrVal == "0%")
+}
+
+// OneRollout refuses spec.rollingUpdate beside spec.strategy, except for its default, 25%,
+// which the schema sets in every object.
+func OneRollout(path *field.Path, v *intstr.IntOrString, strategy *appsv1.DeploymentStrategy) field.ErrorList {
+	if strategy == nil || modelv1.IsUnset(v) || *v == intstr.FromString("25%") {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy")}
+}
+
+// NeedsSparePod reports whether a rollout of that many replicas has to create a pod before it
+// may delete one. step is both maxSurge and maxUnavailable if there is no strategy. As in the
+// Deployment controller, maxSurge is rounded up, maxUnavailable is rounded down, and if both
+// are 0 then, one pod may be unavailable.
+func NeedsSparePod(strategy *appsv1.DeploymentStrategy, step *intstr.IntOrString, replicas int32) bool {
+	surge, unavailable := step, step
+	if strategy != nil {
+		if strategy.Type == appsv1.RecreateDeploymentStrategyType {
+			return false
+		}
+		surge, unavailable = nil, nil
+		if steps := strategy.RollingUpdate; steps != nil {
+			surge, unavailable = steps.MaxSurge, steps.MaxUnavailable
+		}
+	}
+	return pods(unavailable, replicas, false) == 0 && pods(surge, replicas, true) > 0
+}
+
+// pods returns the number of pods of a step, whose default is 25%, and 0 if it is invalid.
+func pods(step *intstr.IntOrString, replicas int32, roundUp bool) int {
+	v := intstr.FromString("25%")
+	if !modelv1.IsUnset(step) {
+		v = modelv1.IntOrPercent(*step)
+	}
+	n, _ := intstr.GetScaledValueFromIntOrPercent(&v, int(replicas), roundUp)
+	return n
 }
