@@ -5,6 +5,7 @@ package deployment
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -28,6 +30,8 @@ import (
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
+	// Problems finds out why the pods are not available; it may be nil.
+	Problems *problems.Looker
 }
 
 // NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
@@ -35,7 +39,9 @@ type Reconciler struct {
 func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj client.Object, kind schema.GroupKind) (Reconciler, *builder.Builder) {
 	own := &trigger.OwnWrites{}
 	childChanged := trigger.ChildChanged(kind, own)
-	return Reconciler{Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk},
+	return Reconciler{
+			Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk, Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
+		},
 		builder.ControllerManagedBy(mgr).
 			Named(name).
 			For(obj, trigger.SpecChanged()).
@@ -88,21 +94,49 @@ func (r *Reconciler) UpdateStatus(
 	ctx context.Context, children *Children, into *modelv1.WorkloadStatus, errs field.ErrorList, err error,
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
+	var lookAgain time.Duration
 	switch {
 	case readiness != nil:
+		r.Problems.Skip(children.workload.Owner)
+		into.Problems = nil
 		if err := r.Writer.Observe(ctx, children.workload.Owner, &children.deployment, &children.service); err != nil {
 			return reconcile.Result{}, err
 		}
 	case err != nil:
 		return apply.Result(err)
 	default:
-		readiness = new(Progress(children.deployment.Live.(*appsv1.Deployment)))
+		var current status.Readiness
+		current, lookAgain = r.progress(ctx, children, into)
+		readiness = &current
 	}
 	children.setObserved(into)
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(children.rewritten)
 	r.setConditions(children, described, into)
-	return apply.Result(err)
+	result, err := apply.Result(err)
+	result.RequeueAfter = max(result.RequeueAfter, lookAgain)
+	return result, err
+}
+
+// progress returns the readiness of an owner whose children have been applied, and sets its
+// problems. After the time that it returns, the pods are to be listed again; 0 is never.
+func (r *Reconciler) progress(ctx context.Context, children *Children, into *modelv1.WorkloadStatus) (status.Readiness, time.Duration) {
+	w, live := children.workload, children.deployment.Live.(*appsv1.Deployment)
+	readiness := Progress(live)
+	switch {
+	case readiness.Ready:
+		r.Problems.Forget(client.ObjectKeyFromObject(w.Owner))
+	case w.Paused:
+		r.Problems.Skip(w.Owner)
+	default:
+		found, again := r.Problems.Look(ctx, &problems.Subject{
+			Owner: w.Owner, Workload: problems.OfDeployment(live), Conditions: into.Conditions, Problems: into.Problems,
+		})
+		into.Problems = found.Problems
+		return found.Describe(readiness), again
+	}
+	into.Problems = nil
+	return readiness, 0
 }
 
 // setObserved sets the counters and the address of a status.

@@ -108,9 +108,7 @@ func (c *container) notPulled(state *corev1.ContainerStateWaiting) *finding {
 	answer := backOff.ReplaceAllString(state.Message, "")
 	switch {
 	case answer == "":
-		f := c.finding(reasonImagePullBackOff, c.clean(state.Message))
-		f.vague = true
-		return f
+		answer = state.Message // Found.settle replaces it.
 	case state.Reason != reasonImagePullBackOff && state.Reason != "ErrImagePull":
 		answer = state.Reason + ": " + answer
 	}

@@ -70,3 +70,10 @@ func (w Workload) younger(a, b *corev1.Pod) bool {
 	}
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
+
+func (w Workload) selector() *metav1.LabelSelector {
+	if w.daemonSet != nil {
+		return w.daemonSet.Spec.Selector
+	}
+	return w.deployment.Spec.Selector
+}

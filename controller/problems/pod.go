@@ -36,8 +36,6 @@ type finding struct {
 	restarts int32
 	// newest is true for a pod of the newest template.
 	newest bool
-	// vague is true if another look may give a message that says more.
-	vague bool
 }
 
 func newFinding(pod *corev1.Pod, reason, message string) *finding {

@@ -185,9 +185,9 @@ func check(t *testing.T, name string, now time.Time, found []modelv1.Problem) {
 
 // Pods with any content whatever, of which some are the workload's.
 func TestBounds(t *testing.T) {
-	for seed := range int64(300) {
+	for seed := range int64(60) {
 		fill := randfill.NewWithSeed(seed).NilChance(0.3).NumElements(1, 4).Funcs(
-			func(o *metav1.FieldsV1, _ randfill.Continue) { o.Raw = nil },
+			func(*metav1.FieldsV1, randfill.Continue) {},
 			func(s *string, c randfill.Continue) {
 				*s = strings.Repeat(c.String(20), 1+c.Intn(3)*c.Intn(300))
 			},
