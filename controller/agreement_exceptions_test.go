@@ -67,6 +67,39 @@ var exceptions = map[string]exception{
 		detail:   `may not be set on the main container`,
 		examples: []string{`ModelBox {image: "a:1", podTemplate: {spec: {containers: [{name: web, image: "b:1"}]}}}`},
 	},
+	"fields in two places": {
+		reason: "one of two values would have no effect",
+		path:   `spec\.podTemplate\.spec\.(imagePullSecrets|terminationGracePeriodSeconds|containers\[\d+\]\.(command|args|imagePullPolicy|envFrom))`,
+		detail: `may be set in one place only`,
+		examples: []string{
+			`ModelBox {image: "a:1", command: [a], podTemplate: {spec: {containers: [{name: web, command: [b]}]}}}`,
+			`ModelBox {image: "a:1", args: [a], imagePullPolicy: Never, podTemplate: {spec: {containers: [{name: web, args: [b], imagePullPolicy: Never}]}}}`,
+			`ModelBox {image: "a:1", terminationGracePeriodSeconds: 1, podTemplate: {spec: {terminationGracePeriodSeconds: 1}}}`,
+			`App {image: "a:1", imagePullSecrets: [{name: a}], podTemplate: {spec: {imagePullSecrets: [{name: b}]}}}`,
+			`App {image: "a:1", envFrom: [{secretRef: {name: a}}], podTemplate: {spec: {containers: [{name: web, envFrom: []}]}}}`,
+		},
+	},
+	"what is in the place of the volume of sharedMemory": {
+		reason: "the strategic merge would make one volume of two, and of two mounts of one directory one would be hidden",
+		path:   `spec\.podTemplate\.spec\.(volumes\[\d+\]\.name|containers\[\d+\]\.volumeMounts\[\d+\]\.mountPath)`,
+		detail: `is the volume of spec\.sharedMemory|spec\.sharedMemory is mounted at`,
+		examples: []string{
+			`ModelBox {image: "a:1", sharedMemory: 1Gi, podTemplate: {spec: {volumes: [{name: shared-memory, emptyDir: {}}]}}}`,
+			`ModelBox {image: "a:1", sharedMemory: 1Gi, podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: web, volumeMounts: [{name: v, mountPath: /dev/shm/}]}]}}}`,
+		},
+	},
+	"sharedMemory that cannot be used": {
+		reason:   "the process that uses all of it would be killed; and with 0, all memory of the node could be used",
+		path:     `spec\.sharedMemory`,
+		detail:   `must be less than or equal to the memory limit|must be greater than 0`,
+		examples: []string{`ModelBox {image: "a:1", sharedMemory: 3Gi}`, `ModelBox {image: "a:1", sharedMemory: 0}`},
+	},
+	"imagePullSecrets that do not exist": {
+		reason:   "no Secret can have such a name, which Kubernetes does not validate, and the keys of the list must be unique",
+		path:     `spec\.imagePullSecrets\[\d+\]\.name`,
+		detail:   `a name is required|must be a DNS-1123 subdomain`,
+		examples: []string{`App {image: "a:1", imagePullSecrets: [{}]}`, `ModelBox {image: "a:1", imagePullSecrets: [{name: A}]}`},
+	},
 	"images that no container runtime can read": {
 		reason:   "the API server takes any text, and the pods never start",
 		path:     `spec\.image|spec\.podTemplate\.spec\.(containers|initContainers)\[\d+\]\.image`,
@@ -81,8 +114,8 @@ var exceptions = map[string]exception{
 	},
 	"bounds": {
 		reason: "every list, map, string and number of the schemas has a bound, and so has a pod template as a whole",
-		path:   `spec\.(envs|envFrom|ports|image|podTemplate|replicas|rollingUpdate)|spec\.ports\[\d+\]\.appProtocol`,
-		detail: `Too many|Too long|may not be more than|1 to 253 characters|1073741823`,
+		path:   `spec\.(envs|envFrom|ports|image|podTemplate|replicas|rollingUpdate|command|args|imagePullSecrets|(progressDeadline|terminationGracePeriod)Seconds)|spec\.ports\[\d+\]\.appProtocol`,
+		detail: `Too many|Too long|may not be more than|1 to 253 characters|1073741823|86400`,
 		examples: []string{
 			`App {image: "a:1", replicas: 1073741824}`,
 			`ModelBox {image: "a:1", rollingUpdate: 1073741824}`,
@@ -91,6 +124,9 @@ var exceptions = map[string]exception{
 			`App {image: "a:1", ports: [` + many(65, `{name: a%d, port: 80%[1]d}`) + `]}`,
 			`App {image: "` + strings.Repeat("a/", 600) + `a"}`,
 			`App {image: "a:1", ports: [{port: 80, appProtocol: ` + strings.Repeat("a", 200) + `.` + strings.Repeat("b", 40) + `/` + strings.Repeat("c", 40) + `}]}`,
+			`App {image: "a:1", command: [` + many(1025, `a%d`) + `], args: [` + many(1025, `a%d`) + `]}`,
+			`App {image: "a:1", imagePullSecrets: [` + many(17, `{name: a%d}`) + `], progressDeadlineSeconds: 86401}`,
+			`ModelBox {image: "a:1", terminationGracePeriodSeconds: 86401}`,
 			`App {image: "a:1", podTemplate: {metadata: {annotations: {a: ` + strings.Repeat("a", 140_000) + `}}}}`,
 		},
 	},
@@ -136,8 +172,24 @@ var exceptions = map[string]exception{
 		detail:   `Unsupported value`,
 		examples: []string{`ModelBox {image: "a:1", serviceType: none}`, `ModelBox {image: "a:1", resourceType: none, resources: {limits: {cpu: "1"}}}`, `ModelBox {image: "a:1", defaultProbes: none}`},
 	},
-	"resources beside a preset": {
-		reason:   "the preset says the resources",
+	"a step beside a strategy": {
+		reason:   "one of two values would have no effect",
+		path:     `spec\.rollingUpdate`,
+		detail:   `may not be set together with spec\.strategy`,
+		examples: []string{`ModelBox {image: "a:1", rollingUpdate: 30%, strategy: {type: Recreate}}`},
+	},
+	"steps of a strategy": {
+		reason: "of more than all pods, or above the bound of the schema",
+		path:   `spec\.strategy\.rollingUpdate\.max(Surge|Unavailable)`,
+		detail: `must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%`,
+		examples: []string{
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxSurge: 101%}}}`,
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxUnavailable: 1073741824}}}`,
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxSurge: 010%}}}`,
+		},
+	},
+	"other CPU and memory than those of the preset": {
+		reason:   "the preset says them",
 		path:     `spec\.resources`,
 		detail:   `resourceType (small|medium|large) is|if resourceType is custom`,
 		examples: []string{`ModelBox {image: "a:1", resourceType: small, resources: {limits: {cpu: "7"}}}`},

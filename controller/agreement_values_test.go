@@ -19,9 +19,9 @@ var (
 
 // texts are the values of string fields, by name.
 var texts = map[string][]string{
-	"name":               {"a", "v", "w", "c", "side", "init", "web", "A", "net.ipv4.ip_forward", "kernel.shm_rmid_forced"},
+	"name":               {"shared-memory", "a", "v", "w", "c", "side", "init", "web", "A", "net.ipv4.ip_forward", "kernel.shm_rmid_forced"},
 	"image":              {"busybox:1", "a", "registry.example.com/a/b@sha256:" + strings.Repeat("0", 64), "A", ""},
-	"mountPath":          {"/m", "/n", "m", "/a:b", "/m/../n", ""},
+	"mountPath":          {"/dev/shm", "/dev/shm/", "/m", "/n", "m", "/a:b", "/m/../n", ""},
 	"devicePath":         {"/dev/a", "/dev/b", "a", "/m", "/x/../y"},
 	"path":               {"/a", "a", "a/b", "a/../b", "..a", "/a/../b", ""},
 	"subPath":            {"a", "a/b", "../a", "/a", ""},
@@ -112,6 +112,7 @@ var constants = map[string][]string{
 	"DefaultProbes":                           {"Enabled", "Disabled"},
 	"PersistentVolumeAccessMode":              {"ReadWriteOnce", "ReadOnlyMany", "x"},
 	"PersistentVolumeMode":                    {"Filesystem", "Block"},
+	"DeploymentStrategyType":                  {"RollingUpdate", "Recreate", "x", ""},
 	"Signal":                                  {"SIGTERM", "SIGUSR1", "x"},
 	"ContainerRestartRuleAction":              {"Restart", "RestartAllContainers", "x"},
 	"ContainerRestartRuleOnExitCodesOperator": {"In", "NotIn", "x"},
@@ -128,6 +129,9 @@ var validSpecs = map[string][]string{
 		  {name: B, valueFrom: {configMapKeyRef: {name: a, key: k}}}], envFrom: [{secretRef: {name: a}, prefix: A_}]}`,
 		`{image: "server:1", ports: [{port: 80}], readinessProbe: {httpGet: {path: /, port: 80, httpHeaders: [{name: A, value: b}]}, periodSeconds: 5},
 		  livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}, startupProbe: {grpc: {port: 80}}}`,
+		`{image: "server:1", imagePullPolicy: Never, imagePullSecrets: [{name: a}, {name: b}], command: [a, b], args: [$(A)], terminationGracePeriodSeconds: 0}`,
+		`{image: "server:1", sharedMemory: 1Gi, ports: [{port: 80}], progressDeadlineSeconds: 80, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`,
+		`{image: "server:1", sharedMemory: 2Gi, resources: {limits: {memory: 4Gi, example.com/gpu: "1"}}, strategy: {type: Recreate}}`,
 		`{image: "server:1", envs: [{name: F, valueFrom: {fileKeyRef: {volumeName: v, path: a, key: K}}}], podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}]}}}`,
 	},
 	"App": {
@@ -135,6 +139,7 @@ var validSpecs = map[string][]string{
 		`{image: "server:1", ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53, protocol: UDP, nodePort: 30053}]}`,
 		`{image: "server:1", resources: {limits: {cpu: "1", hugepages-2Mi: 4Mi, memory: 1Gi}, requests: {cpu: 500m}}, replicas: 3}`,
 		`{image: "server:1", envs: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: B, valueFrom: {secretKeyRef: {name: a, key: k}}}]}`,
+		`{image: "server:1", imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a], args: [b], envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}, prefix: A_}], progressDeadlineSeconds: 1}`,
 	},
 	"Genericdaemon": {
 		`{image: "agent:1"}`,
@@ -178,6 +183,7 @@ var validFeatures = []string{
 	`{spec: {os: {name: linux}, readinessGates: [{conditionType: example.com/a}], schedulingGates: [{name: example.com/g}], hostUsers: false, setHostnameAsFQDN: true, overhead: {cpu: 10m}}}`,
 	`{spec: {containers: [{name: side, image: "b:1", imagePullPolicy: Never, terminationMessagePolicy: FallbackToLogsOnError, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}],
 	  env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a']"}}}], envFrom: [{configMapRef: {name: a}}]}]}}`,
+	`{spec: {containers: [{name: side, image: "b:1", volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]}]}}`,
 	`{spec: {volumes: [{name: blk, persistentVolumeClaim: {claimName: a}}], containers: [{name: side, image: "b:1", volumeDevices: [{name: blk, devicePath: /dev/x}]}]}}`,
 	`{spec: {hostPID: true, hostIPC: true, containers: [{name: side, image: "b:1", stdin: true, tty: true, livenessProbe: {grpc: {port: 1}, initialDelaySeconds: 5}}]}}`,
 }

@@ -79,12 +79,16 @@ func (s schemas) useCoreTypes() {
 			switch {
 			case coreTypes[field] != "":
 				spec.Properties[field] = &typeSchema{Ref: core + coreTypes[field]}
+			case field == "strategy":
+				spec.Properties[field] = &typeSchema{Ref: "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}
 			case field == "ports":
 				spec.Properties[field].Items.name = "Port"
 			case field == "envs":
 				spec.Properties[field] = container["env"]
-			case field == "envFrom":
-				spec.Properties[field] = container["envFrom"]
+			case field == "envFrom", field == "command", field == "args":
+				spec.Properties[field] = container[field]
+			case field == "imagePullSecrets":
+				spec.Properties[field] = s["io.k8s.api.core.v1.PodSpec"].Properties[field]
 			}
 		}
 	}

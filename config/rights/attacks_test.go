@@ -22,10 +22,14 @@ podTemplate:
     containers: [{name: attack, securityContext: {privileged: true}, volumeMounts: [{name: host, mountPath: /host}]}]
     volumes: [{name: host, hostPath: {path: /}}]
 `, byDelegated},
-	"a pod under another service account": {app, `{image: "evil:1", podTemplate: {spec: {serviceAccountName: admin}}}`, byDelegated},
-	"the values of a Secret as env":       {modelBox, `{image: "evil:1", envFrom: [{secretRef: {name: root}}]}`, byDelegated},
-	"one value of a Secret as env":        {app, `{image: "evil:1", envs: [{name: A, valueFrom: {secretKeyRef: {name: root, key: a}}}]}`, byDelegated},
-	"a LoadBalancer":                      {modelBox, `{image: "evil:1", serviceType: LoadBalancer, ports: [{port: 22}]}`, byDelegated},
+	"a pod under another service account":                    {app, `{image: "evil:1", podTemplate: {spec: {serviceAccountName: admin}}}`, byDelegated},
+	"the values of a Secret as env":                          {modelBox, `{image: "evil:1", envFrom: [{secretRef: {name: root}}]}`, byDelegated},
+	"one value of a Secret as env":                           {app, `{image: "evil:1", envs: [{name: A, valueFrom: {secretKeyRef: {name: root, key: a}}}]}`, byDelegated},
+	"a private image by another team's registry credentials": {modelBox, `{image: "registry.example.com/theirs:1", imagePullSecrets: [{name: root}]}`, byDelegated},
+	"the same by an App":                                     {app, `{image: "registry.example.com/theirs:1", imagePullSecrets: [{name: db}, {name: root}]}`, byDelegated},
+	"all values of a Secret, by App":                         {app, `{image: "evil:1", command: [env], envFrom: [{secretRef: {name: root}}]}`, byDelegated},
+	"a ConfigMap, by App":                                    {app, `{image: "evil:1", envFrom: [{prefix: A_, configMapRef: {name: theirs}}]}`, byDelegated},
+	"a LoadBalancer":                                         {modelBox, `{image: "evil:1", serviceType: LoadBalancer, ports: [{port: 22}]}`, byDelegated},
 	"a DaemonSet on the control plane": {genericdaemon, `
 image: evil:1
 label: node-role.kubernetes.io/control-plane

@@ -50,6 +50,15 @@ var lists = map[string]string{
 // What a delegated user is likely to need.
 const honest = `
 image: server:1
+imagePullPolicy: IfNotPresent
+imagePullSecrets: [{name: pull}]
+command: [serve]
+args: [--port=80]
+resources: {limits: {memory: 8Gi, nvidia.com/gpu: "1"}}
+sharedMemory: 2Gi
+strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
+progressDeadlineSeconds: 3600
+terminationGracePeriodSeconds: 60
 ports: [{port: 80}]
 serviceType: ClusterIP
 envs: [{name: A, value: b}, {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: PW, valueFrom: {secretKeyRef: {name: db, key: pw}}},
@@ -62,11 +71,9 @@ podTemplate:
     hostNetwork: false
     serviceAccountName: server
     automountServiceAccountToken: false
-    imagePullSecrets: [{name: pull}]
     nodeSelector: {gpu: "true"}
     affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname}}]}}
     topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
-    terminationGracePeriodSeconds: 60
     securityContext: {runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000, seccompProfile: {type: RuntimeDefault}}
     initContainers:
     - name: fetch
@@ -98,8 +105,11 @@ func TestDelegatedUsersMayUseWhatIsListed(t *testing.T) {
 		kind kind
 		text string
 	}{
-		"a ModelBox with much":              {modelBox, honest},
-		"an App":                            {app, `{image: "a:1", ports: [{port: 80}], podTemplate: {spec: {containers: [{name: sidecar, image: "s:1"}]}}}`},
+		"a ModelBox with much": {modelBox, honest},
+		"an App":               {app, `{image: "a:1", ports: [{port: 80}], podTemplate: {spec: {containers: [{name: sidecar, image: "s:1"}]}}}`},
+		"an App with its own fields": {app, `{image: "a:1", imagePullPolicy: Always, imagePullSecrets: [{name: pull}, {name: db}], command: [a], args: [b],
+  envFrom: [{secretRef: {name: db}}, {configMapRef: {name: settings}}], progressDeadlineSeconds: 60}`},
+		"fields of podTemplate":             {modelBox, pod(`{imagePullSecrets: [{name: pull}], terminationGracePeriodSeconds: 60}`)},
 		"a Genericdaemon":                   {genericdaemon, `{image: "a:1", label: logs, podTemplate: {spec: {volumes: [{name: v}]}}}`},
 		"a UnitedDeployment":                {unitedDeployment, `{deploymentName: api, replicas: 3}`},
 		"an Eru":                            {eru, `{deploymentName: web, enabled: true}`},
@@ -176,6 +186,7 @@ var refusals = map[string]struct{ text, want string }{
 	"a Secret in a volume":      {pod(`{volumes: [{name: v, secret: {secretName: root}}]}`), "(not so: volume v)"},
 	"a projected Secret":        {pod(`{volumes: [{name: v, projected: {sources: [{secret: {name: db}}, {secret: {name: root}}]}}]}`), "(not so: volume v)"},
 	"a Secret without a name":   {pod(`{volumes: [{name: v, secret: {}}]}`), "(not so: volume v)"},
+	"a pull Secret of the spec": {`{image: "a:1", imagePullSecrets: [{name: pull}, {name: root}]}`, "(not so: spec.imagePullSecrets)"},
 	"a pull Secret":             {pod(`{imagePullSecrets: [{name: pull}, {name: root}]}`), "(not so: imagePullSecrets)"},
 	"a ConfigMap":               {`{image: "a:1", envFrom: [{configMapRef: {name: another}}]}`, "/config-maps of the Namespace may be used (not so: spec)"},
 	"a ConfigMap in a volume":   {pod(`{volumes: [{name: v, configMap: {name: another}}]}`), "(not so: volume v)"},

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,4 +160,90 @@ func fieldsOf(path string, schema apiextensionsv1.JSONSchemaProps) []string {
 		out = append(out, fieldsOf(path+"[]", *schema.Items.Schema)...)
 	}
 	return out
+}
+
+// nameless are the fields called like a name that refer to no object, or to none that gives
+// rights. All others are references, which the policy must bound.
+var nameless = map[string]string{
+	"spec.name":         "the name of a container",
+	"spec.ports[].name": "the name of a port",
+	"spec.envs[].name":  "the name of a variable",
+	"spec.envs[].valueFrom.resourceFieldRef.containerName": "a container of the pod",
+	"spec.readinessProbe.httpGet.httpHeaders[].name":       "the name of a header",
+	"spec.livenessProbe.httpGet.httpHeaders[].name":        "the name of a header",
+	"spec.startupProbe.httpGet.httpHeaders[].name":         "the name of a header",
+	"spec.resources.claims[].name":                         "an item of podTemplate.spec.resourceClaims, which may not be set",
+}
+
+// A delegated user may not name an object that the Namespace does not list, in any field: a
+// new field that refers to an object needs an expression in the policy, not only its name in
+// specFields.
+func TestEveryReferenceIsBounded(t *testing.T) {
+	t.Parallel()
+	c := user(t, "references", lists, kindsRole, delegatedRole)
+	found := map[string]bool{}
+	for _, k := range kinds {
+		for _, r := range referencesIn("spec", "spec", specOf(t, k), func(s any) any { return s }) {
+			found[r.path], found[k.name+"."+r.path] = true, true
+			if nameless[r.path] != "" {
+				continue
+			}
+			if got, err := tried(t, c, k, "a", r.spec.(map[string]any)); got != byDelegated {
+				t.Errorf("%s of %s names an object: %s (%v). Bound it in delegated.yaml, or add it to nameless", r.path, k.name, got, err)
+			}
+		}
+	}
+	for path := range nameless {
+		if !found[path] {
+			t.Errorf("nameless has %s, which does not exist", path)
+		}
+	}
+	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "App.spec.envFrom[].secretRef.name", "Eru.spec.deploymentName"} {
+		if !found[path] {
+			t.Errorf("%s was not found", path)
+		}
+	}
+}
+
+// A reference is a field that names an object, and a spec in which it names one that no
+// Namespace of these tests lists.
+type reference struct {
+	path string
+	spec any
+}
+
+var likeAName = regexp.MustCompile(`(?i)(name|secret|configmap|claim|account|volume|class|ref|deployment)s?$`)
+
+// referencesIn returns the references in a field. within returns the spec that has a value in
+// this field.
+func referencesIn(path, field string, schema apiextensionsv1.JSONSchemaProps, within func(any) any) []reference {
+	if schema.Type == "string" && likeAName.MatchString(field) {
+		return []reference{{path, within("root")}}
+	}
+	var out []reference
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		out = append(out, referencesIn(path+"."+name, name, schema.Properties[name], func(value any) any {
+			object := required(schema)
+			object[name] = value
+			return within(object)
+		})...)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		out = append(out, referencesIn(path+"[]", field, *schema.Items.Schema, func(value any) any { return within([]any{value}) })...)
+	}
+	return out
+}
+
+// required returns an object with the required fields of a schema.
+func required(schema apiextensionsv1.JSONSchemaProps) map[string]any {
+	object := map[string]any{}
+	for _, name := range schema.Required {
+		switch schema.Properties[name].Type {
+		case "integer":
+			object[name] = int64(1)
+		default:
+			object[name] = "a"
+		}
+	}
+	return object
 }

@@ -99,9 +99,11 @@ func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) podtemplate.O
 	volumes, mounts := rules.SharedMemory(spec.SharedMemory)
 	main.VolumeMounts = mounts
 	return podtemplate.Owner{
-		AppName: AppName, Instance: box.Name,
-		ImagePullSecrets: spec.ImagePullSecrets, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-		Main: podvalidation.MainContainer{Container: main, ServicePorts: spec.Ports, Reserved: reserved, Volumes: volumes},
+		AppName: AppName, Instance: box.Name, ImagePullSecrets: spec.ImagePullSecrets,
+		Main: podvalidation.MainContainer{
+			Container: main, ServicePorts: spec.Ports, Reserved: reserved,
+			Volumes: volumes, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		},
 	}
 }
 

@@ -172,6 +172,26 @@ podTemplate:
 			`spec.rollingUpdate: Invalid value: 0: must be a number from 1 to 1073741823, or a percentage from 1% to 100%`,
 		},
 
+		"strategy":            {`{image: a:1, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, ``},
+		"strategy beside 25%": {`{image: a:1, rollingUpdate: 25%, strategy: {type: Recreate}}`, ``},
+		"strategy beside another step": {
+			`{image: a:1, rollingUpdate: 30%, strategy: {type: Recreate}}`,
+			`spec.rollingUpdate: Forbidden: may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy`,
+		},
+		"a strategy of no kind": {
+			`{image: a:1, strategy: {type: Recreate, rollingUpdate: {}}}`,
+			`spec.strategy.rollingUpdate: Forbidden: may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate`,
+		},
+		"progressDeadlineSeconds": {`{image: a:1, progressDeadlineSeconds: 4}`, ``},
+		"a deadline of minReadySeconds": {
+			`{image: a:1, progressDeadlineSeconds: 3}`,
+			`spec.progressDeadlineSeconds: Invalid value: 3: must be from 4 to 86400`,
+		},
+		"a deadline of more than a day": {
+			`{image: a:1, progressDeadlineSeconds: 86401}`,
+			`spec.progressDeadlineSeconds: Invalid value: 86401: must be from 4 to 86400`,
+		},
+
 		"ports": {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
 		"a port": {
 			`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`,
@@ -358,6 +378,7 @@ func TestValidateLengths(t *testing.T) {
 
 func TestWarn(t *testing.T) {
 	t.Parallel()
+	const spare = "spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free nvidia.com/gpu"
 	for name, tc := range map[string]struct {
 		spec string
 		want []string
@@ -385,6 +406,32 @@ podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: 
 			[]string{"spec.image: the image of tag latest can change; use a version tag or a digest"},
 		},
 		"a template that cannot be read": {`{image: a:1, podTemplate: []}`, nil},
+		"a liveness probe that is quick": {
+			`{image: a:1, livenessProbe: {httpGet: {path: /healthz, port: 80}}}`,
+			[]string{
+				"spec.livenessProbe: restarts a container that is not live 30 s after its start; for 30 minutes, add this to spec:",
+				`startupProbe: {"httpGet":{"path":"/healthz","port":80},"periodSeconds":2,"failureThreshold":900}`,
+			},
+		},
+		"one that is slow":           {`{image: a:1, livenessProbe: {exec: {command: [x]}, failureThreshold: 7}}`, nil},
+		"one with a startup probe":   {`{image: a:1, livenessProbe: {exec: {command: [x]}}, startupProbe: {exec: {command: [x]}}}`, nil},
+		"the default liveness probe": {`{image: a:1, ports: [{port: 80}]}`, nil},
+		"a device, and a spare pod":  {`{image: a:1, replicas: 3, resources: {limits: {nvidia.com/gpu: 1}}}`, []string{spare}},
+		"a preset with a device":     {`{image: a:1, resourceType: small, resources: {limits: {nvidia.com/gpu: 1}}}`, []string{spare}},
+		"a device, and enough pods":  {`{image: a:1, replicas: 4, resources: {limits: {nvidia.com/gpu: 1}}}`, nil},
+		"a device, and no pods":      {`{image: a:1, replicas: 0, resources: {limits: {nvidia.com/gpu: 1}}}`, nil},
+		"a device, and no spare pod": {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, nil},
+		"a device, and Recreate":     {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {type: Recreate}}`, nil},
+		"a device, and a strategy":   {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {rollingUpdate: {maxUnavailable: 0}}}`, []string{spare}},
+		"a device, and an empty one": {`{image: a:1, replicas: 3, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {}}`, []string{spare}},
+		"a device, and another step": {
+			`{image: a:1, replicas: 2, rollingUpdate: 30%, resources: {limits: {nvidia.com/gpu: 1}}}`,
+			[]string{spare, "spec.rollingUpdate: remove it, because it may not be set together with spec.strategy"},
+		},
+		"a claim": {
+			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
+			[]string{strings.Replace(spare, "nvidia.com/gpu", "device", 1)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

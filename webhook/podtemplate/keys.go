@@ -43,6 +43,12 @@ func containerKeys(path *field.Path, c *corev1.Container) field.ErrorList {
 	for _, i := range rules.Duplicates(c.Ports, keyOfPort) {
 		errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("containerPort"), c.Ports[i].ContainerPort))
 	}
+	for i := range c.VolumeMounts {
+		options := c.VolumeMounts[i].BindMountOptions
+		for _, at := range rules.Duplicates(options, func(option *string) string { return *option }) {
+			errs = append(errs, field.Duplicate(path.Child("volumeMounts").Index(i).Child("bindMountOptions").Index(at), options[at]))
+		}
+	}
 	errs = append(errs, rules.UniqueEnv(path.Child("env"), c.Env)...)
 	return append(errs, rules.UniqueClaims(path.Child("resources"), c.Resources.Claims)...)
 }

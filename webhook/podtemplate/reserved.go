@@ -49,7 +49,7 @@ func (owner *Owner) podFields(path *field.Path, pod *corev1.PodSpec) field.Error
 	if len(pod.ImagePullSecrets) > 0 && len(owner.ImagePullSecrets) > 0 {
 		errs = append(errs, inBoth(path.Child("imagePullSecrets"), "spec.imagePullSecrets"))
 	}
-	if pod.TerminationGracePeriodSeconds != nil && owner.TerminationGracePeriodSeconds != nil {
+	if pod.TerminationGracePeriodSeconds != nil && owner.Main.TerminationGracePeriodSeconds != nil {
 		errs = append(errs, inBoth(path.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
 	}
 	for i := range pod.Volumes {

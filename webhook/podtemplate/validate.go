@@ -35,10 +35,8 @@ type Owner struct {
 	AppName, Instance string
 	// Main is the main container as the object's own fields define it.
 	Main podvalidation.MainContainer
-	// ImagePullSecrets and TerminationGracePeriodSeconds are those of the pods as the object's
-	// own fields define them.
-	ImagePullSecrets              []corev1.LocalObjectReference
-	TerminationGracePeriodSeconds *int64
+	// ImagePullSecrets are those of the pods as the object's own field defines them.
+	ImagePullSecrets []corev1.LocalObjectReference
 }
 
 // Validate decodes spec.podTemplate and returns its errors, and those of the object's own

@@ -134,7 +134,7 @@ spec.podTemplate.spec.containers[1].envFrom` + once + `envFrom`, setAll},
 spec.podTemplate.spec.containers[0].envFrom` + once + `envFrom`, setAll},
 		"zero in both": {`{terminationGracePeriodSeconds: 0}`, `
 spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds`,
-			func(o *Owner) { o.TerminationGracePeriodSeconds = new(int64(0)) }},
+			func(o *Owner) { o.Main.TerminationGracePeriodSeconds = new(int64(0)) }},
 	} {
 		owner := web()
 		owner.Main.Reserved = nil
@@ -159,7 +159,7 @@ spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGraceP
 func setAll(o *Owner) {
 	c := &o.Main.Container
 	c.Command, c.Args, c.ImagePullPolicy, c.EnvFrom = []string{"b"}, []string{"b"}, corev1.PullAlways, []corev1.EnvFromSource{{Prefix: "B_"}}
-	o.ImagePullSecrets, o.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "b"}}, new(int64(60))
+	o.ImagePullSecrets, o.Main.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "b"}}, new(int64(60))
 }
 
 func TestSharedMemory(t *testing.T) {
@@ -232,6 +232,10 @@ spec:
 spec.containers[0].ports[1].containerPort: Duplicate value: 1
 spec.containers[0].env[1].name: Duplicate value: "A"
 spec.containers[0].resources.claims[1].name: Duplicate value: "c"`},
+		"options of a mount": {
+			`{spec: {initContainers: [{name: a, volumeMounts: [{name: b, mountPath: /b}, {name: v, mountPath: /v, bindMountOptions: [noexec, nodev, noexec]}]}]}}`,
+			`spec.initContainers[0].volumeMounts[1].bindMountOptions[2]: Duplicate value: "noexec"`,
+		},
 		"of an init container": {`{spec: {initContainers: [{name: a, image: a, env: [{name: A}, {name: A}]}]}}`,
 			`spec.initContainers[0].env[1].name: Duplicate value: "A"`},
 		"of the main container": {`{spec: {containers: [{name: main, env: [], volumeMounts: []}]}}`, ``},

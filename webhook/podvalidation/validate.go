@@ -50,8 +50,10 @@ type MainContainer struct {
 	ServicePorts []modelv1.Port
 	// Reserved are the fields of Container that have a field of their own in the object.
 	Reserved []ReservedField
-	// Volumes are those of the pod that the object's own fields define.
-	Volumes []corev1.Volume
+	// Volumes and TerminationGracePeriodSeconds are those of the pod that the object's own
+	// fields define.
+	Volumes                       []corev1.Volume
+	TerminationGracePeriodSeconds *int64
 }
 
 // Validate returns the errors that the API server would return for a Deployment or a
@@ -100,6 +102,7 @@ func cutImages(spec *corev1.PodSpec) {
 // container; a duplicate is refused by Kubernetes.
 func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	main.addVolumes(spec)
+	spec.TerminationGracePeriodSeconds = cmp.Or(spec.TerminationGracePeriodSeconds, main.TerminationGracePeriodSeconds)
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	// The controller does not send an empty list to the API server.

@@ -177,6 +177,11 @@ spec:
 					{Field: "envFrom", Instead: "spec.envFrom", Either: true}}
 			},
 		},
+		"a hook that lasts longer than the pod's end": {
+			template: `{spec: {containers: [{name: main, lifecycle: {preStop: {sleep: {seconds: 9}}}}]}}`,
+			change:   func(main *podvalidation.MainContainer) { main.TerminationGracePeriodSeconds = new(int64(8)) },
+			want:     "spec.podTemplate.spec.containers[0].lifecycle.preStop.sleep: Invalid value",
+		},
 		"a name that is not known yet": {
 			template: `{spec: {containers: [{name: a, image: a}]}}`,
 			change:   func(main *podvalidation.MainContainer) { main.Container.Name = "" },

@@ -88,7 +88,7 @@ func startupLine(action *corev1.ProbeHandler) string {
 			return line
 		}
 	}
-	return "startupProbe: with the action of livenessProbe, periodSeconds: 2 and failureThreshold: 900"
+	return "spec.startupProbe: set the action of livenessProbe, periodSeconds: 2 and failureThreshold: 900"
 }
 
 func oneAction(path *field.Path, handler *corev1.ProbeHandler) field.ErrorList {

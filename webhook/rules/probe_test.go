@@ -4,10 +4,13 @@
 package rules_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
@@ -101,5 +104,74 @@ func TestProbeKinds(t *testing.T) {
 	}
 	if errs := rules.Probe(f, nil, rules.Liveness, nil); errs != nil {
 		t.Errorf("no probe: %v", errs)
+	}
+}
+
+func TestLivenessWarning(t *testing.T) {
+	t.Parallel()
+	const (
+		restarts = "spec.livenessProbe: restarts a container that is not live %d s after its start; for 30 minutes, add this to spec:"
+		timing   = `"periodSeconds":2,"failureThreshold":900}`
+	)
+	for name, tc := range map[string]struct {
+		liveness string
+		seconds  int
+		line     string
+	}{
+		"Kubernetes' defaults": {`{tcpSocket: {port: 80}}`, 30, `startupProbe: {"tcpSocket":{"port":80},` + timing},
+		"all is set":           {`{httpGet: {path: /healthz, port: 8080}, initialDelaySeconds: 5, periodSeconds: 7, failureThreshold: 2}`, 19, `startupProbe: {"httpGet":{"path":"/healthz","port":8080},` + timing},
+		"by name":              {`{grpc: {port: 80}, timeoutSeconds: 50}`, 30, `startupProbe: {"grpc":{"port":80,"service":null},` + timing},
+		"exec":                 {`{exec: {command: [cat, "/tmp/a, \"b\""]}}`, 30, `startupProbe: {"exec":{"command":["cat","/tmp/a, \"b\""]},` + timing},
+		"60 s":                 {`{tcpSocket: {port: http}, initialDelaySeconds: 30}`, 60, `startupProbe: {"tcpSocket":{"port":"http"},` + timing},
+		"a long action": {
+			`{httpGet: {path: /healthz, port: 8080, httpHeaders: [{name: A, value: a value that is longer than a warning}]}}`, 30,
+			"spec.startupProbe: set the action of livenessProbe, periodSeconds: 2 and failureThreshold: 900",
+		},
+		"61 s":             {`{tcpSocket: {port: 80}, initialDelaySeconds: 31}`, 0, ""},
+		"a long period":    {`{tcpSocket: {port: 80}, periodSeconds: 30}`, 0, ""},
+		"a high threshold": {`{tcpSocket: {port: 80}, failureThreshold: 7}`, 0, ""},
+		"the largest":      {`{tcpSocket: {port: 80}, periodSeconds: 2147483647, failureThreshold: 2147483647}`, 0, ""},
+		"no action":        {`{periodSeconds: 1}`, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			probe, want := &corev1.Probe{}, ""
+			ruletest.Read(t, tc.liveness, probe)
+			if tc.seconds > 0 {
+				want = fmt.Sprintf(restarts, tc.seconds)
+			}
+			warning, line := rules.LivenessWarning("spec.livenessProbe", probe, nil)
+			if warning != want || line != tc.line {
+				t.Errorf("%q, %q, want %q, %q", warning, line, want, tc.line)
+			}
+			if len(warning) > 120 || len(line) > 120 {
+				t.Errorf("%d and %d characters, of which the API server may show 120", len(warning), len(line))
+			}
+			if warning, line := rules.LivenessWarning("spec.livenessProbe", probe, &corev1.Probe{}); warning+line != "" {
+				t.Errorf("with a startup probe: %q, %q", warning, line)
+			}
+		})
+	}
+	if warning, line := rules.LivenessWarning("spec.livenessProbe", nil, nil); warning+line != "" {
+		t.Errorf("without a probe: %q, %q", warning, line)
+	}
+}
+
+// The line that a warning tells to add is a probe that is valid and prevents the warning.
+func TestLivenessWarningSaysWhatPreventsIt(t *testing.T) {
+	t.Parallel()
+	liveness := &corev1.Probe{}
+	ruletest.Read(t, `{httpGet: {path: "/a b?<&", port: 80}}`, liveness)
+	_, line := rules.LivenessWarning("spec.livenessProbe", liveness, nil)
+	var spec struct{ StartupProbe *corev1.Probe }
+	if err := yaml.Unmarshal([]byte(line), &spec); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	want := &corev1.Probe{ProbeHandler: liveness.ProbeHandler, PeriodSeconds: 2, FailureThreshold: 900}
+	if diff := cmp.Diff(want, spec.StartupProbe); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if seconds := rules.ProbeSeconds(want); seconds != 30*60 {
+		t.Errorf("it gives a container %d s", seconds)
 	}
 }

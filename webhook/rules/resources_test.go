@@ -96,3 +96,24 @@ func TestClaims(t *testing.T) {
 		t.Errorf("no resources: %v", errs)
 	}
 }
+
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ resources, want string }{
+		"CPU and memory":        {`{limits: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi, hugepages-2Mi: 2Mi}}`, ""},
+		"an extended resource":  {`{limits: {cpu: 1, nvidia.com/gpu: 1}}`, "nvidia.com/gpu"},
+		"none of it":            {`{limits: {nvidia.com/gpu: 0}}`, ""},
+		"several":               {`{limits: {b.com/x: 1, a.com/y: 2, c.com/z: 1}}`, "a.com/y"},
+		"a claim":               {`{claims: [{name: a}]}`, "device"},
+		"a resource and claims": {`{limits: {b.com/x: 1}, claims: [{name: a}]}`, "b.com/x"},
+	} {
+		r := &corev1.ResourceRequirements{}
+		ruletest.Read(t, tc.resources, r)
+		if got := rules.Device(r); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	if got := rules.Device(nil); got != "" {
+		t.Errorf("nil: %q", got)
+	}
+}

@@ -7,8 +7,10 @@ import (
 	"math"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	deployment "k8s.io/kubernetes/pkg/controller/deployment/util"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
@@ -89,5 +91,106 @@ func TestRolloutWarning(t *testing.T) {
 	}
 	if got := rules.RolloutWarning(f, nil, new(int32(1))) + rules.RolloutWarning(f, new(intstr.FromInt32(1)), nil); got != "" {
 		t.Errorf("nothing is known: %q", got)
+	}
+}
+
+func TestStrategy(t *testing.T) {
+	const step = "must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%"
+	const both = "f.rollingUpdate: Invalid value: maxSurge and maxUnavailable may not both be 0, because no rollout could begin; set one of them to 1 or more"
+	ruletest.Run(t, map[string]ruletest.Row{
+		"empty":                     {`{}`, ``},
+		"RollingUpdate":             {`{type: RollingUpdate}`, ``},
+		"Recreate":                  {`{type: Recreate}`, ``},
+		"another type":              {`{type: OnDelete}`, `f.type: Unsupported value: "OnDelete": supported values: "RollingUpdate", "Recreate"`},
+		"steps of no type":          {`{rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}`, ``},
+		"steps of RollingUpdate":    {`{type: RollingUpdate, rollingUpdate: {maxSurge: 100%, maxUnavailable: 0%}}`, ``},
+		"empty steps":               {`{rollingUpdate: {}}`, ``},
+		"maxSurge 0":                {`{rollingUpdate: {maxSurge: 0}}`, ``},
+		"the most":                  {`{rollingUpdate: {maxSurge: 1073741823}}`, ``},
+		"one more":                  {`{rollingUpdate: {maxSurge: 1073741824}}`, `f.rollingUpdate.maxSurge: Invalid value: 1073741824: ` + step},
+		"-1":                        {`{rollingUpdate: {maxUnavailable: -1}}`, `f.rollingUpdate.maxUnavailable: Invalid value: -1: ` + step},
+		"101%":                      {`{rollingUpdate: {maxUnavailable: 101%}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "101%": ` + step},
+		"a number as a string":      {`{rollingUpdate: {maxUnavailable: "1"}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "1": ` + step},
+		"an empty string":           {`{rollingUpdate: {maxUnavailable: ""}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "": ` + step},
+		"a leading zero":            {`{rollingUpdate: {maxUnavailable: 00%}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "00%": ` + step},
+		"words":                     {`{rollingUpdate: {maxSurge: half%}}`, `f.rollingUpdate.maxSurge: Invalid value: "half%": ` + step},
+		"both 0":                    {`{rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}`, both},
+		"both 0%":                   {`{rollingUpdate: {maxSurge: 0%, maxUnavailable: 0%}}`, both},
+		"0 and 0%":                  {`{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0%}}`, both},
+		"Recreate with steps":       {`{type: Recreate, rollingUpdate: {maxSurge: 1}}`, `f.rollingUpdate: Forbidden: may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate`},
+		"Recreate with empty steps": {`{type: Recreate, rollingUpdate: {}}`, `f.rollingUpdate: Forbidden: may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate`},
+		"all errors of two steps": {
+			`{rollingUpdate: {maxSurge: -1, maxUnavailable: x}}`,
+			`f.rollingUpdate.maxSurge: Invalid value: -1: ` + step + "\n" + `f.rollingUpdate.maxUnavailable: Invalid value: "x": ` + step,
+		},
+	}, func(s *appsv1.DeploymentStrategy) field.ErrorList { return rules.Strategy(f, s) })
+	if errs := rules.Strategy(f, nil); errs != nil {
+		t.Errorf("nil: %v", errs)
+	}
+}
+
+func TestOneRollout(t *testing.T) {
+	t.Parallel()
+	strategy := &appsv1.DeploymentStrategy{}
+	for _, allowed := range []*intstr.IntOrString{nil, new(intstr.FromString("")), new(intstr.FromString("25%"))} {
+		if errs := rules.OneRollout(f, allowed, strategy); errs != nil {
+			t.Errorf("%v: %v", allowed, errs)
+		}
+	}
+	for _, step := range []intstr.IntOrString{intstr.FromInt32(1), intstr.FromInt32(25), intstr.FromString("25"), intstr.FromString("30%")} {
+		want := "f: Forbidden: may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy"
+		if got := ruletest.Lines(rules.OneRollout(f, &step, strategy)); got != want {
+			t.Errorf("%s: %s", step.String(), got)
+		}
+		if errs := rules.OneRollout(f, &step, nil); errs != nil {
+			t.Errorf("%s without a strategy: %v", step.String(), errs)
+		}
+	}
+}
+
+// NeedsSparePod agrees with the Deployment controller's own calculation.
+func TestNeedsSparePod(t *testing.T) {
+	t.Parallel()
+	steps := []*intstr.IntOrString{nil}
+	for _, text := range []string{"0", "1", "2", "0%", "1%", "25%", "30%", "50%", "99%", "100%"} {
+		steps = append(steps, new(intstr.Parse(text)))
+	}
+	orDefault := func(v *intstr.IntOrString) *intstr.IntOrString {
+		if v == nil {
+			return new(intstr.FromString("25%"))
+		}
+		return v
+	}
+	for _, surge := range steps {
+		for _, unavailable := range steps {
+			strategy := &appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: surge, MaxUnavailable: unavailable}}
+			for replicas := range int32(9) {
+				_, n, err := deployment.ResolveFenceposts(orDefault(surge), orDefault(unavailable), replicas)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := rules.NeedsSparePod(strategy, nil, replicas), n == 0; got != want {
+					t.Errorf("maxSurge %v, maxUnavailable %v of %d: %t, want %t", surge, unavailable, replicas, got, want)
+				}
+			}
+		}
+	}
+	for _, tc := range []struct {
+		strategy *appsv1.DeploymentStrategy
+		step     *intstr.IntOrString
+		replicas int32
+		want     bool
+	}{
+		{nil, new(intstr.FromString("25%")), 3, true},
+		{nil, new(intstr.FromString("25%")), 4, false},
+		{nil, nil, 3, true},
+		{nil, new(intstr.FromInt32(1)), 1, false},
+		{nil, new(intstr.FromString("2")), 1, false},
+		{&appsv1.DeploymentStrategy{}, new(intstr.FromInt32(1)), 1, true},
+		{&appsv1.DeploymentStrategy{Type: "Recreate"}, new(intstr.FromString("25%")), 1, false},
+	} {
+		if got := rules.NeedsSparePod(tc.strategy, tc.step, tc.replicas); got != tc.want {
+			t.Errorf("%+v: %t", tc, got)
+		}
 	}
 }
