@@ -172,8 +172,24 @@ var exceptions = map[string]exception{
 		detail:   `Unsupported value`,
 		examples: []string{`ModelBox {image: "a:1", serviceType: none}`, `ModelBox {image: "a:1", resourceType: none, resources: {limits: {cpu: "1"}}}`, `ModelBox {image: "a:1", defaultProbes: none}`},
 	},
-	"resources beside a preset": {
-		reason:   "the preset says the resources",
+	"a step beside a strategy": {
+		reason:   "one of two values would have no effect",
+		path:     `spec\.rollingUpdate`,
+		detail:   `may not be set together with spec\.strategy`,
+		examples: []string{`ModelBox {image: "a:1", rollingUpdate: 30%, strategy: {type: Recreate}}`},
+	},
+	"steps of a strategy": {
+		reason: "of more than all pods, or above the bound of the schema",
+		path:   `spec\.strategy\.rollingUpdate\.max(Surge|Unavailable)`,
+		detail: `must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%`,
+		examples: []string{
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxSurge: 101%}}}`,
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxUnavailable: 1073741824}}}`,
+			`ModelBox {image: "a:1", strategy: {rollingUpdate: {maxSurge: 010%}}}`,
+		},
+	},
+	"other CPU and memory than those of the preset": {
+		reason:   "the preset says them",
 		path:     `spec\.resources`,
 		detail:   `resourceType (small|medium|large) is|if resourceType is custom`,
 		examples: []string{`ModelBox {image: "a:1", resourceType: small, resources: {limits: {cpu: "7"}}}`},

@@ -94,7 +94,7 @@ func (h *history) manifest() map[string]any {
 			h.maybe(10, spec, name, func() any { return "" })
 		}
 	}
-	for _, name := range []string{"readinessProbe", "livenessProbe", "resources"} {
+	for _, name := range []string{"readinessProbe", "livenessProbe", "startupProbe", "resources"} {
 		if spec[name] == nil {
 			h.maybe(10, spec, name, func() any { return map[string]any{} })
 		}
@@ -183,7 +183,7 @@ func withoutNull(object map[string]any) {
 		switch inner, ok := value.(map[string]any); {
 		case ok && name != "podTemplate":
 			withoutNull(inner)
-		case value == nil && slices.Contains([]string{"readinessProbe", "livenessProbe", "tcpSocket", "resources", "limits", "requests"}, name):
+		case value == nil && slices.Contains([]string{"readinessProbe", "livenessProbe", "startupProbe", "tcpSocket", "resources", "limits", "requests"}, name):
 			object[name] = map[string]any{}
 		}
 	}

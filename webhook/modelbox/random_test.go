@@ -39,12 +39,45 @@ func (r random) spec() map[string]any {
 	for _, probe := range []string{"readinessProbe", "livenessProbe"} {
 		r.maybe(25, s, probe, func() any { return r.probe() })
 	}
-	r.maybe(10, s, "startupProbe", func() any { return r.probe() })
+	r.maybe(15, s, "startupProbe", func() any { return r.startupProbe() })
+	r.maybe(15, s, "progressDeadlineSeconds", func() any { return one(r, 90, 600, 2400) })
+	r.strategy(s)
+	r.podFields(s)
 	r.maybe(20, s, "envs", func() any { return []any{map[string]any{"name": "A", "value": one(r, "1", "2")}} })
 	r.maybe(10, s, "podTemplate", func() any { return map[string]any{"spec": map[string]any{"nodeName": one(r, "a", "b")}} })
 	r.maybe(10, s, "paused", func() any { return true })
 	r.size(s)
 	return s
+}
+
+// strategy sets a strategy, and with it no other rollingUpdate than the default, which would be
+// refused.
+func (r random) strategy(s map[string]any) {
+	r.maybe(20, s, "strategy", func() any {
+		return one[any](r, map[string]any{"type": "Recreate"}, map[string]any{"type": "RollingUpdate"},
+			map[string]any{"rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": one[any](r, 1, "50%")}})
+	})
+	if s["strategy"] != nil && s["rollingUpdate"] != nil && !r.chance(10) {
+		s["rollingUpdate"] = "25%"
+	}
+}
+
+// podFields sets fields of the pods that have no default.
+func (r random) podFields(s map[string]any) {
+	r.maybe(10, s, "command", func() any { return []any{"serve"} })
+	r.maybe(10, s, "args", func() any { return []any{one(r, "-v", "-q")} })
+	r.maybe(10, s, "imagePullPolicy", func() any { return one(r, "Always", "IfNotPresent") })
+	r.maybe(10, s, "imagePullSecrets", func() any { return []any{map[string]any{"name": one(r, "a", "b")}} })
+	r.maybe(10, s, "terminationGracePeriodSeconds", func() any { return one(r, 5, 60) })
+	r.maybe(10, s, "sharedMemory", func() any { return one(r, "1Gi", "1024Mi") })
+}
+
+// startupProbe is often one with the timing of the default, in whole or in part.
+func (r random) startupProbe() map[string]any {
+	p := r.probe()
+	r.maybe(30, p, "periodSeconds", func() any { return 2 })
+	r.maybe(30, p, "failureThreshold", func() any { return one(r, 900, 60) })
+	return p
 }
 
 func (r random) maybe(percent int, s map[string]any, name string, value func() any) {
@@ -54,7 +87,7 @@ func (r random) maybe(percent int, s map[string]any, name string, value func() a
 }
 
 func (r random) size(s map[string]any) {
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0, 1:
 		s["resourceType"] = one(r, "small", "medium", "large")
 	case 2:
@@ -66,6 +99,9 @@ func (r random) size(s map[string]any) {
 		// Refused, and in no part of it what a merge could complete to a preset.
 		s["resourceType"] = one(r, "small", "medium", "large")
 		s["resources"] = map[string]any{"limits": map[string]any{"cpu": "3"}}
+	case 5:
+		s["resourceType"] = one(r, "small", "medium", "large")
+		s["resources"] = map[string]any{"limits": map[string]any{"example.com/gpu": one(r, 1, 2)}}
 	}
 }
 
