@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -70,9 +71,7 @@ func createPod(ctx context.Context, name, node string, labels map[string]string,
 func podOf(ctx context.Context, named metav1.ObjectMeta, name string, state corev1.ContainerStatus) *corev1.Pod {
 	GinkgoHelper()
 	labels := map[string]string{"namespace": named.Namespace, appsv1.DefaultDeploymentUniqueLabelKey: hash}
-	for key, value := range get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Selector.MatchLabels {
-		labels[key] = value
-	}
+	maps.Copy(labels, get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Selector.MatchLabels)
 	return createPod(ctx, name, "node", labels, metav1.OwnerReference{Kind: "ReplicaSet", Name: named.Name + "-" + hash}, state)
 }
 
@@ -304,9 +303,7 @@ var _ = Describe("the reason why an object is not ready", Serial, func() {
 		}
 		Expect(env.Client.Status().Update(ctx, set)).To(Succeed())
 		labels := map[string]string{"namespace": named.Namespace}
-		for key, value := range set.Spec.Selector.MatchLabels {
-			labels[key] = value
-		}
+		maps.Copy(labels, set.Spec.Selector.MatchLabels)
 		owner := metav1.OwnerReference{Kind: "DaemonSet", Name: set.Name, UID: set.UID}
 		crashed := corev1.ContainerStatus{RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
 		crashed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "no route\n"}

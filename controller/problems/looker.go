@@ -75,12 +75,16 @@ func (l *Looker) Look(ctx context.Context, s *Subject) (Found, time.Duration) {
 	if l == nil {
 		return Found{}, 0
 	}
+	observed := s.Workload.observed()
+	if !observed && len(s.Problems) == 0 {
+		return Found{}, 0 // Its next status is an event, so nothing needs to be remembered.
+	}
 	now := l.Clock.Now()
 	plan := l.scheduleOf(s, now)
 	plan.update(s, now)
 	switch {
-	case !s.Workload.observed():
-		return s.last(plan), 0 // Its next status is an event.
+	case !observed:
+		return s.last(plan), 0
 	case now.Before(plan.due):
 	case !l.limiter.AllowN(now, 1):
 		plan.due = now.Add(firstPause)

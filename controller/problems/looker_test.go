@@ -319,6 +319,28 @@ func TestWhatIsNotReadIsSaid(t *testing.T) {
 	}
 }
 
+// Nothing is listed, or remembered, of an object on whose last change the cluster has not acted.
+// What was known of it stays.
+func TestBeforeTheClusterHasActed(t *testing.T) {
+	o := newObject()
+	o.pods = []corev1.Pod{badImage("a")}
+	o.deployment.Generation = 2
+	o.reconcile(false)
+	if len(o.looker.schedules) != 0 || o.again != 0 {
+		t.Errorf("%d schedules, again after %s", len(o.looker.schedules), o.again)
+	}
+	o.deployment.Generation = 1
+	o.reconcile(false)
+	o.run(time.Minute)
+	lists := o.pod
+	o.deployment.Generation = 2
+	o.clock.SetTime(o.clock.Now().Add(time.Hour))
+	o.reconcile(false)
+	if o.pod != lists || len(o.Status.Problems) != 1 || o.again != 0 {
+		t.Errorf("%d lists, problems %v, again after %s", o.pod-lists, o.Status.Problems, o.again)
+	}
+}
+
 // If thousands of objects are not ready at the same time, most of them wait.
 func TestManyObjects(t *testing.T) {
 	o := newObject()
