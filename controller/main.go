@@ -43,17 +43,25 @@ import (
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
 func (n namespaces) kinds() []func(manager.Manager, clock.PassiveClock) error {
-	daemons := genericdaemon.SetupWithManager
-	if len(n) > 0 {
-		daemons = genericdaemon.SetupWithoutNodes
-	}
 	return []func(manager.Manager, clock.PassiveClock) error{
 		modelbox.SetupWithManager,
 		app.SetupWithManager,
-		daemons,
+		choose(n,
+			genericdaemon.SetupWithManager,
+			genericdaemon.SetupWithoutNodes,
+		),
 		uniteddeployment.SetupWithManager,
 		eru.SetupWithManager,
 	}
+}
+
+// choose returns the first of two functions, or the second one if the process is limited to
+// namespaces.
+func choose[T any](n namespaces, everywhere, limited T) T {
+	if len(n) > 0 {
+		return limited
+	}
+	return everywhere
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
