@@ -19,6 +19,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // Implementation is a program that creates a Deployment and a Service for each object
@@ -64,6 +65,18 @@ func Ours() *Implementation {
 		Resource: load.ModelBoxes,
 		Object:   modelBox,
 	}
+}
+
+// OursFull is Ours with objects that have all fields of a model server.
+func OursFull() *Implementation {
+	full := Ours()
+	full.Name = "ours-full"
+	full.Object = func(i int) client.Object {
+		box := modelboxes.Full(i)
+		modelbox.Default(box, nil, nil)
+		return box
+	}
+	return full
 }
 
 // Raw is the lower bound of the cost: the same writes, and nothing else.
