@@ -71,7 +71,7 @@ func Ours() *Implementation {
 // OursFull is Ours with objects that have all fields of a model server.
 func OursFull() *Implementation {
 	full := Ours()
-	full.Name = "ours, all fields"
+	full.Name = "ours-full"
 	full.Object = func(i int) client.Object {
 		box := modelboxes.Full(i)
 		modelbox.Default(box, nil, nil)
