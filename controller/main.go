@@ -40,13 +40,28 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
-// kinds add the controllers of this process to a manager, one for each kind.
-var kinds = []func(manager.Manager, clock.PassiveClock) error{
-	modelbox.SetupWithManager,
-	app.SetupWithManager,
-	genericdaemon.SetupWithManager,
-	uniteddeployment.SetupWithManager,
-	eru.SetupWithManager,
+// kinds returns functions that add the controllers of this process to a manager, one for each
+// kind.
+func (n namespaces) kinds() []func(manager.Manager, clock.PassiveClock) error {
+	return []func(manager.Manager, clock.PassiveClock) error{
+		modelbox.SetupWithManager,
+		app.SetupWithManager,
+		choose(n,
+			genericdaemon.SetupWithManager,
+			genericdaemon.SetupWithoutNodes,
+		),
+		uniteddeployment.SetupWithManager,
+		eru.SetupWithManager,
+	}
+}
+
+// choose returns the first of two functions, or the second one if the process is limited to
+// namespaces.
+func choose[T any](n namespaces, everywhere, limited T) T {
+	if len(n) > 0 {
+		return limited
+	}
+	return everywhere
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
@@ -88,7 +103,7 @@ func run() error {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
 	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
-	if err := addControllersAndProbes(mgr); err != nil {
+	if err := addControllersAndProbes(mgr, o.namespaces); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
@@ -185,9 +200,10 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	return options, err
 }
 
-// addControllersAndProbes adds the controllers of all kinds and the probes to a manager.
-func addControllersAndProbes(mgr manager.Manager) error {
-	for _, add := range kinds {
+// addControllersAndProbes adds the controllers of all kinds, which may be limited to namespaces,
+// and the probes to a manager.
+func addControllersAndProbes(mgr manager.Manager, limit namespaces) error {
+	for _, add := range limit.kinds() {
 		if err := add(mgr, clock.RealClock{}); err != nil {
 			return fmt.Errorf("adding a controller: %w", err)
 		}

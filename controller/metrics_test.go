@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"flag"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // metricsFlags returns the options that flags set.
@@ -106,10 +107,9 @@ var _ = Describe("/metrics with --metrics-secure", func() {
 	// serve serves /metrics with the rights of a service account, and returns the URL.
 	serve := func(bearer string) string {
 		GinkgoHelper()
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		addresses, err := freeport.Addresses(1)
 		Expect(err).NotTo(HaveOccurred())
-		address := listener.Addr().String()
-		Expect(listener.Close()).To(Succeed())
+		address := addresses[0]
 		o := metricsOptions{secure: true}
 		options, err := o.serverOptions(address)
 		Expect(err).NotTo(HaveOccurred())

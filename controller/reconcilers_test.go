@@ -19,12 +19,14 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // reconcilerOf returns the reconciler of a kind with children, with a writer and a clock.
 func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reconcile.Reconciler {
-	shared := deployment.Reconciler{Writer: writer, Clock: clk}
+	looker := problems.NewLooker(writer.Live, clk)
+	shared := deployment.Reconciler{Writer: writer, Clock: clk, Problems: looker}
 	switch kind {
 	case "ModelBox":
 		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared})
@@ -32,7 +34,7 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 		return status.Recorded[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared})
 	}
 	return status.Recorded[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
-		&genericdaemon.Reconciler{Writer: writer, Clock: clk})
+		&genericdaemon.Reconciler{Writer: writer, Clock: clk, Problems: looker})
 }
 
 // reconcileWith reconciles an object with a client, as a process that has just started does.

@@ -157,7 +157,7 @@ func runAs(user string, set ...func(*options)) (end func() error) {
 		f(&o)
 	}
 	mgr := newManager(cfg, o)
-	for _, add := range kinds {
+	for _, add := range o.namespaces.kinds() {
 		Expect(add(mgr, ahead{})).To(Succeed())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -184,7 +184,7 @@ func (s *scenario) named(name string) metav1.ObjectMeta {
 // live runs all steps at the same time; they do not depend on each other.
 func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
-		"a ModelBox comes and changes": s.box, "its Service is meddled with": s.childEdits, "an App comes": s.app,
+		"a ModelBox comes and changes": s.box, "the pods of another one fail": s.pods, "its Service is meddled with": s.childEdits, "an App comes": s.app,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
 		"an Eru restarts": s.eru, "a Deployment is annotated for an Eru": s.binding, "the lease is held": s.lease,
 	}
@@ -232,6 +232,22 @@ func (s *scenario) box(ctx context.Context) error {
 	)
 }
 
+// pods creates a ModelBox whose pods are not created. After 15 seconds, its message says more.
+func (s *scenario) pods(ctx context.Context) error {
+	box := &modelv1.ModelBox{ObjectMeta: s.named("refused"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+	deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+	return inOrder(
+		func() error { return env.Client.Create(ctx, box) },
+		func() error { return seen(ctx, deployment, func() bool { return deployment.Generation > 0 }) },
+		func() error {
+			deployment.Status.ObservedGeneration = deployment.Generation
+			deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "a quota"}}
+			return env.Client.Status().Update(ctx, deployment)
+		},
+		func() error { return seen(ctx, box, func() bool { return len(box.Status.Problems) > 0 }) },
+	)
+}
+
 // childEdits modifies a Service until its repairs are one event in a series.
 func (s *scenario) childEdits(ctx context.Context) error {
 	box := &modelv1.ModelBox{ObjectMeta: s.named("meddled"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
@@ -275,6 +291,11 @@ func (s *scenario) daemon(ctx context.Context) error {
 			return seen(ctx, set, func() bool { return set.Spec.Template.Spec.Containers[0].Image == "syslog:2" })
 		},
 		func() error { return comesAgain(ctx, set) },
+		func() error {
+			set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 1}
+			return env.Client.Status().Update(ctx, set)
+		},
+		func() error { return seen(ctx, daemon, func() bool { return len(daemon.Status.Problems) > 0 }) },
 	)
 }
 

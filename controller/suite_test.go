@@ -102,7 +102,7 @@ type process struct {
 func start() {
 	GinkgoHelper()
 	mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4})
-	Expect(addControllersAndProbes(mgr)).To(Succeed())
+	Expect(addControllersAndProbes(mgr, nil)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}
 	go func(p *process) { p.done <- mgr.Start(ctx) }(running)

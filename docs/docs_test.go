@@ -264,3 +264,25 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 		}
 	}
 }
+
+// The examples of the page of ModelBoxes are the files of config/samples/more, which the tests
+// of the webhooks create.
+func TestExamplesAreSamples(t *testing.T) {
+	page, err := os.ReadFile("modelbox.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../config/samples/more/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d samples (%v)", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(page), "    "+strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", "\n    ")+"\n") {
+			t.Errorf("%s is not in modelbox.md, word for word and indented by four spaces", file)
+		}
+	}
+}

@@ -125,15 +125,7 @@ var _ = Describe("a ModelBox", func() {
 			},
 		}
 		Expect(admin.Create(ctx, box)).To(Succeed())
-		Eventually(func() int32 {
-			var restarts int32
-			for _, pod := range running(ctx, ns, labelsOf("sick")) {
-				for _, c := range pod.Status.ContainerStatuses {
-					restarts += c.RestartCount
-				}
-			}
-			return restarts
-		}).Should(BeNumerically(">=", 1))
+		Eventually(func() int32 { return restarts(ctx, ns, "sick") }).Should(BeNumerically(">=", 1))
 	})
 })
 

@@ -32,11 +32,12 @@ livenessProbe: {httpGet: {port: 80}}, readinessProbe: {httpGet: {port: 80}}, sta
 livenessProbe: {grpc: {port: 80}}, readinessProbe: {grpc: {port: 80}}, startupProbe: {grpc: {port: 80}}}`,
 		`{image: "a:1", ports: [{port: 80}], 
 livenessProbe: {tcpSocket: {port: 80}}, readinessProbe: {tcpSocket: {port: 80}}, startupProbe: {tcpSocket: {port: 80}}}`,
+		`{image: "a:1", strategy: {rollingUpdate: {}}}`,
 		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
 	},
 	"App": {
 		`{image: "a:1", ports: [{port: 80}, {port: 81}], envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}`,
-		`{image: "a:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}`,
+		`{image: "a:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}], envFrom: [{secretRef: {name: a}}]}`,
 		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
 	},
 	"Genericdaemon": {

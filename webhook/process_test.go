@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 )
 
@@ -147,7 +148,11 @@ func startProcess(t *testing.T, env []string, flags ...string) *process {
 			t.Fatal(err)
 		}
 	}
-	p := &process{T: t, webhooks: freeAddress(t), metrics: freeAddress(t), probes: freeAddress(t)}
+	addresses, err := freeport.Addresses(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{T: t, webhooks: addresses[0], metrics: addresses[1], probes: addresses[2]}
 	p.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
@@ -159,16 +164,6 @@ func startProcess(t *testing.T, env []string, flags ...string) *process {
 	}
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // get returns the body of an answer, or why there is none.

@@ -31,14 +31,16 @@ import (
 const (
 	CPU         = "CPU per admission"
 	Allocations = "allocations, changed 1.6 kB object"
+	// AllocationsFull are those for an object that has all fields of a model server as well.
+	AllocationsFull = "allocations, object with all fields of a model server"
 )
 
 // Result is what one admission costs: both webhooks, of an object that is created.
 type Result struct {
 	// CPU is microseconds of CPU time, garbage collection included.
 	CPU float64
-	// Allocations are those of the mutating handler.
-	Allocations float64
+	// Allocations are those of the mutating handler, AllocationsFull for modelboxes.Full.
+	Allocations, AllocationsFull float64
 }
 
 // Command is the argument that makes this program measure one side and end.
@@ -74,7 +76,11 @@ func Main(side string) error {
 			return err
 		}
 	}
-	allocations := allocations(mutating, written)
+	full := review(boxes.Full(0))
+	if err := ask(mutating, full); err != nil {
+		return err
+	}
+	allocations, allocationsFull := allocations(mutating, written), allocations(mutating, full)
 	before, err := used()
 	if err != nil {
 		return err
@@ -89,7 +95,7 @@ func Main(side string) error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(Result{
 		CPU:         float64(after-before) / float64(time.Microsecond) / admissions,
-		Allocations: allocations,
+		Allocations: allocations, AllocationsFull: allocationsFull,
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // Implementation is a program that creates a Deployment and a Service for each object
@@ -54,7 +56,7 @@ func Ours() *Implementation {
 		Name:    "ours",
 		Program: Controller,
 		Flags: func() ([]string, error) {
-			addresses, err := Addresses(2)
+			addresses, err := freeport.Addresses(2)
 			if err != nil {
 				return nil, err
 			}
@@ -64,6 +66,18 @@ func Ours() *Implementation {
 		Resource: load.ModelBoxes,
 		Object:   modelBox,
 	}
+}
+
+// OursFull is Ours with objects that have all fields of a model server.
+func OursFull() *Implementation {
+	full := Ours()
+	full.Name = "ours, all fields"
+	full.Object = func(i int) client.Object {
+		box := modelboxes.Full(i)
+		modelbox.Default(box, nil, nil)
+		return box
+	}
+	return full
 }
 
 // Raw is the lower bound of the cost: the same writes, and nothing else.
@@ -77,7 +91,7 @@ func Plain() *Implementation {
 		Name:    "plain",
 		Program: PlainController,
 		Flags: func() ([]string, error) {
-			addresses, err := Addresses(1)
+			addresses, err := freeport.Addresses(1)
 			if err != nil {
 				return nil, err
 			}

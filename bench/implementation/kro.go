@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/bench/controlplane"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // graph is a ResourceGraphDefinition with the same Deployment and Service. Its status
@@ -62,7 +63,7 @@ func KroTuned() *Implementation {
 }
 
 func kroFlags() ([]string, error) {
-	addresses, err := Addresses(2)
+	addresses, err := freeport.Addresses(2)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -56,6 +57,23 @@ func Written(i int) *modelv1.ModelBox {
 	for _, name := range []string{"MODEL_NAME", "MODEL_PATH", "LOG_LEVEL", "MAX_BATCH", "ENDPOINT", "TOKENIZER", "CACHE_DIR", "SHARDS"} {
 		box.Spec.Envs = append(box.Spec.Envs, corev1.EnvVar{Name: name, Value: strings.Repeat(strings.ToLower(name), 6)})
 	}
+	return box
+}
+
+// Full returns a ModelBox like Written that also has all fields of a model server.
+func Full(i int) *modelv1.ModelBox {
+	box := Written(i)
+	spec := &box.Spec
+	spec.ImagePullPolicy = corev1.PullIfNotPresent
+	spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	spec.Command, spec.Args = []string{"serve"}, []string{"--port=8080", "--model=$(MODEL_NAME)"}
+	spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}
+	spec.SharedMemory = new(resource.MustParse("2Gi"))
+	spec.Strategy = &appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{
+		MaxSurge: new(intstr.FromInt32(0)), MaxUnavailable: new(intstr.FromInt32(1)),
+	}}
+	spec.ProgressDeadlineSeconds, spec.TerminationGracePeriodSeconds = new(int32(3600)), new(int64(120))
+	spec.StartupProbe = &corev1.Probe{ProbeHandler: spec.LivenessProbe.ProbeHandler, PeriodSeconds: 2, FailureThreshold: 900}
 	return box
 }
 

@@ -66,6 +66,28 @@ func (b *Bench) created(ctx context.Context) error {
 		return err
 	}
 	b.addCreatedRows(group)
+	if len(b.selected("ours")) == 0 {
+		return nil
+	}
+	return b.createdFull(ctx, group)
+}
+
+// createdFull counts the requests for objects that have all fields of a model server. Requests
+// do not differ between rounds, so one is enough.
+func (b *Bench) createdFull(ctx context.Context, group string) error {
+	full := implementation.OursFull()
+	b.logf("created: once: %s", full.Name)
+	sample, err := b.run(ctx, full)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		b.Fail(group+": "+full.Name, err)
+		return nil
+	}
+	b.logf("  %s", sample.record(b.Report, group, full.Name, b.Objects))
+	b.Add(report.Row{Group: group, Name: "writes per new ModelBox with all fields", Limit: 3.05, Values: b.Values(group, full.Name, writes)})
+	b.Add(report.Row{Group: group, Name: "uncached reads per new ModelBox with all fields", Limit: 0, Values: b.Values(group, full.Name, reads)})
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // failover kills the leader of two controllers repeatedly and measures the time until
@@ -88,7 +89,7 @@ func (p *pair) stop() {
 // complete starts replicas until there are two, and waits until they are idle.
 func (p *pair) complete(ctx context.Context) error {
 	for len(p.replicas) < 2 {
-		addresses, err := implementation.Addresses(2)
+		addresses, err := freeport.Addresses(2)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // The quantities of the group "memory".
@@ -88,7 +89,7 @@ func (b *Bench) memoryRun(ctx context.Context, group string, c *implementation.I
 
 // startReader starts an implementation whose memory can be read.
 func (b *Bench) startReader(ctx context.Context, c *implementation.Implementation, p *controlplane.ControlPlane, account *controlplane.Account) (*memoryReader, error) {
-	addresses, err := implementation.Addresses(1)
+	addresses, err := freeport.Addresses(1)
 	if err != nil {
 		return nil, err
 	}

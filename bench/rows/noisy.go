@@ -31,6 +31,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 // The situations in which the time to a Deployment is measured.
@@ -112,7 +113,7 @@ func (m *noisyMeasurement) start(ctx context.Context, c *implementation.Implemen
 	if err := m.controlPlane.Client.Create(ctx, namespace); err != nil {
 		return err
 	}
-	addresses, err := implementation.Addresses(1)
+	addresses, err := freeport.Addresses(1)
 	if err != nil {
 		return err
 	}

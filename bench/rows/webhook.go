@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/implementation"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/bench/report"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -53,6 +54,10 @@ func (b *Bench) webhook(ctx context.Context) error {
 		Note: "of the mutating handler; the moonshot is 40",
 	})
 	b.Add(report.Row{
+		Group: group, Name: admission.AllocationsFull, Limit: 110, Values: b.Values(group, "ours", admission.AllocationsFull),
+		Note: "of the mutating handler; the object of the row above, and every field that model servers need",
+	})
+	b.Add(report.Row{
 		Group: group, Name: "calls per webhook over the life of an object", Limit: 2, Values: calls,
 		Note: "create, 10 status changes, 3 of metadata, 1 of spec, delete",
 	})
@@ -71,6 +76,7 @@ func (b *Bench) admissions(ctx context.Context, group string, backwards bool) er
 		}
 		b.Record(group, side, admission.CPU, "µs", result.CPU)
 		b.Record(group, side, admission.Allocations, "", result.Allocations)
+		b.Record(group, side, admission.AllocationsFull, "", result.AllocationsFull)
 	}
 	return nil
 }
@@ -106,7 +112,7 @@ func (s *webhookServer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := implementation.Addresses(3)
+	addresses, err := freeport.Addresses(3)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := deployment.NewReconciler(mgr, clk, "app", &appv1.App{}, kind)
-	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}))
+	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget)))
 }
 
 // Reconcile applies the children of an App and sets its status. It runs the defaults and

@@ -5,6 +5,7 @@ package deployment
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -31,6 +33,8 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 	// Rollouts emits the events of rollouts; it may be nil.
 	Rollouts *rollout.Events
+	// Problems finds out why the pods are not available; it may be nil.
+	Problems *problems.Looker
 }
 
 // NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
@@ -39,7 +43,11 @@ func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj
 	own := &trigger.OwnWrites{}
 	childChanged := trigger.ChildChanged(kind.GroupKind(), own)
 	writer := apply.NewWriter(mgr, clk, own.Add)
-	return Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "Deployment")},
+	return Reconciler{
+			Writer: writer, Clock: clk,
+			Rollouts: rollout.NewEvents(writer.Recorder, kind, "Deployment"),
+			Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
+		},
 		builder.ControllerManagedBy(mgr).
 			Named(name).
 			For(obj, trigger.SpecChanged()).
@@ -93,31 +101,52 @@ func (r *Reconciler) UpdateStatus(
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
 	applied := readiness == nil
+	var lookAgain time.Duration
 	switch {
 	case readiness != nil:
+		r.Problems.Skip(children.workload.Owner)
+		into.Problems = nil
 		if err := r.Writer.Observe(ctx, children.workload.Owner, &children.deployment, &children.service); err != nil {
 			return reconcile.Result{}, err
 		}
 	case err != nil:
 		return apply.Result(err)
 	default:
-		readiness = new(r.progress(children, into.Conditions))
+		var current status.Readiness
+		current, lookAgain = r.progress(ctx, children, into)
+		readiness = &current
 	}
 	children.setObserved(into)
 	described := readiness.WithSpecErrors(errs)
 	described.AppendMessage(children.rewritten)
 	r.setConditions(children, described, into)
 	r.setAvailable(children, *readiness, applied, into)
-	return apply.Result(err)
+	result, err := apply.Result(err)
+	result.RequeueAfter = max(result.RequeueAfter, lookAgain)
+	return result, err
 }
 
-// progress returns the readiness of the owner of a Deployment that has its desired state, and
-// emits the events of its rollouts. conditions are the stored ones.
-func (r *Reconciler) progress(children *Children, conditions []metav1.Condition) status.Readiness {
-	deployment := children.deployment.Live.(*appsv1.Deployment)
-	readiness := Progress(deployment)
-	r.Rollouts.Observe(children.workload.Owner, observeRollout(deployment, readiness.Ready, conditions), r.Clock.Now())
-	return readiness
+// progress returns the readiness of an owner whose children have been applied, sets its
+// problems, and emits the events of its rollouts. into has the stored conditions still. After
+// the time that it returns, the pods are to be listed again; 0 is never.
+func (r *Reconciler) progress(ctx context.Context, children *Children, into *modelv1.WorkloadStatus) (status.Readiness, time.Duration) {
+	w, live := children.workload, children.deployment.Live.(*appsv1.Deployment)
+	readiness := Progress(live)
+	r.Rollouts.Observe(w.Owner, observeRollout(live, readiness.Ready, into.Conditions), r.Clock.Now())
+	switch {
+	case readiness.Ready:
+		r.Problems.Forget(client.ObjectKeyFromObject(w.Owner))
+	case w.Paused:
+		r.Problems.Skip(w.Owner)
+	default:
+		found, again := r.Problems.Look(ctx, &problems.Subject{
+			Owner: w.Owner, Workload: problems.OfDeployment(live), Conditions: into.Conditions, Problems: into.Problems,
+		})
+		into.Problems = found.Problems
+		return found.Describe(readiness), again
+	}
+	into.Problems = nil
+	return readiness, 0
 }
 
 // setAvailable sets the condition Available. applied says that the Deployment has its desired

@@ -6,17 +6,20 @@ package genericdaemon
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -27,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
@@ -37,19 +41,33 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 	// Rollouts emits the events of rollouts; it may be nil.
 	Rollouts *rollout.Events
+	// Problems finds out why the pods are not available; it may be nil.
+	Problems *problems.Looker
 }
 
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
+	return setup(mgr, clk, problems.NewLooker(mgr.GetAPIReader(), clk))
+}
+
+// SetupWithoutNodes is SetupWithManager for a process that may not list nodes, because it is
+// limited to namespaces.
+func SetupWithoutNodes(mgr manager.Manager, clk clock.PassiveClock) error {
+	looker := problems.NewLooker(mgr.GetAPIReader(), clk)
+	looker.WithoutNodes = true
+	return setup(mgr, clk, looker)
+}
+
+func setup(mgr manager.Manager, clk clock.PassiveClock, looker *problems.Looker) error {
 	own := &trigger.OwnWrites{}
 	writer := apply.NewWriter(mgr, clk, own.Add)
-	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet")}
+	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet"), Problems: looker}
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
 		Watches(&appsv1.DaemonSet{}, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind(), own)).
 		WithOptions(trigger.Options()).
-		Complete(status.Recorded(mgr.GetClient(), r.Writer.Recorder, r))
+		Complete(status.Recorded(mgr.GetClient(), r.Writer.Recorder, r, status.OnGone(looker.Forget)))
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the
@@ -73,17 +91,20 @@ func (r *Reconciler) updateStatus(
 ) (reconcile.Result, error) {
 	readiness, err := apply.ReadinessOf(err)
 	applied := readiness == nil
+	var lookAgain time.Duration
 	switch {
 	case readiness != nil:
+		r.Problems.Skip(daemon)
+		daemon.Status.Problems, daemon.Status.MissingNodes = nil, nil
 		if err := r.Writer.Observe(ctx, daemon, child); err != nil {
 			return reconcile.Result{}, err
 		}
 	case err != nil:
 		return apply.Result(err)
 	default:
-		set := child.Live.(*appsv1.DaemonSet)
-		readiness = new(progress(set, daemon.Spec.Label))
-		r.Rollouts.Observe(daemon, observeRollout(set, daemon.Status.Conditions), r.Clock.Now())
+		var current status.Readiness
+		current, lookAgain = r.progress(ctx, daemon, child.Live.(*appsv1.DaemonSet))
+		readiness = &current
 	}
 	set := child.Live.(*appsv1.DaemonSet)
 	setNodes(&daemon.Status, &set.Status)
@@ -92,7 +113,35 @@ func (r *Reconciler) updateStatus(
 	r.setConditions(daemon, described)
 	status.SetAvailable(&daemon.Status.Conditions, availability(child.Exists(), &set.Status, daemon.Spec.Label, *readiness),
 		applied && isObserved(set), daemon.Generation, metav1.NewTime(r.Clock.Now()))
-	return apply.Result(err)
+	result, err := apply.Result(err)
+	result.RequeueAfter = max(result.RequeueAfter, lookAgain)
+	return result, err
+}
+
+// progress returns the readiness of a Genericdaemon whose DaemonSet has been applied, sets its
+// problems and missing nodes, and emits the events of its rollouts. The stored conditions are
+// still those of status. After the time that it returns, the pods are to be listed again; 0 is
+// never.
+func (r *Reconciler) progress(
+	ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, live *appsv1.DaemonSet,
+) (status.Readiness, time.Duration) {
+	readiness, into := progress(live, daemon.Spec.Label), &daemon.Status
+	r.Rollouts.Observe(daemon, observeRollout(live, into.Conditions), r.Clock.Now())
+	switch {
+	case readiness.Ready:
+		r.Problems.Forget(client.ObjectKeyFromObject(daemon))
+	case daemon.Spec.Paused || readiness.Reason == reasonNoMatchingNodes:
+		r.Problems.Skip(daemon)
+	default:
+		found, again := r.Problems.Look(ctx, &problems.Subject{
+			Owner: daemon, Workload: problems.OfDaemonSet(live),
+			Conditions: into.Conditions, Problems: into.Problems, MissingNodes: into.MissingNodes,
+		})
+		into.Problems, into.MissingNodes = found.Problems, found.MissingNodes
+		return found.Describe(readiness), again
+	}
+	into.Problems, into.MissingNodes = nil, nil
+	return readiness, 0
 }
 
 func (r *Reconciler) setConditions(daemon *mydomainv1beta1.Genericdaemon, readiness status.Readiness) {

@@ -34,7 +34,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for ModelBoxes to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := deployment.NewReconciler(mgr, clk, "modelbox", &modelv1.ModelBox{}, kind)
-	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}))
+	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget)))
 }
 
 // Reconcile applies the children of a ModelBox and sets its status. It runs the defaults and

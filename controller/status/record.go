@@ -50,7 +50,7 @@ type Option func(*options)
 
 type options struct {
 	locked bool
-	onGone func(types.NamespacedName)
+	onGone []func(types.NamespacedName)
 }
 
 // WithOptimisticLock makes the object's resourceVersion a precondition of every write of
@@ -58,8 +58,11 @@ type options struct {
 // controller with a stale cache would replace a newer list by an older one.
 func WithOptimisticLock() Option { return func(o *options) { o.locked = true } }
 
-// OnGone calls a function for each object that was deleted, or that cannot be decoded.
-func OnGone(f func(types.NamespacedName)) Option { return func(o *options) { o.onGone = f } }
+// OnGone calls a function for each object that was deleted, or that cannot be decoded. It may
+// be given several times.
+func OnGone(f func(types.NamespacedName)) Option {
+	return func(o *options) { o.onGone = append(o.onGone, f) }
+}
 
 // Recorded wraps the reconciler of a kind with what is the same for all kinds: it reads the
 // object from the cache and does nothing for one that is deleted or being deleted, because
@@ -97,8 +100,10 @@ func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (rec
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
 	failure := cache.DecodeErrorOf(obj)
-	if r.onGone != nil && (apierrors.IsNotFound(err) || failure != nil) {
-		r.onGone(req.NamespacedName)
+	if failure != nil || err != nil && apierrors.IsNotFound(err) {
+		for _, forget := range r.onGone {
+			forget(req.NamespacedName)
+		}
 	}
 	switch {
 	case err != nil:

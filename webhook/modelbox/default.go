@@ -30,7 +30,7 @@ import (
 func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 	d := &defaults{box: box, spec: &box.Spec, ops: ops, unseen: old == nil}
 	if old != nil {
-		d.stored, d.old, d.unseen = old, &old.Spec, isUnseen(old)
+		d.stored, d.old = old, &old.Spec
 		d.owners, d.sentType = fieldownership.Of(&box.ObjectMeta), box.Spec.ResourceType
 	}
 	d.all()
@@ -55,7 +55,7 @@ type defaults struct {
 	ops         *patch.Ops
 	sentType    modelv1.ResourceType // resourceType as the client sent it.
 
-	// unseen is true if all defaults are set, those that are newer than the object included.
+	// unseen is true if admission has not seen the object before.
 	unseen bool
 	// was is the stored object with its defaults, once it is needed, and changes is whether
 	// the update changes its pods.

@@ -46,7 +46,7 @@ func (d *defaults) startupProbe(livenessIsDerived bool) {
 	switch {
 	case is == now || equality.Semantic.DeepEqual(is, now):
 	case is == nil:
-		if d.addsNewer(d.old != nil && d.old.StartupProbe != nil) {
+		if d.addsNewer(hasStartupProbe) {
 			d.setStartupProbe(now)
 		}
 	case is.ProbeHandler == (corev1.ProbeHandler{}) || d.changesPods():
@@ -146,7 +146,7 @@ func (d *defaults) progressDeadline() {
 	is, now := d.spec.ProgressDeadlineSeconds, progressDeadlineFor(d.spec.StartupProbe)
 	switch {
 	case is == nil:
-		if !d.addsNewer(d.old != nil && d.old.ProgressDeadlineSeconds != nil) {
+		if !d.addsNewer(hasDeadline) {
 			return
 		}
 	case *is == now || !d.isDerivedDeadline():
@@ -179,15 +179,20 @@ func (d *defaults) isDerivedDeadline() bool {
 	return was != nil && *was == value && value == progressDeadlineFor(d.old.StartupProbe)
 }
 
-// addsNewer reports whether a default that is newer than 0.1.0 is added. had is true if the
-// stored object has the field: then it is derived again.
-func (d *defaults) addsNewer(had bool) bool {
-	if d.unseen || had {
+// addsNewer reports whether a default that is newer than 0.1.0 is added: to a new object, to one
+// that has the field, as it is stored or as its controller sees it, and to one whose pod template
+// changes.
+func (d *defaults) addsNewer(has func(*modelv1.ModelBoxSpec) bool) bool {
+	if d.stored == nil || has(d.old) {
 		return true
 	}
 	d.compare()
-	return !samePods(d.spec, &d.was.Spec)
+	return has(&d.was.Spec) || !samePods(d.spec, &d.was.Spec)
 }
+
+func hasStartupProbe(spec *modelv1.ModelBoxSpec) bool { return spec.StartupProbe != nil }
+
+func hasDeadline(spec *modelv1.ModelBoxSpec) bool { return spec.ProgressDeadlineSeconds != nil }
 
 // changesPods reports whether the client changes a field of the pod template, or one that they
 // are derived from. If not, no field of the pod template is derived again.
@@ -205,15 +210,17 @@ func (d *defaults) compare() {
 	if d.was != nil {
 		return
 	}
-	d.was = completed(d.stored.Name, d.old)
-	now := completed(d.box.Name, d.spec)
+	unseen := isUnseen(d.stored)
+	d.was = completed(d.stored.Name, d.old, unseen)
+	now := completed(d.box.Name, d.spec, unseen)
 	d.changes = d.sentType != d.old.ResourceType || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
 		!samePods(&now.Spec, &d.was.Spec)
 }
 
-func completed(name string, spec *modelv1.ModelBoxSpec) *modelv1.ModelBox {
+// completed returns an object with the defaults that DefaultStored sets.
+func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.ModelBox {
 	box := &modelv1.ModelBox{Spec: *spec.DeepCopy()}
 	box.Name = name
-	DefaultStored(box)
+	(&defaults{box: box, spec: &box.Spec, unseen: unseen}).all()
 	return box
 }

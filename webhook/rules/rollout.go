@@ -106,7 +106,7 @@ func rollingUpdate(path *field.Path, steps *appsv1.RollingUpdateDeployment) fiel
 func strategyStep(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	const rule = "must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%"
 	switch {
-	case v == nil:
+	case modelv1.IsUnset(v):
 		return nil
 	case v.Type == intstr.Int:
 		if v.IntVal < 0 || v.IntVal > modelv1.MaxRollingUpdate {

@@ -111,7 +111,7 @@ func TestStrategy(t *testing.T) {
 		"-1":                        {`{rollingUpdate: {maxUnavailable: -1}}`, `f.rollingUpdate.maxUnavailable: Invalid value: -1: ` + step},
 		"101%":                      {`{rollingUpdate: {maxUnavailable: 101%}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "101%": ` + step},
 		"a number as a string":      {`{rollingUpdate: {maxUnavailable: "1"}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "1": ` + step},
-		"an empty string":           {`{rollingUpdate: {maxUnavailable: ""}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "": ` + step},
+		"an empty string":           {`{rollingUpdate: {maxUnavailable: ""}}`, ``}, // As if it were not set.
 		"a leading zero":            {`{rollingUpdate: {maxUnavailable: 00%}}`, `f.rollingUpdate.maxUnavailable: Invalid value: "00%": ` + step},
 		"words":                     {`{rollingUpdate: {maxSurge: half%}}`, `f.rollingUpdate.maxSurge: Invalid value: "half%": ` + step},
 		"both 0":                    {`{rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}`, both},

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
@@ -44,13 +44,11 @@ func TestInAnyManager(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := freeport.Addresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
-	s := New(Options{Addr: address, CertDir: dir})
+	s := New(Options{Addr: addresses[0], CertDir: dir})
 	mgr, err := ctrl.NewManager(&rest.Config{}, manager.Options{WebhookServer: s, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +77,7 @@ func TestInAnyManager(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	for path, want := range map[string]string{"/mutate-app-huolala-cn-v1-app": `"patchType":"JSONPatch"`, "/handler": "not today"} {
-		r, err := client.Post("https://"+address+path, "application/json", strings.NewReader(review))
+		r, err := client.Post("https://"+addresses[0]+path, "application/json", strings.NewReader(review))
 		if err != nil {
 			t.Fatal(err)
 		}

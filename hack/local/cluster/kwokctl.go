@@ -16,6 +16,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 var (
@@ -30,14 +32,13 @@ var (
 type settings struct {
 	AuditPolicy string
 	programs    string
-	ports       *ports
 }
 
 // Program returns the path of an executable.
 func (s settings) Program(name string) string { return filepath.Join(s.programs, name) }
 
 // Port returns a different free port each time.
-func (s settings) Port() (int, error) { return s.ports.draw() }
+func (s settings) Port() (int, error) { return freeport.Choose() }
 
 func (s settings) render() ([]byte, error) {
 	var out bytes.Buffer
@@ -59,7 +60,6 @@ func (c *Cluster) create(ctx context.Context, programs string) error {
 	s := settings{
 		AuditPolicy: filepath.Join(dir, "audit.yaml"),
 		programs:    programs,
-		ports:       &ports{free: canListen},
 	}
 	config, err := s.render()
 	if err != nil {

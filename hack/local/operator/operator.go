@@ -10,11 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/install"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/process"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
@@ -160,10 +159,11 @@ func (o Options) startWebhook(ctx context.Context, c client.Client, configuratio
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	addresses, err := freeport.Addresses(1)
 	if err != nil {
 		return nil, err
 	}
+	address := addresses[0]
 	// No endpoints have to move elsewhere before this process may end.
 	args := append([]string{"--cert-dir=" + o.Certs, "--webhook-bind-address=" + address, "--drain=0s", "--linger=0s"},
 		o.WebhookArgs...)
@@ -183,14 +183,11 @@ func (o Options) startController(ctx context.Context) (*Server, error) {
 // serve starts a process with the flags that both have and waits until it says
 // that it is ready. It returns a process that started but is not ready too.
 func (o Options) serve(ctx context.Context, name string, args []string) (*Server, error) {
-	metrics, err := freeAddress()
+	addresses, err := freeport.Addresses(2)
 	if err != nil {
 		return nil, err
 	}
-	probes, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
+	metrics, probes := addresses[0], addresses[1]
 	// Not as a step: its line would be rewritten in the middle of the output.
 	o.Report.Say("starting the %s", name)
 	spec := process.Spec{
@@ -211,18 +208,6 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 	}
 	server := &Server{Process: started, Metrics: "http://" + metrics, Probes: "http://" + probes, spec: spec}
 	return server, server.awaitReady(ctx)
-}
-
-// freeAddress returns an address of this machine that no process listens on.
-// If another process takes it before the caller does, the caller fails with that error.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	port := listener.Addr().(*net.TCPAddr).Port
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
 }
 
 // Stop ends the processes that run, the controller first, so that what it

@@ -135,8 +135,9 @@ func (t *Tour) modelbox(ctx context.Context) error {
 			return fmt.Errorf("admission changed the user's value: %s", line)
 		}
 	}
-	return t.check(strings.Contains(stored, "resourceType: small") && strings.Contains(stored, "serviceType: NodePort"),
-		"admission set the size, the probes and the Service type, and did not change the user's values")
+	return t.check(strings.Contains(stored, "resourceType: small") && strings.Contains(stored, "serviceType: NodePort") &&
+		strings.Contains(stored, "failureThreshold: 900"),
+		"admission set the size, the Service type and the probes, with 30 minutes for a server to start, and did not change the user's values")
 }
 
 // specLines returns the lines of an object's spec, with sorted keys.

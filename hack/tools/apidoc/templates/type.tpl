@@ -6,7 +6,8 @@
 
 {{ $type.Doc }}
 {{ if $type.References }}
-Appears in {{ range $i, $user := $type.SortedReferences }}{{ if $i }}, {{ end }}{{ markdownRenderTypeLink $user }}{{ end }}.
+{{- $separator := "" }}
+Appears in {{ range $type.SortedReferences }}{{ if ne .Name "WorkloadStatus" }}{{ $separator }}{{ markdownRenderTypeLink . }}{{ $separator = ", " }}{{ end }}{{ end }}.
 {{ end }}
 {{- with index $type.Markers "kubebuilder:validation:XValidation" }}
 Validation rules:

@@ -1,0 +1,352 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// hash is the hash of the pod template of all pods here.
+const hash = "7c5ddbdf54"
+
+// deploymentStatus writes the status of a Deployment whose pods, some of them available, exist.
+func deploymentStatus(ctx context.Context, named metav1.ObjectMeta, available int32, conditions ...appsv1.DeploymentCondition) {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: available, AvailableReplicas: available, Conditions: conditions,
+		}
+		return env.Client.Status().Update(ctx, d)
+	}).Should(Succeed())
+}
+
+// createPod creates a pod as a controller does, with the status of its only container. The
+// labels are those of the workload's pods.
+func createPod(ctx context.Context, name, node string, labels map[string]string, owner metav1.OwnerReference, state corev1.ContainerStatus) *corev1.Pod {
+	GinkgoHelper()
+	owner.APIVersion, owner.Controller = "apps/v1", new(true)
+	if owner.UID == "" {
+		owner.UID = "5b0c3f8e-12ab-4c1d-8b7d-0c9a3a5b7f11"
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: labels["namespace"], Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Name: "server", Image: "nginx:1", StartupProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}},
+		}}},
+	}
+	pod.Spec.Containers[0].StartupProbe.TCPSocket.Port.IntVal = 8080
+	Expect(env.Client.Create(ctx, pod)).To(Succeed())
+	state.Name = "server"
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{state}}
+	Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+	return pod
+}
+
+// podOf creates a pod of a ModelBox's or an App's Deployment.
+func podOf(ctx context.Context, named metav1.ObjectMeta, name string, state corev1.ContainerStatus) *corev1.Pod {
+	GinkgoHelper()
+	labels := map[string]string{"namespace": named.Namespace, appsv1.DefaultDeploymentUniqueLabelKey: hash}
+	maps.Copy(labels, get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Selector.MatchLabels)
+	return createPod(ctx, name, "node", labels, metav1.OwnerReference{Kind: "ReplicaSet", Name: named.Name + "-" + hash}, state)
+}
+
+func waits(reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+var badImage = waits("ImagePullBackOff", `Back-off pulling image "nginx:1": ErrImagePull: nginx:1: not found`)
+
+var _ = Describe("the reason why an object is not ready", Serial, func() {
+	ctx := context.Background()
+	var named metav1.ObjectMeta
+	var clk *clocktesting.FakePassiveClock
+	var recorder *events.FakeRecorder
+	BeforeEach(func() {
+		stop() // The clock of these specs decides when pods are listed.
+		DeferCleanup(start)
+		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		clk, recorder = clocktesting.NewFakePassiveClock(time.Now()), events.NewFakeRecorder(100)
+		DeferCleanup(removeAll, named.Namespace)
+	})
+
+	// reconciler returns a function that reconciles an object after some time, with a client whose
+	// lists have the rights of a user.
+	reconciler := func(kind string, obj status.Object, user string) func(time.Duration) reconcile.Result {
+		GinkgoHelper()
+		c, err := client.New(asController, client.Options{Scheme: env.Client.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		cfg, err := env.User(user)
+		if user == controllerUser {
+			cfg = asController
+		}
+		Expect(err).NotTo(HaveOccurred())
+		live, err := client.New(cfg, client.Options{Scheme: env.Client.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		r := reconcilerOf(kind, apply.Writer{Client: c, Live: live, Recorder: recorder}, clk)
+		return func(after time.Duration) reconcile.Result {
+			GinkgoHelper()
+			clk.SetTime(clk.Now().Add(after))
+			result, err := r.Reconcile(ctx, requestFor(obj))
+			Expect(err).NotTo(HaveOccurred())
+			get(ctx, obj)
+			return result
+		}
+	}
+	message := func(obj status.Object) string {
+		return meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady).Message
+	}
+	// lists returns the lists of pods and the writes of status since the mark.
+	lists := func(mark int) (pods, writes int) {
+		GinkgoHelper()
+		requests, err := env.Requests(controllerUser)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range requests[mark:] {
+			switch {
+			case r.Resource == "pods":
+				Expect(r.Verb).To(Equal("list"))
+				Expect(r.Namespace).To(Equal(named.Namespace))
+				pods++
+			case r.Verb == "patch" && r.Subresource == "status":
+				writes++
+			}
+		}
+		return pods, writes
+	}
+	marked := func() int {
+		GinkgoHelper()
+		requests, err := env.Requests(controllerUser)
+		Expect(err).NotTo(HaveOccurred())
+		return len(requests)
+	}
+
+	It("is in Ready, Stalled and problems, until it is ready", func() {
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Replicas: new(int32(2))}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
+		reconcileAfter(0)
+		deploymentStatus(ctx, named, 0)
+		pods := []*corev1.Pod{podOf(ctx, named, "a", badImage), podOf(ctx, named, "b", badImage)}
+		mark := marked()
+		result := reconcileAfter(time.Second)
+		Expect(result.RequeueAfter).To(BeNumerically("~", 15*time.Second, time.Second))
+		Expect(message(box)).To(Equal("0 of 2 pods are available"))
+		listed, _ := lists(mark)
+		Expect(listed).To(BeZero(), "it has not been not ready for long")
+
+		By("more than 15 seconds later")
+		reconcileAfter(result.RequeueAfter)
+		Expect(readiness(ctx, box)()).To(Equal("False ImagePullBackOff"))
+		Expect(message(box)).To(Equal(`0 of 2 pods are available; ImagePullBackOff (container "server" of 2 pods): nginx:1: not found`))
+		Expect(box.Status.Problems).To(HaveLen(1))
+		Expect(box.Status.Problems[0]).To(HaveField("Count", BeEquivalentTo(2)))
+		stalled := meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)
+		Expect(stalled).To(HaveField("Reason", "ImagePullBackOff"))
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReconciling)).To(BeNil())
+		Expect(recorder.Events).To(Receive(ContainSubstring("Warning ImagePullBackOff")))
+
+		By("while nothing changes")
+		mark = marked()
+		for range 60 {
+			reconcileAfter(10 * time.Second)
+		}
+		var written int
+		listed, written = lists(mark)
+		Expect(listed).To(BeNumerically("~", 6, 2), "in ten minutes")
+		Expect(written).To(BeZero())
+
+		By("a new process has no memory")
+		reconcileAfter = reconciler("ModelBox", box, controllerUser)
+		mark = marked()
+		reconcileAfter(time.Second)
+		listed, written = lists(mark)
+		Expect(listed).To(Equal(1))
+		Expect(written).To(BeZero())
+
+		By("the pods are ready")
+		for _, pod := range pods {
+			Expect(env.Client.Delete(ctx, pod)).To(Succeed())
+		}
+		deploymentStatus(ctx, named, 2)
+		mark = marked()
+		Expect(reconcileAfter(time.Minute).RequeueAfter).To(BeZero())
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Problems).To(BeEmpty())
+		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)).To(BeNil())
+		reconcileAfter(time.Hour)
+		listed, written = lists(mark)
+		Expect(listed).To(BeZero(), "at rest")
+		Expect(written).To(Equal(1))
+	})
+
+	It("does not stall an object that may become ready by itself, and counts no pods of others", func() {
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, app)).To(Succeed())
+		reconcileAfter := reconciler("App", app, controllerUser)
+		reconcileAfter(0)
+		deploymentStatus(ctx, named, 0)
+		started := metav1.NewTime(time.Now().Truncate(time.Second))
+		pod := podOf(ctx, named, "a", corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}})
+		createPod(ctx, "forged", "node", pod.Labels, metav1.OwnerReference{Kind: "ReplicaSet", Name: "box"}, badImage)
+		reconcileAfter(time.Minute)
+		Expect(readiness(ctx, app)()).To(Equal("False Progressing"))
+		Expect(message(app)).To(Equal(`0 of 1 pods are available; NotStarted (container "server" of 1 pod, since ` +
+			started.UTC().Format(time.RFC3339) + `): the startup probe has not succeeded yet: tcpSocket :8080`))
+		Expect(app.Status.Problems).To(HaveExactElements(HaveField("Reason", "NotStarted")))
+		Expect(meta.IsStatusConditionTrue(app.Status.Conditions, status.ConditionReconciling)).To(BeTrue())
+	})
+
+	It("is the Deployment's own where no pod can be created", func() {
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
+		reconcileAfter(0)
+		deploymentStatus(ctx, named, 0, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: gpu",
+		})
+		reconcileAfter(time.Minute)
+		Expect(readiness(ctx, box)()).To(Equal("False ReplicaFailure"))
+		Expect(message(box)).To(Equal("exceeded quota: gpu"))
+		Expect(box.Status.Problems).To(HaveExactElements(modelv1.Problem{Reason: "ReplicaFailure", Message: "exceeded quota: gpu"}))
+	})
+
+	It("is not known without the right to list pods, which changes nothing else", func() {
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, "nobody:"+named.Namespace)
+		reconcileAfter(0)
+		deploymentStatus(ctx, named, 0)
+		podOf(ctx, named, "a", badImage)
+		mark := marked()
+		for range 10 {
+			reconcileAfter(time.Minute)
+			Expect(readiness(ctx, box)()).To(Equal("False Progressing"))
+			Expect(message(box)).To(MatchRegexp(`^0 of 1 pods are available; why is not known, because its pods may not be listed: .*cannot list resource "pods"`))
+			Expect(box.Status.Problems).To(BeEmpty())
+		}
+		_, written := lists(mark)
+		Expect(written).To(Equal(1))
+	})
+
+	It("is not looked for where the pods are not the reason", func() {
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
+		reconcileAfter(0)
+		deploymentStatus(ctx, named, 0)
+		podOf(ctx, named, "a", badImage)
+		reconcileAfter(time.Minute)
+		Expect(box.Status.Problems).To(HaveLen(1))
+		for want, edit := range map[string]func(){
+			"False Progressing": func() { box.Spec.Paused = true },
+			"False InvalidSpec": func() { box.Spec.Image = "BAD image" },
+			"False Paused":      func() { box.Spec.Paused, box.Spec.Replicas = true, new(int32(7)) },
+		} {
+			change(ctx, box, func(b *modelv1.ModelBox) {
+				b.Spec = modelv1.ModelBoxSpec{Image: "nginx:1"}
+				edit()
+			})
+			mark := marked()
+			Expect(reconcileAfter(time.Hour).RequeueAfter).To(BeZero(), want)
+			Expect(readiness(ctx, box)()).To(Equal(want))
+			Expect(box.Status.Problems).To(BeEmpty(), want)
+			listed, _ := lists(mark)
+			Expect(listed).To(BeZero(), want)
+		}
+	})
+
+	It("names the nodes that lack a daemon", func() {
+		named.Name = "syslog"
+		label := "logs-" + named.Namespace
+		for name, taint := range map[string]string{"a": "", "b": "", "c": "", "d": "reserved"} {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: named.Namespace + "-" + name, Labels: map[string]string{label: ""}}}
+			Expect(env.Client.Create(ctx, node)).To(Succeed())
+			DeferCleanup(env.Client.Delete, ctx, node)
+			change(ctx, node, func(n *corev1.Node) { // Admission has added the taint of a node that is not ready.
+				n.Spec.Taints = nil
+				if taint != "" {
+					n.Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
+				}
+			})
+		}
+		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Label: label, Image: "syslog:1"}}
+		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
+		reconcileAfter := reconciler("Genericdaemon", daemon, controllerUser)
+		reconcileAfter(0)
+		set := get(ctx, &appsv1.DaemonSet{ObjectMeta: named})
+		set.Status = appsv1.DaemonSetStatus{
+			ObservedGeneration: set.Generation, DesiredNumberScheduled: 3, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 3, NumberReady: 1, NumberAvailable: 1,
+		}
+		Expect(env.Client.Status().Update(ctx, set)).To(Succeed())
+		labels := map[string]string{"namespace": named.Namespace}
+		maps.Copy(labels, set.Spec.Selector.MatchLabels)
+		owner := metav1.OwnerReference{Kind: "DaemonSet", Name: set.Name, UID: set.UID}
+		crashed := corev1.ContainerStatus{RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+		crashed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "no route\n"}
+		createPod(ctx, "b", named.Namespace+"-b", labels, owner, crashed)
+		pod := createPod(ctx, "a", named.Namespace+"-a", labels, owner, corev1.ContainerStatus{Ready: true, Started: new(true)})
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+		reconcileAfter(time.Minute)
+		Expect(readiness(ctx, daemon)()).To(Equal("False CrashLoopBackOff"))
+		Expect(message(daemon)).To(Equal(`the daemon is available on 1 of 3 nodes; CrashLoopBackOff (container "server" of 1 pod): ` +
+			`exit code 2: no route; restarted at least 2 times`))
+		Expect(daemon.Status.Problems).To(HaveExactElements(HaveField("Reason", "CrashLoopBackOff"), HaveField("Reason", "PodsMissing")))
+		Expect(daemon.Status.MissingNodes).To(HaveExactElements(named.Namespace+"-b", named.Namespace+"-c"))
+
+		rollOutDaemon(ctx, named)
+		reconcileAfter(time.Minute)
+		Expect(readiness(ctx, daemon)()).To(Equal("True Ready"))
+		Expect(daemon.Status.MissingNodes).To(BeEmpty())
+		Expect(daemon.Status.Problems).To(BeEmpty())
+	})
+})
+
+var _ = Describe("the process", func() {
+	It("says within half a minute why an object is not ready, and watches no pods", func(ctx SpecContext) {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		deploymentStatus(ctx, named, 0)
+		podOf(ctx, named, "a", badImage)
+		Eventually(readiness(ctx, box)).WithTimeout(time.Minute).Should(Equal("False ImagePullBackOff"))
+		Expect(eventNote(ctx, box, "ImagePullBackOff")).To(Or(BeEmpty(), ContainSubstring("not found")))
+		rollOut(ctx, named)
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
+		Expect(box.Status.Problems).To(BeEmpty())
+		requests, err := env.Requests(controllerUser)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range requests {
+			if r.Resource == "pods" || r.Resource == "nodes" {
+				Expect(r.Verb).To(Equal("list"))
+			}
+			if r.Resource == "pods" {
+				Expect(r.Namespace).NotTo(BeEmpty())
+			}
+		}
+	})
+})
