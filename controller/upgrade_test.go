@@ -251,7 +251,7 @@ var storedEdits = []storedEdit{
 var _ = Describe("an upgrade", func() {
 	for _, folder := range versions() {
 		version := filepath.Base(folder)
-		Context("from "+version, Ordered, func() {
+		Context("from "+version, Ordered, ContinueOnFailure, func() {
 			var (
 				all       []recorded
 				namespace string
