@@ -57,7 +57,7 @@ var storedKinds = []struct {
 		return &workload.Workload{Owner: o, AppName: "app", Container: o.Name, Image: s.Image, Resources: s.Resources, Ports: s.Ports,
 			ImagePullPolicy: s.ImagePullPolicy, ImagePullSecrets: s.ImagePullSecrets, Command: s.Command, Args: s.Args, EnvFrom: s.EnvFrom,
 			ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
-			Env: s.Envs, PodTemplate: s.PodTemplate, Replicas: s.Replicas}, app.Validate(o)
+			Env:                     s.Envs, PodTemplate: s.PodTemplate, Replicas: s.Replicas}, app.Validate(o)
 	}},
 	{mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"), func(obj client.Object) (*workload.Workload, field.ErrorList) {
 		o := obj.(*mydomainv1beta1.Genericdaemon)
