@@ -46,6 +46,8 @@ var storedKinds = []struct {
 		s := &o.Spec
 		return &workload.Workload{Owner: o, AppName: "modelbox", Container: s.Name, Image: s.Image, Resources: s.Resources, Ports: s.Ports,
 			Env: s.Envs, EnvFrom: s.EnvFrom, ReadinessProbe: s.ReadinessProbe, LivenessProbe: s.LivenessProbe, StartupProbe: s.StartupProbe,
+			ImagePullPolicy: s.ImagePullPolicy, ImagePullSecrets: s.ImagePullSecrets, Command: s.Command, Args: s.Args, SharedMemory: s.SharedMemory,
+			TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds, Strategy: s.Strategy, ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
 			PodTemplate: s.PodTemplate, Replicas: s.Replicas, Rollout: s.RollingUpdate, ServiceType: s.ServiceType}, modelbox.Validate(o)
 	}},
 	{appv1.SchemeGroupVersion.WithKind("App"), func(obj client.Object) (*workload.Workload, field.ErrorList) {
@@ -53,7 +55,9 @@ var storedKinds = []struct {
 		app.Default(o, nil, nil)
 		s := &o.Spec
 		return &workload.Workload{Owner: o, AppName: "app", Container: o.Name, Image: s.Image, Resources: s.Resources, Ports: s.Ports,
-			Env: s.Envs, PodTemplate: s.PodTemplate, Replicas: s.Replicas}, app.Validate(o)
+			ImagePullPolicy: s.ImagePullPolicy, ImagePullSecrets: s.ImagePullSecrets, Command: s.Command, Args: s.Args, EnvFrom: s.EnvFrom,
+			ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
+			Env:                     s.Envs, PodTemplate: s.PodTemplate, Replicas: s.Replicas}, app.Validate(o)
 	}},
 	{mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"), func(obj client.Object) (*workload.Workload, field.ErrorList) {
 		o := obj.(*mydomainv1beta1.Genericdaemon)

@@ -50,31 +50,44 @@ func pathsOf(spec *corev1.PodSpec, main *MainContainer, known field.ErrorList) p
 // false if there is an error of that field already.
 func (p *paths) relocate(err *field.Error) bool {
 	err.Field = correctPath(err.Field)
-	if volume, _, ok := item(err.Field, volumesPrefix); ok && volume >= p.volumes {
-		err.Field = sharedMemory
-		return !p.isKnown(sharedMemory)
-	}
 	index, of, ok := container(err.Field)
 	if !ok || !slices.Contains(p.indexes, index) {
-		return true
+		return p.relocateVolume(err)
 	}
 	if of == "name" && err.Type != field.ErrorTypeDuplicate {
 		return false // The rules of spec.name and metadata.name have validated it.
 	}
-	for _, reserved := range p.main.Reserved {
-		if rest, ok := cutField(of, reserved.Field); ok && (!reserved.Either || reserved.In(&p.main.Container)) {
-			err.Field = p.ownField(reserved, rest)
-			return !p.isKnown(err.Field)
-		}
-	}
-	if mount, _, ok := item(of, "volumeMounts["); ok && mount >= p.mounts {
-		err.Field = sharedMemory
-		return !p.isKnown(sharedMemory)
+	if own := p.ownOf(of); own != "" {
+		err.Field = own
+		return !p.isKnown(own)
 	}
 	if index >= p.written {
 		err.Field = containersPrefix
 	}
 	return true
+}
+
+// relocateVolume is relocate for an error outside of the main container.
+func (p *paths) relocateVolume(err *field.Error) bool {
+	if volume, _, ok := item(err.Field, volumesPrefix); ok && volume >= p.volumes {
+		err.Field = sharedMemory
+		return !p.isKnown(sharedMemory)
+	}
+	return true
+}
+
+// ownOf returns the path in the object of a field of the main container, "" if the field is
+// in the template.
+func (p *paths) ownOf(of string) string {
+	for _, reserved := range p.main.Reserved {
+		if rest, ok := cutField(of, reserved.Field); ok && (!reserved.Either || reserved.In(&p.main.Container)) {
+			return p.ownField(reserved, rest)
+		}
+	}
+	if mount, _, ok := item(of, "volumeMounts["); ok && mount >= p.mounts {
+		return sharedMemory
+	}
+	return ""
 }
 
 // limitOfContainer is the path in Kubernetes' errors of a container's limit that exceeds
