@@ -77,6 +77,7 @@ var _ = Describe("a ModelBox", func() {
 	})
 
 	It("loses in its Deployment the fields that it loses, and only those", func() {
+		box.Spec.DefaultProbes = modelv1.DefaultProbesEnabled // As admission sets it; without it, startupProbe is derived.
 		box.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
 		box.Spec.DefaultProbes = modelv1.DefaultProbesDisabled // Otherwise a default replaces the probe that is removed.
 		box.Spec.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
