@@ -145,7 +145,7 @@ func (c *Implementation) Start(p *controlplane.ControlPlane, account *controlpla
 			return nil, err
 		}
 	}
-	return Run(c.Program, filepath.Join(p.Dir, c.Name+".log"), account, append(flags, more...)...)
+	return RunAs(c.Program, filepath.Join(p.Dir, c.Name+".log"), account, append(flags, more...)...)
 }
 
 // Setup starts a control plane in which objects of the implementation can be created.

@@ -25,16 +25,21 @@ type Process struct {
 	err  error // set before done is closed
 }
 
-// Run starts a program with the credentials of an account. Its output goes directly to
-// a file, so that only the program itself spends CPU time on its logs.
-func Run(program Program, log string, account *controlplane.Account, flags ...string) (*Process, error) {
+// RunAs is Run with the credentials of an account.
+func RunAs(program Program, log string, account *controlplane.Account, flags ...string) (*Process, error) {
+	return Run(program, log, append([]string{"--kubeconfig=" + account.Kubeconfig}, flags...)...)
+}
+
+// Run starts a program. Its output goes directly to a file, so that only the program itself
+// spends CPU time on its logs.
+func Run(program Program, log string, flags ...string) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	p := &Process{log: log, done: make(chan struct{})}
-	p.cmd = exec.Command(program.path(), append([]string{"--kubeconfig=" + account.Kubeconfig}, flags...)...)
+	p.cmd = exec.Command(program.path(), flags...)
 	p.cmd.Stdout, p.cmd.Stderr = file, file
 	// The process must not outlive this one, also when this one is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

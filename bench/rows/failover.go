@@ -93,7 +93,7 @@ func (p *pair) complete(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		process, err := implementation.Run(implementation.Controller, filepath.Join(p.controlPlane.Dir, "controller.log"), p.account,
+		process, err := implementation.RunAs(implementation.Controller, filepath.Join(p.controlPlane.Dir, "controller.log"), p.account,
 			"--leader-election-namespace="+modelboxes.Namespace, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1])
 		if err != nil {
 			return err

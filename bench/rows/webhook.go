@@ -108,17 +108,13 @@ func startWebhook(ctx context.Context) (*webhookServer, error) {
 }
 
 func (s *webhookServer) start(ctx context.Context) error {
-	account, err := s.controlPlane.Account(ctx, "webhook")
-	if err != nil {
-		return err
-	}
 	addresses, err := freeport.Addresses(3)
 	if err != nil {
 		return err
 	}
 	s.metrics, s.pprof = "http://"+addresses[0]+"/metrics", addresses[2]
 	local := s.controlPlane.Webhooks()
-	s.process, err = implementation.Run(implementation.Webhook, filepath.Join(s.controlPlane.Dir, "webhook.log"), account,
+	s.process, err = implementation.Run(implementation.Webhook, filepath.Join(s.controlPlane.Dir, "webhook.log"),
 		"--cert-dir="+local.LocalServingCertDir,
 		"--webhook-bind-address="+net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
 		"--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2], "--drain=0s", "--linger=0s")
