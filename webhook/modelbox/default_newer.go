@@ -162,7 +162,7 @@ func progressDeadlineFor(startup *corev1.Probe) int32 {
 	if startup == nil {
 		return progressSeconds
 	}
-	return int32(min(progressSeconds+max(rules.ProbeSeconds(startup), 0), rules.MaxSeconds)) //nolint:gosec // At most rules.MaxSeconds.
+	return int32(min(progressSeconds+max(rules.ProbeSeconds(startup), 0), rules.MaxSeconds))
 }
 
 // isDerivedDeadline reports whether progressDeadlineSeconds can have been derived, and no
