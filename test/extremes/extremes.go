@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Source generates values. The same seed generates the same values.
@@ -134,7 +135,8 @@ func Nasty() []any {
 	}
 }
 
-// Spoil replaces some values of an object, at any depth, with values from a list.
+// Spoil replaces some values of an object, at any depth, with copies of values from a list: an
+// object that is spoilt later must not change this one.
 func (s *Source) Spoil(object map[string]any, by []any) {
 	keys := slices.Sorted(maps.Keys(object))
 	if len(keys) == 0 {
@@ -150,7 +152,7 @@ func (s *Source) Spoil(object map[string]any, by []any) {
 			s.Spoil(inner, by)
 			continue
 		}
-		object[key] = one(s, by)
+		object[key] = runtime.DeepCopyJSONValue(one(s, by))
 	}
 }
 
