@@ -237,7 +237,7 @@ var _ = Describe("the reason why an object is not ready", Serial, func() {
 	It("is not known without the right to list pods, which changes nothing else", func() {
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		reconcileAfter := reconciler("ModelBox", box, "nobody:"+named.Namespace)
+		reconcileAfter := reconciler("ModelBox", box, "without-rights:"+named.Namespace)
 		reconcileAfter(0)
 		deploymentStatus(ctx, named, 0)
 		podOf(ctx, named, "a", badImage)

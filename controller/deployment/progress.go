@@ -71,7 +71,7 @@ func setReplicas(into *modelv1.WorkloadStatus, observed *appsv1.DeploymentStatus
 
 // isObserved reports whether the status of a Deployment is one of its current spec.
 func isObserved(deployment *appsv1.Deployment) bool {
-	return deployment.Generation > 0 && deployment.Status.ObservedGeneration >= deployment.Generation
+	return status.IsObserved(deployment.Generation, deployment.Status.ObservedGeneration)
 }
 
 // availability returns the availability of the owner of a Deployment: the Deployment's own

@@ -133,20 +133,11 @@ func (r *Reconciler) progress(ctx context.Context, children *Children, into *mod
 	w, live := children.workload, children.deployment.Live.(*appsv1.Deployment)
 	readiness := Progress(live)
 	r.Rollouts.Observe(w.Owner, observeRollout(live, readiness.Ready, into.Conditions), r.Clock.Now())
-	switch {
-	case readiness.Ready:
-		r.Problems.Forget(client.ObjectKeyFromObject(w.Owner))
-	case w.Paused:
-		r.Problems.Skip(w.Owner)
-	default:
-		found, again := r.Problems.Look(ctx, &problems.Subject{
-			Owner: w.Owner, Workload: problems.OfDeployment(live), Conditions: into.Conditions, Problems: into.Problems,
-		})
-		into.Problems = found.Problems
-		return found.Describe(readiness), again
-	}
-	into.Problems = nil
-	return readiness, 0
+	explained, found, again := r.Problems.Explain(ctx, &problems.Subject{
+		Owner: w.Owner, Workload: problems.OfDeployment(live), Conditions: into.Conditions, Problems: into.Problems,
+	}, readiness, w.Paused)
+	into.Problems = found.Problems
+	return explained, again
 }
 
 // setAvailable sets the condition Available. applied says that the Deployment has its desired

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -127,21 +126,12 @@ func (r *Reconciler) progress(
 ) (status.Readiness, time.Duration) {
 	readiness, into := progress(live, daemon.Spec.Label), &daemon.Status
 	r.Rollouts.Observe(daemon, observeRollout(live, into.Conditions), r.Clock.Now())
-	switch {
-	case readiness.Ready:
-		r.Problems.Forget(client.ObjectKeyFromObject(daemon))
-	case daemon.Spec.Paused || readiness.Reason == reasonNoMatchingNodes:
-		r.Problems.Skip(daemon)
-	default:
-		found, again := r.Problems.Look(ctx, &problems.Subject{
-			Owner: daemon, Workload: problems.OfDaemonSet(live),
-			Conditions: into.Conditions, Problems: into.Problems, MissingNodes: into.MissingNodes,
-		})
-		into.Problems, into.MissingNodes = found.Problems, found.MissingNodes
-		return found.Describe(readiness), again
-	}
-	into.Problems, into.MissingNodes = nil, nil
-	return readiness, 0
+	explained, found, again := r.Problems.Explain(ctx, &problems.Subject{
+		Owner: daemon, Workload: problems.OfDaemonSet(live),
+		Conditions: into.Conditions, Problems: into.Problems, MissingNodes: into.MissingNodes,
+	}, readiness, daemon.Spec.Paused || readiness.Reason == reasonNoMatchingNodes)
+	into.Problems, into.MissingNodes = found.Problems, found.MissingNodes
+	return explained, again
 }
 
 func (r *Reconciler) setConditions(daemon *mydomainv1beta1.Genericdaemon, readiness status.Readiness) {

@@ -45,7 +45,7 @@ func noNodes(label string) string {
 
 // isObserved reports whether the status of a DaemonSet is one of its current spec.
 func isObserved(set *appsv1.DaemonSet) bool {
-	return set.Generation > 0 && set.Status.ObservedGeneration >= set.Generation
+	return status.IsObserved(set.Generation, set.Status.ObservedGeneration)
 }
 
 // The reasons of the condition Available.

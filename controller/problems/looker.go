@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -65,6 +66,21 @@ type Subject struct {
 	Conditions   []metav1.Condition
 	Problems     []modelv1.Problem
 	MissingNodes []string
+}
+
+// Explain returns the readiness of an object whose workload has been applied, with what Look
+// found if the object is not ready. skip is true if its pods are not the reason for that.
+func (l *Looker) Explain(ctx context.Context, s *Subject, readiness status.Readiness, skip bool) (status.Readiness, Found, time.Duration) {
+	switch {
+	case readiness.Ready:
+		l.Forget(client.ObjectKeyFromObject(s.Owner))
+	case skip:
+		l.Skip(s.Owner)
+	default:
+		found, again := l.Look(ctx, s)
+		return found.Describe(readiness), found, again
+	}
+	return readiness, Found{}, 0
 }
 
 // Look returns why an object that is not ready is not, and after which time it is to be

@@ -139,7 +139,7 @@ func (w Workload) state() string {
 // observed reports whether the cluster has acted on the last change of the workload.
 func (w Workload) observed() bool {
 	if w.daemonSet != nil {
-		return w.daemonSet.Generation != 0 && w.daemonSet.Status.ObservedGeneration >= w.daemonSet.Generation
+		return status.IsObserved(w.daemonSet.Generation, w.daemonSet.Status.ObservedGeneration)
 	}
-	return w.deployment.Generation != 0 && w.deployment.Status.ObservedGeneration >= w.deployment.Generation
+	return status.IsObserved(w.deployment.Generation, w.deployment.Status.ObservedGeneration)
 }

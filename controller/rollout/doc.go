@@ -4,8 +4,9 @@
 // Package rollout emits the events of rollouts: when one begins, and when it is complete, with
 // its duration.
 //
-// A rollout replaces the pods of a child because its pod template has changed, whoever changed
-// it, or creates them because the child is new. Scaling is none, nor is a pod that restarts.
+// A rollout replaces the pods of a child because a field manager changed its pod template, or
+// creates them because the child is new. Scaling is not a rollout, and neither is the restart
+// of a pod.
 //
 // What a reconcile observes anyway is enough for it: there is no further request. A rollout is
 // visible in the status of the child from its begin to its end, so what is remembered is only

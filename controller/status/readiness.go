@@ -45,6 +45,10 @@ const (
 // status for a longer message, so it is cut where it is set.
 const maxMessage = 32768
 
+// IsObserved reports whether a status is one of the current spec of a child, from the generation
+// of the child and the one in its status.
+func IsObserved(generation, observed int64) bool { return generation > 0 && observed >= generation }
+
 // Readiness is the observed state of an object in the form of its conditions: whether it
 // is Ready, and if it is not, whether it progresses (Reconciling) or needs a change from
 // outside (Stalled).

@@ -183,7 +183,7 @@ ports: [{port: 80, targetPort: 80, protocol: TCP}]
 readinessProbe: {tcpSocket: {port: 80}}
 livenessProbe: {exec: {command: [x]}}`,
 		},
-		"a startup probe stays, and so does a deadline": {
+		"an explicit startup probe and an explicit deadline stay": {
 			spec: `{image: a:1, ports: [{port: 80}], startupProbe: {exec: {command: [x]}}, progressDeadlineSeconds: 4}`,
 			want: fixed + small + clusterIP + readyLive80 + `
 ports: [{port: 80, targetPort: 80, protocol: TCP}]
