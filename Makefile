@@ -174,7 +174,7 @@ bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 ##@ Change it
 
 .PHONY: generate
-generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients and the API reference
+generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients, and the references of the API and of modelbox
 	@./hack/generate.sh
 
 .PHONY: build

@@ -9,6 +9,7 @@ package main
 import (
 	"os"
 
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
@@ -17,8 +18,10 @@ import (
 
 func main() {
 	os.Exit(command.Run(command.Env{
-		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
-		Program:   os.Args[0],
-		Clock:     clock.RealClock{},
+		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Program:     os.Args[0],
+		Clock:       clock.RealClock{},
+		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
 	}, os.Args[1:]))
 }

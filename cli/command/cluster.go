@@ -16,14 +16,17 @@ import (
 )
 
 // clusterFlags are kubectl's flags that name a cluster, a user and a namespace.
-type clusterFlags struct{ *genericclioptions.ConfigFlags }
+type clusterFlags struct {
+	*genericclioptions.ConfigFlags
+	known client.WithWatch
+}
 
 // newClusterFlags returns the flags without those that a kubeconfig has better places for.
-func newClusterFlags() clusterFlags {
+func newClusterFlags(env Env) clusterFlags {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.CacheDir, flags.Username, flags.Password, flags.CertFile, flags.KeyFile = nil, nil, nil, nil, nil
 	flags.TLSServerName, flags.DisableCompression, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil
-	return clusterFlags{flags}
+	return clusterFlags{flags, env.Client}
 }
 
 func (f clusterFlags) bind(cmd *cobra.Command) { f.AddFlags(cmd.Flags()) }
@@ -39,6 +42,9 @@ func (f clusterFlags) namespace() (string, error) {
 
 // client returns a client of the API server.
 func (f clusterFlags) client() (client.WithWatch, error) {
+	if f.known != nil {
+		return f.known, nil
+	}
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("%w; this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG", err)

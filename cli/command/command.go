@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -29,6 +30,11 @@ type Env struct {
 	// Program is the path by which it was called.
 	Program string
 	Clock   clock.WithTicker
+	// Client is used instead of one for the kubeconfig, if it is set.
+	Client client.WithWatch
+	// Terminal says that the standard output is one: what changes is then drawn in its place.
+	// Interactive says that the standard input is one: then the user can be asked.
+	Terminal, Interactive bool
 }
 
 // The exit codes. Each command documents those that it has.
@@ -118,7 +124,7 @@ const (
 
 var commands = []func(Env) *cobra.Command{
 	newLint, newRender, newNext,
-	newVersion,
+	newStatus, newRestart, newPause, newResume, newHistory, newUndo, newVersion,
 }
 
 // displayName returns how the user calls the program: kubectl finds its plug-ins by name.

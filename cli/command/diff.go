@@ -103,6 +103,9 @@ func diffChild(ctx context.Context, c client.Client, desired client.Object) (str
 	case !render.ControlledBy(live, desired):
 		return fmt.Sprintf("%s exists and is not controlled by the object: the operator does not change it\n", name), nil
 	}
+	if live != nil { // A client leaves out the kind.
+		live.GetObjectKind().SetGroupVersionKind(desired.GetObjectKind().GroupVersionKind())
+	}
 	manifest, err := apply.Manifest(desired, live)
 	if err != nil {
 		return "", err

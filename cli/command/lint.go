@@ -6,6 +6,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -127,4 +128,12 @@ func counted(n int, noun string) string {
 // complete lets the shell complete a flag with values.
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // The flag exists.
+}
+
+// oneOf returns an error if the value of --output is none of those that a command has.
+func oneOf(output string, values ...string) error {
+	if slices.Contains(values, output) {
+		return nil
+	}
+	return fmt.Errorf("unknown output format %q: use one of %s", output, strings.Join(values, ", "))
 }

@@ -35,7 +35,7 @@ type nextOptions struct {
 }
 
 func newNext(env Env) *cobra.Command {
-	o := &nextOptions{Env: env, cluster: newClusterFlags(), number: 10}
+	o := &nextOptions{Env: env, cluster: newClusterFlags(env), number: 10}
 	cmd := &cobra.Command{
 		Use:     "next {eru/NAME | -f FILE | SCHEDULE [--time-zone ZONE]}",
 		GroupID: offline,
@@ -101,6 +101,9 @@ func (o *nextOptions) run(ctx context.Context, args []string, zoneGiven bool) er
 		if now, err = time.Parse(time.RFC3339, o.after); err != nil {
 			return fmt.Errorf("--after: %w; write it as 2026-10-25T00:00:00Z", err)
 		}
+	}
+	if err := oneOf(o.output, "text", "json"); err != nil {
+		return err
 	}
 	specs, err := o.schedules(ctx, args, zoneGiven)
 	if err != nil {

@@ -29,7 +29,7 @@ type renderOptions struct {
 }
 
 func newRender(env Env) *cobra.Command {
-	o := &renderOptions{Env: env, cluster: newClusterFlags()}
+	o := &renderOptions{Env: env, cluster: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "render -f FILE|FOLDER|- [--defaults | --diff]",
 		GroupID: offline,

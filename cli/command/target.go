@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -118,17 +115,15 @@ func (f clusterFlags) names(ctx context.Context, kindName, before, prefix string
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	all, err := namesOf(ctx, c, kind, namespace)
+	if err != nil {
 		return nil
 	}
 	var out []string
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // The function returns no error.
-		if name := item.(client.Object).GetName(); strings.HasPrefix(name, prefix) {
+	for _, name := range all {
+		if strings.HasPrefix(name, prefix) {
 			out = append(out, before+name)
 		}
-		return nil
-	})
+	}
 	return out
 }

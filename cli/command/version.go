@@ -28,7 +28,7 @@ type versionOptions struct {
 }
 
 func newVersion(env Env) *cobra.Command {
-	o := &versionOptions{Env: env, cluster: newClusterFlags(), processesDeadline: 5 * time.Second}
+	o := &versionOptions{Env: env, cluster: newClusterFlags(env), processesDeadline: 5 * time.Second}
 	cmd := &cobra.Command{
 		Use:     "version",
 		GroupID: online,
