@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,19 +58,19 @@ func diffOf(ctx context.Context, c client.Client, object render.Object) (string,
 	if err != nil {
 		return "", err
 	}
-	out := ""
+	var out strings.Builder
 	for _, child := range children {
 		text, err := diffChild(ctx, c, child)
 		if err != nil {
 			return "", err
 		}
-		out += text
+		out.WriteString(text)
 	}
 	if len(children) > 0 && !slices.ContainsFunc(children, isService) {
 		text, err := diffService(ctx, c, children[0])
-		return out + text, err
+		return out.String() + text, err
 	}
-	return out, nil
+	return out.String(), nil
 }
 
 func isService(obj client.Object) bool {

@@ -18,6 +18,7 @@ package create
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -169,7 +170,8 @@ func copyOf(result *metav1.Status) *metav1.Status {
 
 // statusError returns an error as the API server sends it.
 func statusError(err error) *apierrors.StatusError {
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // The API server does not unwrap either.
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
 		return &apierrors.StatusError{ErrStatus: known.Status()}
 	}
 	return apierrors.NewInternalError(err)

@@ -105,7 +105,7 @@ func (s *server) wait() error {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("the webhook of %s does not answer: %v", kind.GVK.Kind, err)
+				return fmt.Errorf("the webhook of %s does not answer: %w", kind.GVK.Kind, err)
 			}
 		}
 	}

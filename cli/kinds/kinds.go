@@ -79,8 +79,7 @@ func (k *Kind) CRD() *apiextensionsv1.CustomResourceDefinition { return k.crd() 
 // crdOf returns the embedded CRD of a kind. What is embedded has been tested, so an error is
 // one of the program.
 func crdOf(gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
-	plural, _ := resourceOf(gvk.Kind)
-	data, err := crds.Bases.ReadFile(fmt.Sprintf("bases/%s_%s.yaml", gvk.Group, plural))
+	data, err := crds.Bases.ReadFile(fmt.Sprintf("bases/%s_%s.yaml", gvk.Group, resourceOf(gvk.Kind)))
 	if err != nil {
 		panic(err)
 	}
@@ -91,20 +90,17 @@ func crdOf(gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinitio
 	return crd
 }
 
-// resourceOf returns the plural and the singular name of a kind.
-func resourceOf(kind string) (plural, singular string) {
-	singular = strings.ToLower(kind)
+// resourceOf returns the plural name of a kind.
+func resourceOf(kind string) string {
+	singular := strings.ToLower(kind)
 	if strings.HasSuffix(singular, "x") {
-		return singular + "es", singular
+		return singular + "es"
 	}
-	return singular + "s", singular
+	return singular + "s"
 }
 
 // Resource returns the plural name of the kind, such as modelboxes.
-func (k *Kind) Resource() string {
-	plural, _ := resourceOf(k.GVK.Kind)
-	return plural
-}
+func (k *Kind) Resource() string { return resourceOf(k.GVK.Kind) }
 
 // Singular returns the singular name of the kind, such as modelbox.
 func (k *Kind) Singular() string { return strings.ToLower(k.GVK.Kind) }

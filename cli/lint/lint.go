@@ -108,9 +108,9 @@ type checker struct {
 
 // check reports whether the document is of one of the five kinds.
 func (c *checker) check(ctx context.Context) (ours bool, err error) {
-	if c.doc.Err != nil {
-		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: c.doc.Err.Error()})
-		return false, nil
+	if broken := c.doc.Err; broken != nil {
+		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
+		return false, nil //nolint:nilerr // The error is a finding.
 	}
 	kind := kinds.Of(c.doc.GVK.GroupKind())
 	switch {

@@ -48,7 +48,7 @@ func (s *Snapshot) Tree(now time.Time) *Node {
 		root.Add(problemText(problem, now))
 	}
 	if eru, ok := s.Object.(*mtsrev1.Eru); ok {
-		addRuns(root, eru, now)
+		addRuns(root, eru)
 	}
 	for _, child := range s.Children {
 		node := root.Add(childText(child, s.Object))
@@ -127,7 +127,7 @@ func problemText(p modelv1.Problem, now time.Time) string {
 	return text
 }
 
-func addRuns(root *Node, eru *mtsrev1.Eru, now time.Time) {
+func addRuns(root *Node, eru *mtsrev1.Eru) {
 	if next := eru.Status.NextScheduleTime; next != nil {
 		root.Add(fmt.Sprintf("next run: %s", next.UTC().Format(time.RFC3339)))
 	}

@@ -36,7 +36,8 @@ func page() (string, error) {
 	root := command.New(command.Env{Program: "modelbox", Clock: clock.RealClock{}})
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd()
-	out := introduction + "\n## Commands\n"
+	var out strings.Builder
+	out.WriteString(introduction + "\n## Commands\n")
 	for _, cmd := range root.Commands() {
 		if !cmd.IsAvailableCommand() {
 			continue
@@ -45,9 +46,9 @@ func page() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		out += "\n" + text
+		out.WriteString("\n" + text)
 	}
-	return out, nil
+	return out.String(), nil
 }
 
 var seeAlso = regexp.MustCompile(`(?s)\n### SEE ALSO\n.*$`)
