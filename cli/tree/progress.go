@@ -66,7 +66,7 @@ func Message(obj client.Object) string {
 	return "waiting for the controller to reconcile the object"
 }
 
-// counters are the pods of an object.
+// counters are the pods of an object. An Eru has none.
 type counters struct{ desired, updated, available int32 }
 
 func countersOf(obj client.Object) (counters, bool) {
