@@ -34,8 +34,8 @@ func newRestart(env Env) *cobra.Command {
 		Use:     "restart KIND/NAME",
 		GroupID: online,
 		Short:   "Restart the pods of an object by a rollout",
-		Long: `Restart the pods of an object by a rollout of its Deployment or DaemonSet, as "kubectl rollout restart" and an Eru
-do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
+		Long: `Restart the pods of an object by a rollout of its Deployment (of a Genericdaemon, its DaemonSet), as an Eru and
+"kubectl rollout restart" do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
 strategy says, so a service that has several replicas stays available.`,
 		Example: example(`
 			{} restart modelbox/web
