@@ -174,13 +174,18 @@ bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 ##@ Change it
 
 .PHONY: generate
-generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients and the API reference
+generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients, and the references of the API and of modelbox
 	@./hack/generate.sh
 
 .PHONY: build
 build: ## Build both processes into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/webhook ./webhook
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/controller ./controller
+
+.PHONY: cli
+cli: ## Build the command bin/modelbox, and bin/kubectl-modelbox for "kubectl modelbox" (docs/cli.md)
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/modelbox ./cli
+	@ln -sf modelbox $(BIN)/kubectl-modelbox
 
 .PHONY: clean
 clean: ## Remove what was built here; the cached Kubernetes binaries stay

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests,
-# and the clients under api/client. Run it by "make generate".
+# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests, the clients
+# under api/client, and the references in docs. Run it by "make generate".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -80,3 +80,7 @@ echo "generate: the aggregated roles"
   printf '# admin, so each subject that has one of those in a namespace has these permissions too.\n'
   go run ./hack/aggregatedroles config/crd/bases/*.yaml
 } >config/aggregated-roles/generated/roles.yaml
+
+echo "generate: the reference of the command modelbox"
+go run ./hack/clidocs >"$tmp/cli.md"
+mv "$tmp/cli.md" docs/cli.md
