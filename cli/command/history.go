@@ -56,18 +56,18 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	revisions, _, err := target.revisions(ctx)
+	h, err := target.history(ctx)
 	if err != nil {
 		return err
 	}
 	if o.output == "json" {
 		encoder := json.NewEncoder(o.Out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(revisions)
+		return encoder.Encode(h.revisions)
 	}
 	table := tabwriter.NewWriter(o.Out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tCHANGE-CAUSE")
-	for _, r := range revisions {
+	for _, r := range h.revisions {
 		mark := ""
 		if r.Current {
 			mark = " *"
@@ -77,33 +77,39 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	return table.Flush()
 }
 
-// revisions returns the revisions of the Deployment of the target, and the name of the main
-// container.
-func (t *target) revisions(ctx context.Context) ([]rollout.Revision, string, error) {
+// history is the Deployment of an object, its revisions, and the name of the main container.
+type history struct {
+	deployment *appsv1.Deployment
+	revisions  []rollout.Revision
+	container  string
+}
+
+// history returns the history of the target.
+func (t *target) history(ctx context.Context) (*history, error) {
 	if !hasHistory(t.kind) {
-		return nil, "", fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
+		return nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
 	}
 	obj := t.kind.New()
 	if err := t.get(ctx, obj); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	deployment := &appsv1.Deployment{}
 	if err := t.get(ctx, deployment); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if !metav1.IsControlledBy(deployment, obj) {
-		return nil, "", fmt.Errorf("deployment %q is not controlled by %s", deployment.Name, t)
+		return nil, fmt.Errorf("deployment %q is not controlled by %s", deployment.Name, t)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	sets := &appsv1.ReplicaSetList{}
 	if err := t.client.List(ctx, sets, client.InNamespace(t.key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, "", fmt.Errorf("listing ReplicaSets: %w", err)
+		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
 	container := mainContainer(obj)
-	return rollout.Revisions(deployment, sets.Items, container), container, nil
+	return &history{deployment, rollout.Revisions(deployment, sets.Items, container), container}, nil
 }
 
 // mainContainer returns the name of the container that the operator generates.

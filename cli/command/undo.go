@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,7 +40,8 @@ func newUndo(env Env) *cobra.Command {
 		Short:   "Return a ModelBox or an App to a revision",
 		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
 resources of the main container into the fields of the object itself, after showing the difference. (A change of
-the Deployment, as by "kubectl rollout undo", would be reverted by the operator.)
+the Deployment, as by "kubectl rollout undo", would be reverted by the operator.) Environment variables that
+another field manager has added to the Deployment stay as they are.
 
 If anything else of the pod template differs in that revision, its paths are printed and nothing is written. Nor
 is anything written if another field manager owns the fields by a server-side apply, or is a GitOps tool, because
@@ -68,46 +70,52 @@ func (o *undoOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	spec, revision, err := o.changes(ctx, target)
-	if err != nil {
-		return err
-	}
-	if len(spec) == 0 {
-		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, revision)
-		return nil
-	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.kind.GVK)
 	if err := target.get(ctx, obj); err != nil {
 		return err
 	}
-	changed, err := rollout.Apply(ctx, target.kind, obj, spec)
+	h, err := target.history(ctx)
 	if err != nil {
 		return err
 	}
-	return o.write(ctx, target, obj, changed, revision)
+	to, err := rollout.Find(h.revisions, o.toRevision)
+	if err != nil {
+		return err
+	}
+	desired, err := rollout.Template(ctx, target.kind, obj)
+	if err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	to.Template = *rollout.WithoutEnv(&to.Template, h.container, rollout.ForeignEnv(h.deployment, desired, h.container))
+	spec, err := h.changes(desired, to)
+	if err != nil {
+		return err
+	}
+	if len(spec) == 0 {
+		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, to.Number)
+		return nil
+	}
+	changed, template, err := rollout.Apply(ctx, target.kind, obj, spec)
+	if err != nil {
+		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
+	}
+	if others := rollout.Unrestored(template, &to.Template, h.container); len(others) > 0 {
+		return fmt.Errorf("nothing was written, because spec.podTemplate sets what would be restored: change the object itself; the paths are:\n  %s", strings.Join(others, "\n  "))
+	}
+	return o.write(ctx, target, obj, changed, to.Number)
 }
 
-// changes returns the changes of the spec for the revision that is asked for.
-func (o *undoOptions) changes(ctx context.Context, t *target) (map[string]any, int64, error) {
-	revisions, container, err := t.revisions(ctx)
-	if err != nil {
-		return nil, 0, err
+// changes returns the changes of the object's spec that lead from the pod template that the
+// operator makes of it to that of a revision.
+func (h *history) changes(desired *corev1.PodTemplateSpec, to *rollout.Revision) (map[string]any, error) {
+	current := &h.revisions[len(h.revisions)-1]
+	spec, others, err := rollout.Changes(rollout.Pending(&current.Template, desired, h.container), &to.Template, h.container)
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
+			"nothing was written. Change the object itself; the other paths are:\n  %s", to.Number, h.container, strings.Join(others, "\n  "))
 	}
-	to, err := rollout.Find(revisions, o.toRevision)
-	if err != nil {
-		return nil, 0, err
-	}
-	current := &revisions[len(revisions)-1]
-	spec, others, err := rollout.Changes(&current.Template, &to.Template, container)
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(others) > 0 {
-		return nil, 0, fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
-			"nothing was written. Change the object itself; the other paths are:\n  %s", to.Number, container, strings.Join(others, "\n  "))
-	}
-	return spec, to.Number, nil
+	return spec, err
 }
 
 // write shows the difference, and writes it if the user agrees.

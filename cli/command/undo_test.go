@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,5 +187,88 @@ func TestUndoOfWhatIsApplied(t *testing.T) {
 	}
 	if c.get(box); box.Spec.Image != "nginx:1" {
 		t.Errorf("got %s", box.Spec.Image)
+	}
+}
+
+// A change that has not been rolled out yet, because the object is paused, is undone as well.
+func TestUndoOfAPendingChange(t *testing.T) {
+	c, box := withHistory(t)
+	box.Spec.Paused, box.Spec.Image = true, "nginx:pending"
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("undo", "modelbox/web", "--to-revision", "10", "--yes"); got.code != 0 || !strings.Contains(got.out, "-  image: nginx:pending\n+  image: nginx:2\n") {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); box.Spec.Image != "nginx:2" || len(box.Spec.Envs) != 2 {
+		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// A variable that another field manager has added to the Deployment does not become one of the
+// object.
+func TestUndoLeavesForeignVariables(t *testing.T) {
+	c, box := withHistory(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: c.namespace}}
+	c.get(deployment)
+	variable := corev1.EnvVar{Name: "STAKATER_WEB_CONFIGMAP", Value: "new"}
+	deployment.Spec.Template.Spec.Containers[0].Env = append(deployment.Spec.Template.Spec.Containers[0].Env, variable)
+	if err := c.client.Update(ctx, deployment, client.FieldOwner("reloader")); err != nil {
+		t.Fatal(err)
+	}
+	c.create(revision(deployment, 5, func(t *corev1.PodTemplateSpec) {
+		main := &t.Spec.Containers[0]
+		main.Image, main.Env = "nginx:5", []corev1.EnvVar{{Name: "A", Value: "5"}, {Name: variable.Name, Value: "old"}}
+	}))
+	if got := c.run("undo", "modelbox/web", "--to-revision", "5", "--yes"); got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); len(box.Spec.Envs) != 1 || box.Spec.Envs[0].Value != "5" || box.Spec.Image != "nginx:5" {
+		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// A field that spec.podTemplate sets cannot be restored by the object's own field.
+func TestUndoOfWhatThePodTemplateSets(t *testing.T) {
+	for name, tc := range map[string]struct{ main, want string }{
+		"args": {
+			`{"name":"web","args":["-t"]}`,
+			"error: revision 2 cannot be restored: the API server would refuse the object today: spec.podTemplate.spec.containers[0].args: ",
+		},
+		"an empty list": {
+			`{"name":"web","envFrom":[]}`,
+			"error: nothing was written, because spec.podTemplate sets what would be restored: change the object itself; the paths are:\n  spec.template.spec.containers[web].envFrom\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, box := withHistory(t)
+			if name != "args" {
+				c.editRevision(2, func(main *corev1.Container) {
+					main.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+				})
+			}
+			box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[` + tc.main + `]}}`)}
+			if err := c.client.Update(ctx, box); err != nil {
+				t.Fatal(err)
+			}
+			version := box.ResourceVersion
+			if got := c.run("undo", "modelbox/web", "--to-revision", "2", "--yes"); got.code != 1 || !strings.HasPrefix(got.err, tc.want) {
+				t.Errorf("got %+v", got)
+			}
+			if c.get(box); box.ResourceVersion != version {
+				t.Error("the object was written")
+			}
+		})
+	}
+}
+
+// editRevision changes the main container of a revision. (A ReplicaSet's template can be changed.)
+func (c *cluster) editRevision(number int, change func(*corev1.Container)) {
+	c.t.Helper()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-hash%d", number), Namespace: c.namespace}}
+	c.get(set)
+	change(&set.Spec.Template.Spec.Containers[0])
+	if err := c.client.Update(ctx, set); err != nil {
+		c.t.Fatal(err)
 	}
 }

@@ -101,7 +101,7 @@ func TestTheAnswerToAnyObject(t *testing.T) {
 				source := extremes.New(seed)
 				spec, _ := source.Value(&schema).(map[string]any)
 				if seed%3 > 0 {
-					source.Spoil(spec, []any{nil, 1.5, 1e3, true, "", "5", int64(0), int64(-1), []any{}, map[string]any{}, map[string]any{"x": 1}})
+					source.Spoil(spec, []any{nil, 1.5, 1e3, true, "", "5", int64(0), int64(-1), []any{}, map[string]any{}, map[string]any{"x": int64(1)}})
 				}
 				body, err := json.Marshal(map[string]any{
 					"apiVersion": kind.GVK.GroupVersion().String(), "kind": kind.GVK.Kind,

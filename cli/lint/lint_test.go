@@ -60,7 +60,7 @@ x.yaml:8: error: ModelBox "web": key "image" already set in map`},
 		"duplicates in JSON": {`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"web"},"spec":{"image":"a:1",` + "\n" + `"image":"b:1"}}`, `
 x.yaml:2: error: ModelBox "web": spec.image: duplicate field "spec.image"`},
 		"a warning": {box + "  image: a\n", `
-x.yaml:5: warning: ModelBox "web": spec.image: has no tag, so the image can change; use a version tag or a digest`},
+x.yaml:5: warning: ModelBox "web": spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent`},
 		"syntax": {box + "  image: [\n---\n" + box + "  image: a:1\n", `
 x.yaml:5: error: cannot be parsed as YAML or JSON: did not find expected node content`},
 		"another version": {"kind: ModelBox\napiVersion: model.github.com/v2\nmetadata: {name: web}\n", `

@@ -8,8 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
 // Owner is a field manager that applies fields again.
@@ -40,6 +46,48 @@ func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []
 
 func isGitOps(manager string) bool {
 	return slices.ContainsFunc(gitOps, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
+}
+
+// ForeignEnv returns the names of the environment variables of a container that another field
+// manager has added to the operator's Deployment: they are neither in the pod template that the
+// operator makes of the object, nor owned by the operator.
+func ForeignEnv(deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) sets.Set[string] {
+	foreign := sets.New[string]()
+	ours := ownEnv(deployment.ManagedFields, container)
+	if main := containerOf(&deployment.Spec.Template, container); main != nil {
+		for _, variable := range main.Env {
+			if ours.WithPrefix(item(variable.Name)).Empty() {
+				foreign.Insert(variable.Name)
+			}
+		}
+	}
+	if main := containerOf(desired, container); main != nil {
+		for _, variable := range main.Env {
+			foreign.Delete(variable.Name)
+		}
+	}
+	return foreign
+}
+
+// ownEnv returns the fields of a container's environment variables that the operator owns.
+func ownEnv(entries []metav1.ManagedFieldsEntry, container string) *fieldpath.Set {
+	ours := &fieldpath.Set{}
+	for _, entry := range entries {
+		set := &fieldpath.Set{}
+		if entry.Manager != apply.FieldManager || entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+			continue
+		}
+		ours = ours.Union(set)
+	}
+	for _, field := range []string{"spec", "template", "spec", "containers"} {
+		ours = ours.WithPrefix(element(field))
+	}
+	return ours.WithPrefix(item(container)).WithPrefix(element("env"))
+}
+
+// item returns the element of a list whose key is the name.
+func item(name string) fieldpath.PathElement {
+	return fieldpath.PathElement{Key: &value.FieldList{{Name: "name", Value: value.NewValueInterface(name)}}}
 }
 
 // ownedOf returns those of the fields of a spec that are in a set.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // restored are the fields of a container that undo restores, and the fields of a spec that
@@ -55,6 +56,45 @@ func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[strin
 		return nil, nil, err
 	}
 	return spec, differences("spec.template", a, b), nil
+}
+
+// Pending returns a revision's pod template with the restored fields of the template that the
+// operator makes of the object now: they differ while a change has not been rolled out, as when
+// the object is paused.
+func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
+	pending := current.DeepCopy()
+	into, from := containerOf(pending, container), containerOf(desired, container)
+	if into != nil && from != nil {
+		into.Image, into.Command, into.Args = from.Image, from.Command, from.Args
+		into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
+	}
+	return pending
+}
+
+// Unrestored returns the fields of the main container that differ although they were restored,
+// because podTemplate sets them as well.
+func Unrestored(got, want *corev1.PodTemplateSpec, container string) []string {
+	a, b := containerOf(got, container), containerOf(want, container)
+	if a == nil || b == nil {
+		return []string{fmt.Sprintf("spec.template.spec.containers[%s]", container)}
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(restored)) {
+		if !equality.Semantic.DeepEqual(valueOf(a, name), valueOf(b, name)) {
+			out = append(out, fmt.Sprintf("spec.template.spec.containers[%s].%s", container, name))
+		}
+	}
+	return out
+}
+
+// WithoutEnv returns a copy of a pod template without some environment variables of the main
+// container.
+func WithoutEnv(template *corev1.PodTemplateSpec, container string, names sets.Set[string]) *corev1.PodTemplateSpec {
+	out := template.DeepCopy()
+	if main := containerOf(out, container); main != nil {
+		main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return names.Has(v.Name) })
+	}
+	return out
 }
 
 // valueOf returns the value of one of the restored fields.
