@@ -159,6 +159,8 @@ fuzz: ## Run every fuzz target for FUZZTIME each (30s), and compare admission wi
 	@./hack/fuzz.sh
 	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} \
 	  $(GO) test ./controller -timeout 1h -count 1 -ginkgo.v -ginkgo.focus 'admission and the API server'
+	@assets=$$($(LOCAL) binaries) && seed=$${SEED:-$$RANDOM$$RANDOM} && echo "fuzz: TestTheAnswerToAnyObject in cli/create -first-seed $$seed" && \
+	  KUBEBUILDER_ASSETS=$$assets $(GO) test ./cli/create -timeout 1h -count 1 -run TestTheAnswerToAnyObject -args -tries 3000 -first-seed $$seed
 
 .PHONY: bench
 bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)

@@ -6,6 +6,7 @@ package create_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"slices"
@@ -90,14 +91,20 @@ func TestTheAnswerIsThatOfTheAPIServer(t *testing.T) {
 	}
 }
 
+// What TestTheAnswerToAnyObject tries of each kind; make fuzz tries more, from a new seed.
+var (
+	tries     = flag.Int("tries", 100, "objects of each kind")
+	firstSeed = flag.Uint64("first-seed", 0, "seed of the first of them; the others follow")
+)
+
 // Objects that are generated from the schema, with values that it does not allow, are
 // answered as by the API server.
 func TestTheAnswerToAnyObject(t *testing.T) {
-	const tries = 300
 	for _, kind := range kinds.All {
 		t.Run(kind.GVK.Kind, func(t *testing.T) {
 			schema := kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-			for seed := range uint64(tries) {
+			for i := range uint64(*tries) {
+				seed := *firstSeed + i
 				source := extremes.New(seed)
 				spec, _ := source.Value(&schema).(map[string]any)
 				if seed%3 > 0 {
