@@ -177,6 +177,10 @@ bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients and the API reference
 	@./hack/generate.sh
 
+.PHONY: manifests
+manifests: ## Write the part of these that is in config/: CRDs, roles, webhook manifests
+	@./hack/generate.sh manifests
+
 .PHONY: build
 build: ## Build both processes into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/webhook ./webhook
