@@ -15,9 +15,19 @@ VERSION := $(shell cat version/VERSION)
 DOCKER ?= docker
 # What the images are built from: GOLANG_IMAGE and BASE_IMAGE.
 include hack/base-images.mk
-# What comes before the images' names, such as registry.example.com/team/.
+# The images' names: IMG=registry.example.com/team/modelbox:v1 is modelbox-webhook:v1 and
+# modelbox-controller:v1 there, IMG_WEBHOOK and IMG_CONTROLLER are whole names, and without
+# these REGISTRY is what comes before modelbox-webhook and modelbox-controller. TAG is the tag
+# of a name without one.
+IMG ?=
+IMG_WEBHOOK ?=
+IMG_CONTROLLER ?=
 REGISTRY ?=
-# The platforms of a release, and the folder that it is written into.
+TAG ?= $(VERSION)
+export IMG IMG_WEBHOOK IMG_CONTROLLER REGISTRY TAG
+IMAGES = ./hack/images.sh
+# The platforms of a release and of docker-buildx, separated by spaces or commas, and the folder
+# that a release is written into.
 PLATFORMS ?= linux/amd64 linux/arm64
 DIST ?= dist
 export DOCKER_BUILDKIT = 1
@@ -26,16 +36,20 @@ export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTH
 # the like go here.
 TESTFLAGS ?= -race -timeout 25m
 
-# Reproducible: the revision is the commit's, and so is the time of creation.
+# Reproducible: the revision is the commit's, and so is the time of creation. GOPROXY has no
+# value here, so docker takes it from the environment.
 DOCKER_BUILD_ARGS = --build-arg VERSION=$(VERSION) \
   --build-arg GOLANG_IMAGE=$(GOLANG_IMAGE) --build-arg BASE_IMAGE=$(BASE_IMAGE) \
-  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
+  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+  $(if $(GOPROXY),--build-arg GOPROXY)
+# More flags of docker build, such as --network host or --build-arg HTTPS_PROXY=...
+DOCKER_BUILD_FLAGS ?=
 # The operator's own namespace, and those, separated by commas, that it is limited to; none is
 # the whole cluster.
 NAMESPACE ?= modelbox-system
 NAMESPACES ?=
 MANIFESTS = ./hack/manifests.sh $(1) "$(NAMESPACE)" "$(NAMESPACES)"
-INSTALL = $(call MANIFESTS,config) | sed 's|image: modelbox-|image: $(REGISTRY)modelbox-|'
+INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images"
 
 ##@ Try it
 
@@ -58,27 +72,38 @@ cluster-down: ## Stop the local control plane and leave nothing running
 ##@ Deploy it
 
 .PHONY: docker-build
-docker-build: ## Build both images for this machine's platform (REGISTRY=registry.example.com/team/)
+docker-build: ## Build both images for this machine's platform (IMG=registry.example.com/team/modelbox:v1 GOPROXY=...: docs/install.md)
 	@for process in webhook controller; do \
-	  echo "building $(REGISTRY)modelbox-$$process:$(VERSION)"; \
-	  $(DOCKER) build --quiet -f Dockerfile.$$process -t $(REGISTRY)modelbox-$$process:$(VERSION) $(DOCKER_BUILD_ARGS) . ; \
+	  image=$$($(IMAGES) build $$process); \
+	  echo "building $$image"; \
+	  $(DOCKER) build --quiet -f Dockerfile.$$process -t $$image $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 
 .PHONY: docker-push
-docker-push: ## Build both images for amd64 and arm64 and push them to REGISTRY (needs docker buildx)
-	@test -n "$(REGISTRY)" || { echo "docker-push: say where to: make docker-push REGISTRY=registry.example.com/team/" >&2; exit 1; }
+docker-push: ## Push the images that docker-build has built (IMG as there)
 	@for process in webhook controller; do \
-	  $(DOCKER) buildx build --push --platform linux/amd64,linux/arm64 -f Dockerfile.$$process \
-	    -t $(REGISTRY)modelbox-$$process:$(VERSION) $(DOCKER_BUILD_ARGS) . ; \
+	  image=$$($(IMAGES) push $$process); \
+	  echo "pushing $$image"; \
+	  $(DOCKER) push $$image; \
+	done
+
+.PHONY: docker-buildx
+docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for docker-build); needs docker buildx
+	@for process in webhook controller; do \
+	  image=$$($(IMAGES) push $$process); \
+	  echo "building and pushing $$image"; \
+	  $(DOCKER) buildx build --push --platform "$$(tr -s ' ' , <<<"$(PLATFORMS)")" -f Dockerfile.$$process -t $$image \
+	    $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 
 .PHONY: release
 release: ## Write images (OCI layout), SBOMs, install.yaml and checksums into dist/, signed with COSIGN_KEY (docs/install.md); needs docker
-	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) PLATFORMS="$(PLATFORMS)" DOCKER="$(DOCKER)" DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS)" ./hack/release.sh $(DIST)
+	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" DOCKER="$(DOCKER)" \
+	  DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS)" ./hack/release.sh $(DIST)
 
 .PHONY: release-again
 release-again: ## Write the release once more, from nothing, and compare it with the one in dist/; takes minutes, needs docker
-	@$(MAKE) --no-print-directory release COSIGN_KEY= DIST=bin/release-again DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) --no-cache"
+	@$(MAKE) --no-print-directory release COSIGN_KEY= DIST=bin/release-again DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
 	@cmp $(DIST)/SHA256SUMS bin/release-again/SHA256SUMS && echo "release: the same files"
 
 .PHONY: base-images
@@ -94,7 +119,7 @@ uninstall: ## Delete the CRDs, and with them every object of the five kinds and 
 	@kubectl delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
-deploy: ## Apply the whole install to the current cluster, which needs cert-manager (NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
+deploy: ## Apply the whole install to the current cluster, which needs cert-manager (IMG; NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
 	@$(INSTALL) | kubectl apply -f -
 
 .PHONY: undeploy
@@ -102,8 +127,8 @@ undeploy: ## Delete the operator and its namespace; CRDs, objects and what these
 	@$(call MANIFESTS,config/operator) | kubectl delete --ignore-not-found -f -
 
 .PHONY: install.yaml
-install.yaml: ## Write the whole install into dist/install.yaml (REGISTRY=registry.example.com/team/)
-	@mkdir -p dist && $(INSTALL) >dist/install.yaml && echo "wrote dist/install.yaml"
+install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE, NAMESPACES as for deploy)
+	@mkdir -p dist; $(INSTALL) >dist/install.yaml; echo "wrote dist/install.yaml"
 
 ##@ Check it
 
@@ -126,8 +151,8 @@ e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes an
 
 .PHONY: reproducible
 reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker
-	@$(MAKE) --no-print-directory docker-build REGISTRY=again/ DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) --no-cache"
-	@DOCKER=$(DOCKER) ./hack/reproducible.sh $(VERSION) $(REGISTRY)
+	@$(MAKE) --no-print-directory docker-build IMG= IMG_WEBHOOK= IMG_CONTROLLER= REGISTRY=again/ DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
+	@DOCKER=$(DOCKER) ./hack/reproducible.sh
 
 .PHONY: verify
 verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file had to change
@@ -178,6 +203,10 @@ bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 .PHONY: generate
 generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients, and the references of the API and of modelbox
 	@./hack/generate.sh
+
+.PHONY: manifests
+manifests: ## Write the part of these that is in config/: CRDs, roles, webhook manifests
+	@./hack/generate.sh manifests
 
 .PHONY: build
 build: ## Build both processes into bin/
