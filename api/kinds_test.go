@@ -43,8 +43,10 @@ func TestEveryKindIsWhole(t *testing.T) {
 	for _, gvk := range all {
 		t.Run(gvk.Kind, func(t *testing.T) {
 			lower := strings.ToLower(gvk.Kind)
+			group, _, _ := strings.Cut(gvk.Group, ".")
+			sample := "config/samples/" + group + "_" + gvk.Version + "_" + lower + ".yaml"
 			for _, file := range []string{
-				"config/samples/" + lower + ".yaml",
+				sample,
 				"webhook/" + lower + "/default.go",
 				"webhook/" + lower + "/validate.go",
 				"webhook/" + lower + "/webhook.go",
@@ -58,7 +60,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			}
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
-				{"config/samples/" + lower + ".yaml", "kind: " + gvk.Kind + "\n"},
+				{sample, "kind: " + gvk.Kind + "\n"},
 				{"webhook/main.go", "\t" + lower + ".SetupWebhookWithManager,\n"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager,\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},

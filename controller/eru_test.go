@@ -71,4 +71,19 @@ var _ = Describe("an Eru", func() {
 		existing(ctx, named)
 		Eventually(readiness(ctx, eru)).Should(Equal("True Scheduled"))
 	})
+
+	It("means the Deployment of its deprecated field, also where no webhook was called", func() {
+		eru.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *", DeprecatedDeploymentName: "other"}
+		Expect(env.Client.Create(ctx, eru)).To(Succeed())
+		Eventually(readiness(ctx, eru)).Should(Equal("False TargetNotFound"))
+		Expect(eru.Spec.DeploymentName).To(BeEmpty())
+		existing(ctx, metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"})
+		Eventually(readiness(ctx, eru)).Should(Equal("True Scheduled"))
+		Expect(env.Kubectl("", "-n", named.Namespace, "get", "eru", "web")).To(MatchRegexp(`(?m)^web +Running +True +other `))
+
+		By("setting both, which must be the same")
+		eru.Spec.DeploymentName = "web"
+		Expect(env.Client.Update(ctx, eru)).To(MatchError(And(
+			ContainSubstring("spec.deploymentname: Invalid value"), ContainSubstring("must be the same as deploymentName; remove deploymentname"))))
+	})
 })

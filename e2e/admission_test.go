@@ -15,12 +15,12 @@ import (
 var _ = Describe("admission", func() {
 	It("sets the defaults of the sample manifest", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
-		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/modelbox.yaml")
+		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/model_v1_modelbox.yaml")
 		path := "{.spec.resourceType} {.spec.resources.limits.cpu} {.spec.resources.limits.memory} {.spec.serviceType} {.spec.readinessProbe.tcpSocket.port}"
 		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath="+path)).To(Equal("small 1 2Gi NodePort 80"))
-		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/modelbox.yaml")
+		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/model_v1_modelbox.yaml")
 		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath={.metadata.generation}")).To(Equal("1"))
-		Expect(run(kubectl, "-n", ns, "diff", "-f", "../config/samples/modelbox.yaml")).To(BeEmpty())
+		Expect(run(kubectl, "-n", ns, "diff", "-f", "../config/samples/model_v1_modelbox.yaml")).To(BeEmpty())
 		Expect(run(kubectl, "-n", ns, "get", "mbo")).To(ContainSubstring("modelbox-sample"))
 	})
 

@@ -196,7 +196,7 @@ func awaitOperator() {
 		run(kubectl, "-n", system, "rollout", "status", "deployment", name, "--timeout=240s")
 	}
 	Eventually(func() error {
-		_, err := attempt("", kubectl, "create", "--dry-run=server", "-f", "../config/samples/modelbox.yaml")
+		_, err := attempt("", kubectl, "create", "--dry-run=server", "-f", "../config/samples/model_v1_modelbox.yaml")
 		return err
 	}, time.Minute, time.Second).Should(Succeed(), "cert-manager must inject the root certificate")
 }

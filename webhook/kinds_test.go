@@ -19,12 +19,25 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// sample returns a manifest of config/samples, unchanged.
+// sample returns the manifest of a kind in config/samples, unchanged. It can have other objects
+// before that of the kind.
 func sample(kind string) string {
 	GinkgoHelper()
-	manifest, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "samples", kind+".yaml"))
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "samples", "*_"+kind+".yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).To(HaveLen(1))
+	manifest, err := os.ReadFile(files[0])
 	Expect(err).NotTo(HaveOccurred())
 	return string(manifest)
+}
+
+// sampleObject returns the object of the kind in its sample.
+func sampleObject(kind string) *unstructured.Unstructured {
+	GinkgoHelper()
+	documents := strings.Split(sample(kind), "\n---\n")
+	obj := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(documents[len(documents)-1]), &obj.Object)).To(Succeed())
+	return obj
 }
 
 // kubectlIn runs kubectl as a user would, in a namespace.
@@ -47,8 +60,7 @@ var _ = Describe("every kind's sample", func() {
 			}
 			stored := func() *unstructured.Unstructured {
 				GinkgoHelper()
-				obj := &unstructured.Unstructured{}
-				Expect(yaml.Unmarshal([]byte(sample(kind)), &obj.Object)).To(Succeed())
+				obj := sampleObject(kind)
 				obj.SetNamespace(namespace)
 				Expect(env.Client.Get(context.Background(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 				return obj

@@ -13,6 +13,20 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
+var _ = It("config/samples is applied by one command", func() {
+	folder := filepath.Join(testenv.Root(), "config", "samples")
+	DeferCleanup(func() { kubectlIn("default", "", "delete", "--ignore-not-found", "-f", folder) })
+	output := kubectlIn("default", "", "apply", "--validate=strict", "-f", folder)
+	for _, created := range []string{
+		"app.app.huolala.cn/nginx-app", "modelbox.model.github.com/modelbox-sample", "genericdaemon.mydomain.com/syslog",
+		"deployment.apps/example-deployment", "uniteddeployment.extension.k8s.io/example-united-deployment",
+		"deployment.apps/opsnatmonitor-v1", "eru.mtsre.meitu.com/opsnatmonitor-v1",
+	} {
+		Expect(output).To(ContainSubstring(created + " created\n"))
+	}
+	Expect(kubectlIn("default", "", "diff", "-f", folder)).To(BeEmpty())
+})
+
 var _ = It("the worked examples of config/samples/more are accepted without a warning", func() {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "samples", "more", "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())

@@ -37,7 +37,9 @@ podTemplate: {spec: {tolerations: [{operator: Exists}]}}
 `, byDelegated},
 	"the Deployment of another user scaled to 0 by a UnitedDeployment": {unitedDeployment, `{deploymentName: theirs, replicas: 0}`, byDelegated},
 	"the Deployment of another user restarted":                         {eru, `{deploymentName: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
-	"any pod": {modelBox, `{image: "miner:1", replicas: 1000}`, allowed},
+	"the same by the deprecated name of the field":                     {eru, `{deploymentname: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
+	"the same beside an empty name":                                    {eru, `{deploymentName: "", deploymentname: theirs, enabled: true}`, byDelegated},
+	"any pod":                                                          {modelBox, `{image: "miner:1", replicas: 1000}`, allowed},
 }
 
 // No attack succeeds for a user who may write only the kinds, and of a delegated user only

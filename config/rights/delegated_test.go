@@ -113,6 +113,7 @@ func TestDelegatedUsersMayUseWhatIsListed(t *testing.T) {
 		"a Genericdaemon":                   {genericdaemon, `{image: "a:1", label: logs, podTemplate: {spec: {volumes: [{name: v}]}}}`},
 		"a UnitedDeployment":                {unitedDeployment, `{deploymentName: api, replicas: 3}`},
 		"an Eru":                            {eru, `{deploymentName: web, enabled: true}`},
+		"an Eru by the deprecated field":    {eru, `{deploymentname: web, enabled: true}`},
 		"the default service account":       {modelBox, `{image: "a:1", podTemplate: {spec: {serviceAccountName: default, serviceAccount: default}}}`},
 		"an empty podTemplate":              {modelBox, `{image: "a:1", podTemplate: {}}`},
 		"a podTemplate with an empty spec":  {modelBox, `{image: "a:1", podTemplate: {spec: {}}}`},
@@ -235,6 +236,29 @@ func TestDelegatedUsersWithoutLists(t *testing.T) {
 	for _, k := range []kind{unitedDeployment, eru} {
 		if got, err := tried(t, c, k, "a", k.spec); got != byDelegated {
 			t.Errorf("%s: %s (%v)", k.name, got, err)
+		}
+	}
+}
+
+// The deprecated field of an Eru names its Deployment, and the name of the object does not.
+func TestDelegatedUsersAndTheDeprecatedField(t *testing.T) {
+	t.Parallel()
+	listed := user(t, "deprecated-listed", map[string]string{virtualGroup + "/deployments": "web"}, kindsRole, delegatedRole)
+	patches := named(rule("apps", []string{"patch"}, "deployments"), "web")
+	permitted := user(t, "deprecated-permitted", nil, kindsRole, delegatedRole, []rbacv1.PolicyRule{patches})
+	for _, c := range []tenant{listed, permitted} {
+		for name, test := range map[string]struct {
+			text string
+			want outcome
+		}{
+			"a":    {`{deploymentname: web}`, allowed},
+			"b":    {`{deploymentName: "", deploymentname: web}`, allowed},
+			"web":  {`{deploymentname: other}`, byDelegated},
+			"both": {`{deploymentName: web, deploymentname: web}`, allowed},
+		} {
+			if got, err := tried(t, c, eru, name, parse(t, test.text)); got != test.want {
+				t.Errorf("%s, %s: %s, want %s (%v)", c.namespace, test.text, got, test.want, err)
+			}
 		}
 	}
 }

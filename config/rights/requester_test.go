@@ -4,10 +4,12 @@
 package rights_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,13 +69,14 @@ func TestNeededRights(t *testing.T) {
 		"extensions":     {[]rbacv1.PolicyRule{rule("extensions", every, "*")}, nil},
 		"statefulsets":   {[]rbacv1.PolicyRule{rule("apps", every, "statefulsets", "replicasets", "deployments/status")}, nil},
 		"one-scale":      {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments/scale"), "web")}, map[string]bool{"UnitedDeployment": true}},
-		"one-deployment": {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments"), "web")}, map[string]bool{"Eru": true, "Eru by its name": true}},
+		"one-deployment": {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments"), "web")}, map[string]bool{"Eru": true, "Eru by its name": true, "Eru by the deprecated field": true}},
 		"all-scales":     {[]rbacv1.PolicyRule{rule("apps", []string{"patch"}, "deployments/scale")}, map[string]bool{"UnitedDeployment": true, "UnitedDeployment of another": true}},
 		"another-kind":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "apps")}, map[string]bool{"App": true, "App with ports": true}},
 		"another-verb":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"create", "get", "update", "patch"}, "*")}, nil},
 		"everything-here": {[]rbacv1.PolicyRule{rule("apps", every, "*"), services}, map[string]bool{
 			"ModelBox": true, "App": true, "ModelBox with ports": true, "App with ports": true, "Genericdaemon": true,
 			"UnitedDeployment": true, "UnitedDeployment of another": true, "Eru": true, "Eru by its name": true, "Eru of another": true,
+			"Eru by the deprecated field": true, "Eru of another by the deprecated field": true, "Eru of another beside an empty name": true,
 		}},
 	}
 	objects := map[string]struct {
@@ -83,12 +86,15 @@ func TestNeededRights(t *testing.T) {
 	}{
 		"ModelBox": {modelBox, "a", plain}, "ModelBox with ports": {modelBox, "a", withPorts},
 		"App": {app, "a", noPorts}, "App with ports": {app, "a", withPorts},
-		"Genericdaemon":               {genericdaemon, "a", plain},
-		"UnitedDeployment":            {unitedDeployment, "a", web},
-		"UnitedDeployment of another": {unitedDeployment, "web", other},
-		"Eru":                         {eru, "a", spec{"deploymentName": "web"}},
-		"Eru by its name":             {eru, "web", spec{}},
-		"Eru of another":              {eru, "web", spec{"deploymentName": "other"}},
+		"Genericdaemon":                          {genericdaemon, "a", plain},
+		"UnitedDeployment":                       {unitedDeployment, "a", web},
+		"UnitedDeployment of another":            {unitedDeployment, "web", other},
+		"Eru":                                    {eru, "a", spec{"deploymentName": "web"}},
+		"Eru by its name":                        {eru, "web", spec{}},
+		"Eru of another":                         {eru, "web", spec{"deploymentName": "other"}},
+		"Eru by the deprecated field":            {eru, "a", spec{"deploymentname": "web"}},
+		"Eru of another by the deprecated field": {eru, "web", spec{"deploymentname": "other"}},
+		"Eru of another beside an empty name":    {eru, "web", spec{"deploymentName": "", "deploymentname": "other"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +110,44 @@ func TestNeededRights(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A user who may restart one Deployment cannot point an Eru at another one by an update of the
+// deprecated field, also where no webhook derives deploymentName.
+func TestDeprecatedFieldOfEru(t *testing.T) {
+	t.Parallel()
+	c := user(t, "deprecated", nil, kindsRole, []rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments"), "web")})
+	admin, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const invalid = outcome("invalid")
+	for i, test := range []struct {
+		stored spec
+		patch  string
+		want   outcome
+	}{
+		{spec{"deploymentname": "web"}, `{"enabled":true}`, allowed},
+		{spec{"deploymentname": "web"}, `{"deploymentname":"other"}`, byRequester},
+		{spec{"deploymentname": "web"}, `{"deploymentname":null}`, byRequester}, // It is the name of the object then.
+		{spec{"deploymentname": "web"}, `{"deploymentName":"","deploymentname":"other"}`, byRequester},
+		{spec{"deploymentname": "web", "deploymentName": "web"}, `{"deploymentName":null,"deploymentname":"other"}`, byRequester},
+		{spec{"deploymentname": "other"}, `{"deploymentname":"web"}`, allowed},
+		{spec{"deploymentName": "web"}, `{"deploymentname":"web"}`, allowed},
+		{spec{"deploymentName": "web"}, `{"deploymentname":"other"}`, invalid},
+		{spec{"deploymentName": "web", "deploymentname": "web"}, `{"deploymentname":"other"}`, invalid},
+	} {
+		name := fmt.Sprintf("eru-%d", i)
+		store(t, eru.in(admin, c.namespace), eru.object(name, test.stored), false)
+		_, err := eru.in(c, c.namespace).Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":`+test.patch+`}`), metav1.PatchOptions{})
+		got := outcomeOf(err)
+		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.deploymentname: Invalid value") && strings.Contains(err.Error(), "remove deploymentname") {
+			got = invalid
+		}
+		if got != test.want {
+			t.Errorf("%v patched with %s: %s, want %s (%v)", test.stored, test.patch, got, test.want, err)
+		}
 	}
 }
 

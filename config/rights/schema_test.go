@@ -198,7 +198,7 @@ func TestEveryReferenceIsBounded(t *testing.T) {
 			t.Errorf("nameless has %s, which does not exist", path)
 		}
 	}
-	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "App.spec.envFrom[].secretRef.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName"} {
+	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "App.spec.envFrom[].secretRef.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName", "Eru.spec.deploymentname"} {
 		if !found[path] {
 			t.Errorf("%s was not found", path)
 		}

@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, writeAhead
 // none.
 func (r *Reconciler) deployment(ctx context.Context, obj *mtsrev1.Eru) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.DeploymentName}
+	key := types.NamespacedName{Namespace: obj.Namespace, Name: obj.DeploymentNameOrDefault()}
 	if err := r.Client.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {

@@ -84,7 +84,7 @@ func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorLi
 		return status.NewStalled(status.ReasonInvalidSpec, status.FormatErrors(errs))
 	case target == nil:
 		return status.NewStalled(reasonTargetNotFound, fmt.Sprintf(
-			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", obj.Spec.DeploymentName))
+			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", obj.DeploymentNameOrDefault()))
 	case !obj.Spec.Enabled:
 		return status.Readiness{Ready: true, Reason: reasonDisabled, Message: "spec.enabled is false: nothing is restarted"}
 	case d.wait != nil:

@@ -4,8 +4,6 @@
 package eru
 
 import (
-	"cmp"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,13 +13,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 )
 
-// target indexes Erus by their Deployment, which has the name of the Eru if the spec does
-// not name another one.
+// target indexes Erus by their Deployment.
 func target(reader client.Reader) trigger.Target[*mtsrev1.Eru] {
 	return trigger.Target[*mtsrev1.Eru]{
 		Client: reader,
 		List:   func() client.ObjectList { return &mtsrev1.EruList{} },
-		Name:   func(obj *mtsrev1.Eru) string { return cmp.Or(obj.Spec.DeploymentName, obj.Name) },
+		Name:   (*mtsrev1.Eru).DeploymentNameOrDefault,
 	}
 }
 

@@ -4,7 +4,10 @@
 package eru
 
 import (
+	"cmp"
+
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
@@ -16,19 +19,22 @@ const (
 	DefaultHistoryLimit            = int32(10)
 )
 
-// Default sets the defaults of obj and records them in ops, which may be nil. No default
-// is derived from a field that can change, so the stored object is not used.
+// Default sets the defaults of obj and records them in ops, which may be nil. old is the
+// stored object on update, nil on create.
 //
-// An object with generateName has no name during admission (the API server generates it
-// later, in Store.create of k8s.io/apiserver/pkg/registry/generic/registry), so
-// deploymentName remains empty until the next change of the spec, and its readers must
-// default it until then.
+// deploymentName is derived from its deprecated alias and the name of the object, and
+// follows them: see isDerived. An object with generateName has no name during admission
+// (the API server generates it later, in Store.create of
+// k8s.io/apiserver/pkg/registry/generic/registry), so without the alias deploymentName
+// remains empty until the next change of the spec, and its readers must default it until
+// then: see mtsrev1.Eru.DeploymentNameOrDefault.
 //
 // Default is idempotent.
-func Default(obj, _ *mtsrev1.Eru, ops *patch.Ops) {
+func Default(obj, old *mtsrev1.Eru, ops *patch.Ops) {
 	spec := &obj.Spec
-	if spec.DeploymentName == "" && obj.Name != "" {
-		patch.Set(ops, "/spec/deploymentName", &spec.DeploymentName, obj.Name)
+	now := derivedName(obj)
+	if spec.DeploymentName != now && now != "" && (spec.DeploymentName == "" || isDerived(obj, old)) {
+		patch.Set(ops, deploymentNamePointer, &spec.DeploymentName, now)
 	}
 	if spec.Schedule == "" {
 		patch.Set(ops, "/spec/schedule", &spec.Schedule, DefaultSchedule)
@@ -42,4 +48,23 @@ func Default(obj, _ *mtsrev1.Eru, ops *patch.Ops) {
 	if spec.HistoryLimit == nil {
 		patch.Set(ops, "/spec/historyLimit", &spec.HistoryLimit, new(DefaultHistoryLimit))
 	}
+}
+
+const deploymentNamePointer = "/spec/deploymentName"
+
+// derivedName returns the default of deploymentName, "" if the object has no name yet.
+func derivedName(obj *mtsrev1.Eru) string {
+	return cmp.Or(obj.Spec.DeprecatedDeploymentName, obj.Name)
+}
+
+// isDerived reports whether the deploymentName of an update is the default that the stored
+// object has, and no client set it. Without managedFields, the owners of the fields are not
+// known, and the value alone decides.
+func isDerived(obj, old *mtsrev1.Eru) bool {
+	name := obj.Spec.DeploymentName
+	if old == nil || old.Spec.DeploymentName != name || derivedName(old) != name {
+		return false
+	}
+	owners := fieldownership.Of(&obj.ObjectMeta)
+	return !owners.IsSet(deploymentNamePointer, func(text string) bool { return text == name })
 }

@@ -35,6 +35,10 @@ func TestDefault(t *testing.T) {
 	}
 	unnamed := complete()
 	unnamed.DeploymentName = ""
+	api := complete()
+	api.DeploymentName, api.DeprecatedDeploymentName = "api", "api"
+	both := typed
+	both.DeprecatedDeploymentName = "api"
 	for _, test := range []struct {
 		name       string
 		in, want   mtsrev1.EruSpec
@@ -44,6 +48,9 @@ func TestDefault(t *testing.T) {
 		{"nothing was set", mtsrev1.EruSpec{}, complete(), "web", 5},
 		{"everything was set, zeros too", typed, typed, "web", 0},
 		{"by generateName, the Deployment stays open", mtsrev1.EruSpec{}, unnamed, "", 4},
+		{"the deprecated field is the default", mtsrev1.EruSpec{DeprecatedDeploymentName: "api"}, api, "web", 5},
+		{"by generateName as well", mtsrev1.EruSpec{DeprecatedDeploymentName: "api"}, api, "", 5},
+		{"but no more than a default", both, both, "web", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +122,24 @@ func TestValidate(t *testing.T) {
 			[]string{"spec.deploymentName: lower-case letters"}},
 		{"a Deployment of 254 characters", func(o *mtsrev1.Eru) { o.Spec.DeploymentName = strings.Repeat("a", 254) },
 			[]string{"spec.deploymentName: 1 to 253"}},
+		{"the deprecated field", func(o *mtsrev1.Eru) { o.Spec.DeprecatedDeploymentName = "web" }, nil},
+		{"the deprecated field with dots", func(o *mtsrev1.Eru) {
+			o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "0.web.v1", "0.web.v1"
+		}, nil},
+		{"two names", func(o *mtsrev1.Eru) { o.Spec.DeprecatedDeploymentName = "api" },
+			[]string{"spec.deploymentname: must be the same as deploymentName; remove deploymentname"}},
+		{"an invalid name in the deprecated field", func(o *mtsrev1.Eru) {
+			o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "Api", "Api"
+		}, []string{"spec.deploymentname: lower-case letters"}},
+		{"one of 254 characters", func(o *mtsrev1.Eru) {
+			o.Spec.DeploymentName = strings.Repeat("a", 254)
+			o.Spec.DeprecatedDeploymentName = o.Spec.DeploymentName
+		}, []string{"spec.deploymentname: 1 to 253"}},
+		{"the invalid name of the object in all three fields is one error", func(o *mtsrev1.Eru) {
+			o.Name, o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "Web", "Web", "Web"
+		}, []string{"metadata.name: must be a valid Service name"}},
+		{"two invalid names", func(o *mtsrev1.Eru) { o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "A", "B" },
+			[]string{"spec.deploymentName: lower-case", "spec.deploymentname: lower-case", "spec.deploymentname: must be the same"}},
 		{"a schedule with a zone", func(o *mtsrev1.Eru) { o.Spec.Schedule = "TZ=UTC 0 0 * * *" },
 			[]string{"spec.schedule: give the time zone in timeZone"}},
 		{"a schedule that never fires", func(o *mtsrev1.Eru) { o.Spec.Schedule = "0 0 30 2 *" },

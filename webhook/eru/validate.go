@@ -31,6 +31,7 @@ const maxTimeZone = 255
 var (
 	spec               = field.NewPath("spec")
 	deploymentNamePath = spec.Child("deploymentName")
+	deprecatedNamePath = spec.Child("deploymentname")
 	enabledPath        = spec.Child("enabled")
 	schedulePath       = spec.Child("schedule")
 	timeZonePath       = spec.Child("timeZone")
@@ -51,14 +52,32 @@ func Validate(obj *mtsrev1.Eru) field.ErrorList {
 	return append(errs, between(historyLimitPath, obj.Spec.HistoryLimit, MaxHistoryLimit)...)
 }
 
-// deploymentName validates the name of the Deployment. A name that is the name of the
-// object is validated as such. It is empty if the API server is going to generate it.
+// deploymentName validates the name of the Deployment, and its deprecated alias, which must be
+// the same. A name that is the name of the object is validated as such, and one that is that of
+// the alias has its error there. It is empty if the API server is going to generate it.
 func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
-	name := obj.Spec.DeploymentName
-	if name == obj.Name || len(validation.IsDNS1123Subdomain(name)) == 0 {
+	name, alias := obj.Spec.DeploymentName, obj.Spec.DeprecatedDeploymentName
+	var errs field.ErrorList
+	if name != obj.Name && name != alias {
+		errs = targetName(deploymentNamePath, name)
+	}
+	if alias == "" || alias == obj.Name && alias == name {
+		return errs
+	}
+	errs = append(errs, targetName(deprecatedNamePath, alias)...)
+	if name != "" && name != alias {
+		errs = append(errs, field.Invalid(deprecatedNamePath, alias,
+			"must be the same as deploymentName; remove deploymentname, which is deprecated, and set deploymentName"))
+	}
+	return errs
+}
+
+// targetName refuses what cannot be the name of a Deployment.
+func targetName(path *field.Path, name string) field.ErrorList {
+	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(deploymentNamePath, name, "must be the name of a Deployment, which is a DNS-1123 subdomain: "+
+	return field.ErrorList{field.Invalid(path, name, "must be the name of a Deployment, which is a DNS-1123 subdomain: "+
 		"1 to 253 lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
 }
 

@@ -22,9 +22,18 @@ const (
 )
 
 // Warn returns the next restarts of an Eru that has its defaults, in its own time zone,
-// and warnings on what in it is likely to be a mistake. Each has at most 120 characters,
-// for time zones with an offset of whole or half hours. An invalid object gets none.
+// and warnings on what in it is deprecated or likely to be a mistake. Each has at most 120
+// characters, for time zones with an offset of whole or half hours. An object with an invalid
+// schedule gets no warning about its restarts.
 func Warn(obj *mtsrev1.Eru, now time.Time) []string {
+	var out []string
+	if obj.Spec.DeprecatedDeploymentName != "" {
+		out = append(out, fmt.Sprintf("%s is deprecated: use %s", deprecatedNamePath, deploymentNamePath))
+	}
+	return append(out, warnOfRestarts(obj, now)...)
+}
+
+func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
 	runs := nextRuns(&obj.Spec, now)
 	if runs == "" {
 		return nil

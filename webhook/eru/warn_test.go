@@ -44,6 +44,14 @@ func TestWarn(t *testing.T) {
 		},
 		{"the last days of the calendar", "9999-12-30T12:00:00Z", func(s *mtsrev1.EruSpec) { s.Enabled = true },
 			[]string{"spec.schedule: the next restarts are at 9999-12-31T00:00:00Z"}},
+		{
+			"the deprecated field", "2026-11-21T00:00:00Z",
+			func(s *mtsrev1.EruSpec) { s.DeprecatedDeploymentName = "web" },
+			[]string{
+				"spec.deploymentname is deprecated: use spec.deploymentName",
+				"spec.enabled is false: it would run at 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
+			},
+		},
 		{"an invalid schedule", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.Schedule = "*" }, nil},
 		{"an unknown time zone", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.TimeZone = "Mars" }, nil},
 	} {

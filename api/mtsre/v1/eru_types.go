@@ -4,6 +4,8 @@
 package v1
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,15 +27,25 @@ func Annotations() []string {
 }
 
 // EruSpec defines the desired state of Eru.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deploymentname) || self.deploymentname.size() == 0 || !has(self.deploymentName) || self.deploymentName.size() == 0 || self.deploymentName == self.deploymentname",message="must be the same as deploymentName; remove deploymentname, which is deprecated, and set deploymentName",fieldPath=".deploymentname"
 type EruSpec struct {
 	// deploymentName is the name of the Deployment that is restarted, in the same
 	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters. Defaults to
-	// the name of the object.
+	// deploymentname, and without it to the name of the object.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	DeploymentName string `json:"deploymentName,omitempty"`
+
+	// deploymentname is an alias of deploymentName, which must be the same if both
+	// are set. Deprecated: use deploymentName.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
+	DeprecatedDeploymentName string `json:"deploymentname,omitempty"`
 
 	// enabled defines whether the Deployment is restarted on schedule. Defaults to
 	// false.
@@ -90,6 +102,13 @@ type EruSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+}
+
+// DeploymentNameOrDefault returns the name of the Deployment that an Eru restarts: the
+// deploymentName, its deprecated alias, or the name of the object. Admission sets
+// deploymentName to the same name, so this matters for an object that was stored without it.
+func (o *Eru) DeploymentNameOrDefault() string {
+	return cmp.Or(o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName, o.Name)
 }
 
 // EruPhase is a summary of the state of an Eru.
@@ -204,7 +223,7 @@ type EruStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec['deploymentName','deploymentname']`
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextScheduleTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

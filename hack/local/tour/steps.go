@@ -34,18 +34,18 @@ spec:
 `, name, annotations)
 }
 
-func (t *Tour) sample(kind string) string { return filepath.Join(t.Samples, kind+".yaml") }
+func (t *Tour) sample(name string) string { return filepath.Join(t.Samples, name+".yaml") }
 
 // samplePath returns a sample's path as a user types it.
-func samplePath(kind string) string { return "config/samples/" + kind + ".yaml" }
+func samplePath(name string) string { return "config/samples/" + name + ".yaml" }
 
 // apply applies a sample, and prints the command as a user types it.
-func (t *Tour) apply(ctx context.Context, kind string) error {
-	t.line("   $ kubectl apply -f %s", samplePath(kind))
-	output, err := t.quietly(ctx, "", "apply", "-n", namespace, "-f", t.sample(kind))
+func (t *Tour) apply(ctx context.Context, name string) error {
+	t.line("   $ kubectl apply -f %s", samplePath(name))
+	output, err := t.quietly(ctx, "", "apply", "-n", namespace, "-f", t.sample(name))
 	t.indent(output)
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", samplePath(kind), err)
+		return fmt.Errorf("applying %s: %w", samplePath(name), err)
 	}
 	return nil
 }
@@ -107,10 +107,10 @@ func (t *Tour) bindEru(ctx context.Context) error {
 }
 
 func (t *Tour) modelbox(ctx context.Context) error {
-	if err := t.apply(ctx, "modelbox"); err != nil {
+	if err := t.apply(ctx, "model_v1_modelbox"); err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile(t.sample("modelbox"))
+	manifest, err := os.ReadFile(t.sample("model_v1_modelbox"))
 	if err != nil {
 		return err
 	}
@@ -291,8 +291,8 @@ func (t *Tour) ownership(ctx context.Context) error {
 }
 
 func (t *Tour) appAndDaemon(ctx context.Context) error {
-	for _, kind := range []string{"app", "genericdaemon"} {
-		if err := t.apply(ctx, kind); err != nil {
+	for _, name := range []string{"app_v1_app", "mydomain_v1beta1_genericdaemon"} {
+		if err := t.apply(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -345,13 +345,7 @@ func (t *Tour) daemonNodes(ctx context.Context) string {
 }
 
 func (t *Tour) united(ctx context.Context) error {
-	if err := t.apply(ctx, "uniteddeployment"); err != nil {
-		return err
-	}
-	if err := t.awaitReason(ctx, "xud/example-united-deployment", "TargetNotFound"); err != nil {
-		return err
-	}
-	if _, err := t.kubectlOf(ctx, deployment("example-deployment", ""), "apply", "-f", "-"); err != nil {
+	if err := t.apply(ctx, "extension_v1_uniteddeployment"); err != nil {
 		return err
 	}
 	if err := t.awaitReason(ctx, "xud/example-united-deployment", "Ready"); err != nil {
@@ -360,17 +354,37 @@ func (t *Tour) united(ctx context.Context) error {
 	if _, err := t.kubectl(ctx, "scale", "deployment/example-deployment", "--replicas=7"); err != nil {
 		return err
 	}
-	return t.until(ctx, "2 replicas again", func(ctx context.Context) (string, bool) {
+	if err := t.until(ctx, "2 replicas again", func(ctx context.Context) (string, bool) {
 		d := get(ctx, t, &appsv1.Deployment{ObjectMeta: named("example-deployment")})
 		if d.Generation < 3 || *d.Spec.Replicas != 2 {
 			return "", false
 		}
 		return "deployment/example-deployment has 2 replicas again", true
-	})
+	}); err != nil {
+		return err
+	}
+	return t.replaceTarget(ctx)
+}
+
+// replaceTarget deletes the Deployment of the UnitedDeployment and applies it again.
+func (t *Tour) replaceTarget(ctx context.Context) error {
+	if _, err := t.kubectl(ctx, "delete", "deployment", "example-deployment"); err != nil {
+		return err
+	}
+	if err := t.awaitReason(ctx, "xud/example-united-deployment", "TargetNotFound"); err != nil {
+		return err
+	}
+	if err := t.apply(ctx, "extension_v1_uniteddeployment"); err != nil {
+		return err
+	}
+	return t.awaitReason(ctx, "xud/example-united-deployment", "Ready")
 }
 
 func (t *Tour) eruRestarts(ctx context.Context) error {
-	if err := t.apply(ctx, "eru"); err != nil {
+	if err := t.apply(ctx, "mtsre_v1_eru"); err != nil {
+		return err
+	}
+	if err := t.awaitReason(ctx, "eru/opsnatmonitor-v1", "Disabled"); err != nil {
 		return err
 	}
 	if err := t.until(ctx, "a restart at the scheduled time", func(ctx context.Context) (string, bool) {

@@ -12,8 +12,11 @@ package v1
 type EruSpecApplyConfiguration struct {
 	// deploymentName is the name of the Deployment that is restarted, in the same
 	// namespace. Must be a DNS-1123 subdomain of 1 to 253 characters. Defaults to
-	// the name of the object.
+	// deploymentname, and without it to the name of the object.
 	DeploymentName *string `json:"deploymentName,omitempty"`
+	// deploymentname is an alias of deploymentName, which must be the same if both
+	// are set. Deprecated: use deploymentName.
+	DeprecatedDeploymentName *string `json:"deploymentname,omitempty"`
 	// enabled defines whether the Deployment is restarted on schedule. Defaults to
 	// false.
 	Enabled *bool `json:"enabled,omitempty"`
@@ -49,6 +52,14 @@ func EruSpec() *EruSpecApplyConfiguration {
 // If called multiple times, the DeploymentName field is set to the value of the last call.
 func (b *EruSpecApplyConfiguration) WithDeploymentName(value string) *EruSpecApplyConfiguration {
 	b.DeploymentName = &value
+	return b
+}
+
+// WithDeprecatedDeploymentName sets the DeprecatedDeploymentName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeprecatedDeploymentName field is set to the value of the last call.
+func (b *EruSpecApplyConfiguration) WithDeprecatedDeploymentName(value string) *EruSpecApplyConfiguration {
+	b.DeprecatedDeploymentName = &value
 	return b
 }
 
