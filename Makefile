@@ -33,7 +33,7 @@ DIST ?= dist
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
 # How often, and under which race detector, "make test" runs: -race, -count and
-# the like go here.
+# the like go here. Those of the controller's suite, such as --repeat=1, are GINKGOFLAGS.
 TESTFLAGS ?= -race -timeout 25m
 
 # Reproducible: the revision is the commit's, and so is the time of creation. GOPROXY has no
@@ -134,14 +134,7 @@ install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE,
 
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(TESTFLAGS) ./...
-	@# The controller's informer cache is optional: the main specs of each kind pass with controller-runtime's too.
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets CACHE=stock $(GO) test $(TESTFLAGS) ./controller \
-	  -ginkgo.label-filter '!cache' -ginkgo.focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
-	@# The race detector allocates too, so what is counted, and what one request or connection costs, is measured without it.
-	@$(GO) test -run 'TestAllocations|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' ./cron ./webhook ./controller/modelbox
-	@cd bench && $(GO) test $(TESTFLAGS) ./...
-	@cd hack/tools/release && $(GO) test $(TESTFLAGS) .
+	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets TESTFLAGS="$(TESTFLAGS)" GINKGOFLAGS="$(GINKGOFLAGS)" ./hack/test.sh
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)

@@ -54,6 +54,9 @@ var (
 
 const system = "modelbox-system"
 
+// long is the priority of the specs that wait for more than a minute, which begin first.
+const long = SpecPriority(1)
+
 func setting(name, byDefault string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
