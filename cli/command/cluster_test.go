@@ -323,7 +323,8 @@ func TestRestart(t *testing.T) {
 	daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: "daemon"}, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "a:1"}}
 	united := &extensionv1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Name: "united"}, Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: "other", Replicas: new(int32(1))}}
 	eru := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "eru"}, Spec: mtsrev1.EruSpec{DeploymentName: "third"}}
-	c.create(box, app, daemon, united, eru)
+	byAlias := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "alias"}, Spec: mtsrev1.EruSpec{DeprecatedDeploymentName: "fourth"}}
+	c.create(box, app, daemon, united, eru, byAlias)
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon"}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "daemon"}}, Template: template("daemon", "a:1"),
 	}}
@@ -333,6 +334,7 @@ func TestRestart(t *testing.T) {
 	}{
 		{"modelbox/web", "deployment/web"}, {"app/app", "deployment/app"}, {"genericdaemon/daemon", "daemonset/daemon"},
 		{"uniteddeployment/united", "deployment/other"}, {"eru/eru", "deployment/third"},
+		{"eru/alias", "deployment/fourth"},
 	} {
 		kind, name, _ := strings.Cut(tc.child, "/")
 		var child client.Object = set

@@ -72,9 +72,7 @@ func (t *target) workload(obj client.Object) string {
 	case *extensionv1.UnitedDeployment:
 		return obj.Spec.DeploymentName
 	case *mtsrev1.Eru:
-		if obj.Spec.DeploymentName != "" {
-			return obj.Spec.DeploymentName
-		}
+		return obj.DeploymentNameOrDefault()
 	}
 	return t.key.Name
 }
