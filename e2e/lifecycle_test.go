@@ -50,8 +50,8 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 	It("succeed in random order", func(ctx SpecContext) {
 		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
-			_, _ = attempt("", kubectl, "apply", "-k", "../config")
-			run(kubectl, "apply", "-k", "../config")
+			_ = applyOperator()
+			Expect(applyOperator()).To(Succeed())
 			awaitOperator()
 		})
 		ns := newNamespace(ctx)
