@@ -8,7 +8,8 @@ GO ?= go
 # Where kubectl of the local cluster, its kubeconfig and the built binaries are.
 BIN = bin
 # Built and then run, not "go run": that would swallow signals and exit codes.
-LOCAL = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
+# Its name is not LOCAL, which a user sets for "make run".
+LOCALLY = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
 LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
 # The one place that says which version this is.
 VERSION := $(shell cat version/VERSION)
@@ -55,19 +56,19 @@ INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images
 
 .PHONY: demo
 demo: ## Show the main job on a real control plane, then take it all down (KEEP=1 leaves it running)
-	@$(LOCAL) demo
+	@$(LOCALLY) demo
 
 .PHONY: run
-run: ## Run both processes here in the foreground (ENABLE_WEBHOOKS=false: the controller alone)
-	@$(LOCAL) run
+run: ## Run both processes here, for the current cluster or a local one (ENABLE_WEBHOOKS=false: the controller alone; LOCAL=1, CONTEXT=name: docs/run.md)
+	@$(LOCALLY) run
 
 .PHONY: cluster-up
 cluster-up: ## Start a local control plane with simulated nodes; kubeconfig at bin/kubeconfig
-	@$(LOCAL) up
+	@$(LOCALLY) up
 
 .PHONY: cluster-down
 cluster-down: ## Stop the local control plane and leave nothing running
-	@$(LOCAL) down
+	@$(LOCALLY) down
 
 ##@ Deploy it
 
@@ -134,12 +135,12 @@ install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE,
 
 .PHONY: test
 test: ## Run every test that needs no container engine, against a real kube-apiserver
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets TESTFLAGS="$(TESTFLAGS)" GINKGOFLAGS="$(GINKGOFLAGS)" ./hack/test.sh
+	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets TESTFLAGS="$(TESTFLAGS)" GINKGOFLAGS="$(GINKGOFLAGS)" ./hack/test.sh
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/kind/go.mod -o $(BIN)/kind sigs.k8s.io/kind
-	@assets=$$($(LOCAL) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
+	@assets=$$($(LOCALLY) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 .PHONY: reproducible
@@ -163,27 +164,27 @@ vulnerabilities: ## Look for known vulnerabilities in the code that the processe
 
 .PHONY: rest
 rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
+	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
 	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
 
 .PHONY: faults
 faults: ## Run every fault, every edit of a child and 2,000 hostile objects a kind, and new plans (CONTRIBUTING.md: settings); takes hours
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 MODELBOX_EDITS=all MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
+	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 MODELBOX_EDITS=all MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
 	  $(GO) test ./controller -timeout 6h -count 1 -ginkgo.v \
 	  -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer|an edit of a child|a field of a spec|cannot be decoded stop'
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s), and compare admission with the API server on MODELBOX_SPECS new specs (20000)
 	@./hack/fuzz.sh
-	@assets=$$($(LOCAL) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} \
+	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} \
 	  $(GO) test ./controller -timeout 1h -count 1 -ginkgo.v -ginkgo.focus 'admission and the API server'
-	@assets=$$($(LOCAL) binaries) && seed=$${SEED:-$$RANDOM$$RANDOM} && echo "fuzz: TestTheAnswerToAnyObject in cli/create -first-seed $$seed" && \
+	@assets=$$($(LOCALLY) binaries) && seed=$${SEED:-$$RANDOM$$RANDOM} && echo "fuzz: TestTheAnswerToAnyObject in cli/create -first-seed $$seed" && \
 	  KUBEBUILDER_ASSETS=$$assets $(GO) test ./cli/create -timeout 1h -count 1 -run TestTheAnswerToAnyObject -args -tries 3000 -first-seed $$seed
 
 .PHONY: bench
 bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)
 	@mkdir -p $(BIN)/bench && cd bench && $(GO) build -o ../$(BIN)/bench/bench .
-	@assets=$$($(LOCAL) binaries) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
+	@assets=$$($(LOCALLY) binaries) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
 	  $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(OBJECTS),-objects $(OBJECTS)) $(if $(ONLY),-only $(ONLY)) \
 	  $(if $(CONTESTANTS),-contestants $(CONTESTANTS)) $(BENCHFLAGS)
 
