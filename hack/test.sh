@@ -20,7 +20,22 @@ suite() {
   go tool ginkgo --procs 3 --timeout 25m "$@" ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
 }
 
-packages() { go test ${TESTFLAGS:-} $(go list ./... | grep -v '/controller$'); }
+# Long tests of pure functions, which the race detector makes ten times slower: they run without
+# it, all cases of them. Shorter tests of the same functions, also concurrent ones, run with it.
+pure='TestEveryChange|TestAnyChange|TestCorrection|TestCalendar|TestHistories|TestAnyObject|TestDecodersAgree|TestDecodersAgreeOnDepth'
+without_race() {
+  local files
+  files=$(grep -rlE --include='*_test.go' "^func ($pure)\(" cron webhook controller)
+  go test -run "^($pure)$" $(xargs -n 1 dirname <<<"$files" | sort -u | sed 's|^|./|')
+}
+# The race detector allocates too, so what is counted, and what one request or connection costs,
+# is measured without it.
+measured() {
+  go test -run 'TestAllocations|TestMemory|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' \
+    ./cron ./webhook ./webhook/admission ./webhook/patch ./controller/modelbox
+}
+
+packages() { go test ${TESTFLAGS:-} -skip "^($pure)$" $(go list ./... | grep -v '/controller$'); }
 # The tests of the controller's package that are not in its suite: ginkgo would hide what fails in
 # them. The binary stays for the suite, which runs twice.
 controller() { go test ${TESTFLAGS:-} -skip '^TestController$' -o controller/controller.test ./controller; }
@@ -30,18 +45,14 @@ stock_cache() {
   CACHE=stock suite --label-filter '!cache' \
     --focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
 }
-# The race detector allocates too, so what is counted, and what one request or connection costs,
-# is measured without it.
-without_race() {
-  go test -run 'TestAllocations|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' ./cron ./webhook ./controller/modelbox
-}
 module() { (cd "$1" && go test ${TESTFLAGS:-} ./...); }
 
 part packages packages
 part controller controller
 part "the controller's suite" suite
 part "the controller's suite with CACHE=stock" stock_cache
-part "costs, without the race detector" without_race
+part "without the race detector" without_race
+part costs measured
 part bench module bench
 part hack/tools/release module hack/tools/release
 
