@@ -59,8 +59,7 @@ var _ = Describe("the images", func() {
 	})
 
 	It("are pushed under the names with which they were built", func(ctx SpecContext) {
-		crane := filepath.Join(GinkgoT().TempDir(), "crane")
-		run("go", "build", "-modfile=../hack/tools/release/go.mod", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
+		crane := buildCrane()
 		registry := serveRegistry(ctx, crane)
 		run(makeImages(registry+"/team/modelbox", "docker-build", "docker-push")...)
 		for _, process := range []string{"webhook", "controller"} {
@@ -98,6 +97,14 @@ ENV GOMODCACHE=/modules GOSUMDB=sum.golang.org GONOSUMDB=none GOPRIVATE=none GOF
 	Expect(err).NotTo(HaveOccurred())
 	removeLater(name)
 	return name
+}
+
+// buildCrane builds a client, and a server, of container registries.
+func buildCrane() string {
+	GinkgoHelper()
+	crane := filepath.Join(GinkgoT().TempDir(), "crane")
+	run("go", "build", "-modfile=../hack/tools/release/go.mod", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
+	return crane
 }
 
 // serveRegistry serves an empty registry until the end of the spec, and returns its address,
