@@ -30,6 +30,7 @@ IMAGES = ./hack/images.sh
 # The platforms of a release and of docker-buildx, separated by spaces or commas, and the folder
 # that a release is written into.
 PLATFORMS ?= linux/amd64 linux/arm64
+CLI_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST ?= dist
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
@@ -99,7 +100,7 @@ docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for dock
 
 .PHONY: release
 release: ## Write images (OCI layout), SBOMs, install.yaml and checksums into dist/, signed with COSIGN_KEY (docs/install.md); needs docker
-	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" DOCKER="$(DOCKER)" \
+	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" CLI_PLATFORMS="$(CLI_PLATFORMS)" DOCKER="$(DOCKER)" \
 	  DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS)" ./hack/release.sh $(DIST)
 
 .PHONY: release-again

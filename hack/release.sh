@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Writes the files of a release into a folder: for each image an OCI image layout and the
-# SBOMs, install.yaml with the images by digest, and the checksums of all of these, with a
-# signature if there is a key. "make release" runs it, and sets the variables.
+# SBOMs, install.yaml with the images by digest, the command modelbox for each platform, and the
+# checksums of all of these, with a signature if there is a key. "make release" runs it, and sets the variables.
 #
-#   VERSION, REGISTRY, PLATFORMS, DOCKER, DOCKER_BUILD_ARGS
+#   VERSION, REGISTRY, PLATFORMS, CLI_PLATFORMS, DOCKER, DOCKER_BUILD_ARGS
 #   IMG, IMG_WEBHOOK, IMG_CONTROLLER, TAG   refused: they cannot change a release
 #   COSIGN_KEY     a key that cosign accepts (file or KMS URI); without it nothing is signed
 #   COSIGN, COSIGN_FLAGS   the command, and more flags of "cosign sign-blob"
@@ -52,6 +52,14 @@ for process in webhook controller; do
   grep -q "@$digest" "$work/install.yaml" || { echo "release: install.yaml has no image $name:$VERSION" >&2; exit 1; }
 done
 cp "$work/install.yaml" "$dist/install.yaml"
+
+for platform in $CLI_PLATFORMS; do
+  echo "release: building modelbox for $platform"
+  suffix=
+  [ "${platform%/*}" != windows ] || suffix=.exe
+  CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" \
+    -o "$dist/modelbox-$VERSION-${platform//\//-}$suffix" ./cli
+done
 cp SECURITY.md LICENSE "$dist/"
 
 (cd "$dist" && sha256sum -- * >SHA256SUMS)

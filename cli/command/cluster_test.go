@@ -442,10 +442,20 @@ func TestVersionOfTheProcesses(t *testing.T) {
 		deployment.Spec.Template = template(name, image)
 		c.create(deployment)
 	}
-	got := c.run("version", "--operator-namespace", c.namespace)
-	if got.code != 0 || !strings.HasSuffix(got.out, "\nmodelbox-webhook: v1.2.3\nmodelbox-controller: latest\n") {
-		t.Errorf("got %+v", got)
+	check := func(controller string) {
+		t.Helper()
+		got := c.run("version", "--operator-namespace", c.namespace)
+		if got.code != 0 || !strings.HasSuffix(got.out, "\nmodelbox-webhook: v1.2.3\nmodelbox-controller: "+controller+"\n") {
+			t.Errorf("got %+v", got)
+		}
 	}
+	check("latest")
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "modelbox-controller", Namespace: c.namespace}}
+	label := []byte(`{"metadata":{"labels":{"app.kubernetes.io/version":"v9"}}}`) // The tag may be any.
+	if err := c.client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, label)); err != nil {
+		t.Fatal(err)
+	}
+	check("v9")
 }
 
 // --diff shows what an apply would change, and its exit code whether that is something.

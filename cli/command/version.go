@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,9 +34,9 @@ func newVersion(env Env) *cobra.Command {
 		Use:     "version",
 		GroupID: online,
 		Short:   "Show the versions of this command and of the operator's processes",
-		Long: `Show the versions of this command and of both processes of the operator. Those of the processes are the tags of
-their images, from the Deployments modelbox-webhook and modelbox-controller. If they cannot be read, the reason is
-shown in their place, and the exit code is still 0.`,
+		Long: `Show the versions of this command and of both processes of the operator. Those of the processes are the labels
+app.kubernetes.io/version of the Deployments modelbox-webhook and modelbox-controller, or without them the tags of
+their images. If they cannot be read, the reason is shown in their place, and the exit code is still 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
@@ -85,20 +86,24 @@ func (o *versionOptions) processes(ctx context.Context) []process {
 			p.Error = err.Error()
 			continue
 		}
-		p.setImage(deployment)
+		p.set(deployment)
 	}
 	return out
 }
 
-// setImage sets the image and its tag, or its digest if it has none.
-func (p *process) setImage(deployment *appsv1.Deployment) {
+// versionLabel is the label with the version of an installed object.
+const versionLabel = "app.kubernetes.io/version"
+
+// set sets the image and the version of a process.
+func (p *process) set(deployment *appsv1.Deployment) {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		p.Image = container.Image
 		break
 	}
-	p.Version = tagOf(p.Image)
+	p.Version = cmp.Or(deployment.Labels[versionLabel], tagOf(p.Image))
 }
 
+// tagOf returns the tag of an image, or its digest if it has none.
 func tagOf(image string) string {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
