@@ -74,14 +74,20 @@ func monitoring(t *testing.T) []object { return render(t, "monitoring") }
 // render builds a folder with kustomize and decodes the objects strictly.
 func render(t *testing.T, folder string) []object {
 	t.Helper()
+	return parse(t, kustomize(t, folder))
+}
+
+// parse decodes the objects in the output of kustomize strictly.
+func parse(t *testing.T, text string) []object {
+	t.Helper()
 	var objects []object
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(kustomize(t, folder)))); ; {
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
 		if err != nil {
-			t.Fatalf("reading the output of kustomize for %s: %v", folder, err)
+			t.Fatalf("reading the output of kustomize: %v", err)
 		}
 		objects = append(objects, decode(t, document))
 	}

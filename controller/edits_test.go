@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("an edit of a child by another field manager", Ordered, func() {
+var _ = Describe("an edit of a child by another field manager", Ordered, long, func() {
 	BeforeAll(func() {
 		stop() // Only this spec may reconcile.
 		DeferCleanup(start)

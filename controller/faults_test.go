@@ -57,7 +57,7 @@ type faultRunner struct {
 	silence time.Duration
 }
 
-var _ = Describe("whatever goes wrong between the controller and the API server", Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("whatever goes wrong between the controller and the API server", Ordered, ContinueOnFailure, long, func() {
 	var runner *faultRunner
 	BeforeAll(func() {
 		stop() // Only the processes of these specs may reconcile.

@@ -425,7 +425,7 @@ func (t *team) unseen() map[string]request {
 	}
 }
 
-var _ = Describe("a stolen token of the controller", Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a stolen token of the controller", Ordered, ContinueOnFailure, func() {
 	var (
 		t *team
 		// stolen has the rights that are shipped; unbound by RBAC, only the policy denies.

@@ -86,21 +86,19 @@ type leaseOptions struct {
 }
 
 func (o *leaseOptions) addFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the namespace of the pod if empty")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "",
+		"namespace of the lease; if empty, the namespace of the pod, and outside a pod "+systemNamespace+" if it exists, or else that of the kubeconfig's context")
 	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", defaultLeaseDuration,
 		"how long another replica waits after the last renewal before it takes the lease; whole seconds, and more than the renew deadline")
 	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", defaultRenewDeadline, "how long the leader tries to renew before it gives up and exits; a single request may take 11/12 of it")
 	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", defaultRetryPeriod, "time between two attempts to acquire or renew the lease; up to 2.2 times as long in other replicas")
 }
 
-// newLease returns the lock of leader election for a process with these options.
-func (o *leaseOptions) newLease(cfg *rest.Config) (*lease, error) {
+// newLease returns the lock of leader election for a process with these options. Where no flag
+// names its namespace, outside reads the one of a process that does not run in a pod.
+func (o *leaseOptions) newLease(cfg *rest.Config, outside *access) (*lease, error) {
 	if o.leaseDuration%time.Second != 0 {
 		return nil, fmt.Errorf("--leader-election-lease-duration is %s: a Lease holds whole seconds", o.leaseDuration)
-	}
-	namespace, err := o.leaseNamespace()
-	if err != nil {
-		return nil, err
 	}
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -108,6 +106,10 @@ func (o *leaseOptions) newLease(cfg *rest.Config) (*lease, error) {
 	}
 	cfg = rest.AddUserAgent(cfg, "leader-election") // A copy.
 	cfg.Timeout = requestTimeout(o.renewDeadline)
+	namespace, err := o.leaseNamespace(cfg, outside)
+	if err != nil {
+		return nil, fmt.Errorf("choosing the namespace of the lease, which --leader-election-namespace sets: %w", err)
+	}
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for the lease: %w", err)
@@ -124,19 +126,17 @@ func (o *leaseOptions) newLease(cfg *rest.Config) (*lease, error) {
 	}, nil
 }
 
-// podNamespace is the file in which kubelet provides the namespace of a pod.
-const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// leaseNamespace returns the namespace of the lease: the flag's, or else the pod's own.
-func (o *leaseOptions) leaseNamespace() (string, error) {
+// leaseNamespace returns the namespace of the lease: the flag's, or else the pod's own, or else
+// the one for a process outside a pod.
+func (o *leaseOptions) leaseNamespace(cfg *rest.Config, outside *access) (string, error) {
 	if o.leaderNamespace != "" {
 		return o.leaderNamespace, nil
 	}
-	data, err := os.ReadFile(podNamespace)
-	if err != nil {
-		return "", fmt.Errorf("reading the namespace of the pod: outside a cluster, set --leader-election-namespace: %w", err)
+	if outside.inPod() {
+		data, err := os.ReadFile(podNamespace)
+		return strings.TrimSpace(string(data)), err
 	}
-	return strings.TrimSpace(string(data)), nil
+	return outside.leaseNamespace(cfg)
 }
 
 // Get reads the lease. It returns an error in a leader that did not renew in time. Otherwise

@@ -25,7 +25,7 @@ func TestLeaderElectionDefaults(t *testing.T) {
 	var o options
 	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
 	o.leaderNamespace = "default"
-	lock, err := o.newLease(&rest.Config{Host: "http://localhost"})
+	lock, err := o.newLease(&rest.Config{Host: "http://localhost"}, &o.access)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestRequestTimeout(t *testing.T) {
 func TestLeaseDurationMustBeWholeSeconds(t *testing.T) {
 	t.Parallel()
 	o := leaseOptions{leaseDuration: 3500 * time.Millisecond, renewDeadline: 3200 * time.Millisecond, leaderNamespace: "default"}
-	if _, err := o.newLease(&rest.Config{}); err == nil {
+	if _, err := o.newLease(&rest.Config{}, &access{}); err == nil {
 		t.Error("a lease of 3.5 s is accepted: other replicas would wait for 3 s, and the leader tries for 3.2 s")
 	}
 }
@@ -92,14 +92,6 @@ func TestLeaderThatLostItsLeaseDoesNotReleaseIt(t *testing.T) {
 	// client-go's elector releases what it reads here.
 	if _, _, err := leader.Get(ctx); !errors.Is(err, errLeaseLost) {
 		t.Errorf("a leader that lost its lease reads it: %v", err)
-	}
-}
-
-func TestLeaseNamespaceIsRequiredOutsideACluster(t *testing.T) {
-	t.Parallel()
-	o := leaseOptions{leaseDuration: 7 * time.Second}
-	if _, err := o.newLease(&rest.Config{}); err == nil {
-		t.Error("a lease without a namespace is accepted")
 	}
 }
 

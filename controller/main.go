@@ -90,7 +90,7 @@ func run() error {
 	}
 	metrics.Registry.MustRegister(version.Collector("controller"))
 
-	cfg, err := ctrl.GetConfig()
+	cfg, err := o.access.config()
 	if err != nil {
 		return fmt.Errorf("loading the client configuration: %w", err)
 	}
@@ -126,6 +126,7 @@ const defaultReconcileTimeout = 2 * time.Minute
 
 // options are the flags of the process.
 type options struct {
+	access
 	leaseOptions
 	metricsOptions
 	namespaces                                 namespaces
@@ -142,6 +143,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
+	o.access.addFlags(flags)
 	o.leaseOptions.addFlags(flags)
 	o.metricsOptions.addFlags(flags)
 	flags.Var(&o.namespaces, "namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set")
@@ -196,7 +198,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	if !o.leaderElect {
 		return options, nil
 	}
-	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg)
+	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg, &o.access)
 	return options, err
 }
 

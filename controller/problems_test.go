@@ -81,7 +81,7 @@ func waits(reason, message string) corev1.ContainerStatus {
 
 var badImage = waits("ImagePullBackOff", `Back-off pulling image "nginx:1": ErrImagePull: nginx:1: not found`)
 
-var _ = Describe("the reason why an object is not ready", Serial, func() {
+var _ = Describe("the reason why an object is not ready", func() {
 	ctx := context.Background()
 	var named metav1.ObjectMeta
 	var clk *clocktesting.FakePassiveClock

@@ -29,7 +29,7 @@ func TestDefaultReconcileTimeout(t *testing.T) {
 	}
 }
 
-var _ = Describe("a request without an answer", Serial, Ordered, func() {
+var _ = Describe("a request without an answer", Ordered, func() {
 	BeforeAll(func() {
 		stop() // Only the process of this spec may reconcile.
 		DeferCleanup(start)

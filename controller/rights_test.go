@@ -53,7 +53,7 @@ var checkedByAdmission = []testenv.Right{
 
 // The scenario makes the controller use all of its functions, with the rights that are
 // shipped. It must succeed with all of them, use each of them, and fail without any of them.
-var _ = Describe("the controller's rights", Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("the controller's rights", Ordered, ContinueOnFailure, long, func() {
 	shipped, err := testenv.Rights("config/controller/generated/role.yaml", testenv.Every)
 	if err != nil {
 		panic(err) // Without rights there is no spec that could report it.

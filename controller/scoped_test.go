@@ -112,7 +112,7 @@ func observed(ctx context.Context, namespace string) func() int {
 	}
 }
 
-var _ = Describe("two operators, each with namespaces of its own", Serial, func() {
+var _ = Describe("two operators, each with namespaces of its own", func() {
 	BeforeEach(func() {
 		stop() // It would reconcile all namespaces.
 		DeferCleanup(start)

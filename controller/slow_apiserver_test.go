@@ -50,7 +50,7 @@ func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, cl
 	return r
 }
 
-var _ = Describe("an API server that answers late", Serial, Ordered, func() {
+var _ = Describe("an API server that answers late", Ordered, long, func() {
 	BeforeAll(func() {
 		stop() // Only the replicas of these specs may reconcile.
 		DeferCleanup(start)

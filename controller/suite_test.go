@@ -49,6 +49,12 @@ func TestController(t *testing.T) {
 	RunSpecs(t, "controller")
 }
 
+// long is the priority of the specs that take longest. They begin first, so that at the end no
+// process of the suite is busy for a minute while the others have nothing to do.
+const long = SpecPriority(1)
+
+// Each process of a parallel run has a control plane of its own, so that no spec observes the
+// objects and requests of another process, and none has to be Serial.
 var _ = BeforeSuite(func() {
 	logger := zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true))
 	ctrl.SetLogger(logger)

@@ -59,7 +59,7 @@ func hostile() (count int, seed uint64) {
 	return count, seed
 }
 
-var _ = Describe("stored objects that cannot be decoded", Label(needsOwnCache), func() {
+var _ = Describe("stored objects that cannot be decoded", Label(needsOwnCache), long, func() {
 	It("stop no other object, of any kind, and cost nothing at rest", func() {
 		ctx, namespace := context.Background(), newNamespace()
 		DeferCleanup(removeAll, namespace)

@@ -248,7 +248,7 @@ var storedEdits = []storedEdit{
 	}, nil},
 }
 
-var _ = Describe("an upgrade", func() {
+var _ = Describe("an upgrade", long, func() {
 	for _, folder := range versions() {
 		version := filepath.Base(folder)
 		Context("from "+version, Ordered, ContinueOnFailure, func() {

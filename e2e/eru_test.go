@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("an Eru", func() {
-	It("is created for an annotated Deployment, and restarts it once at its scheduled time", func(ctx SpecContext) {
+	It("is created for an annotated Deployment, and restarts it once at its scheduled time", long, func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		target := deployment(ctx, ns, "idle", 2, map[string]string{mtsrev1.AnnotationEru: "true"})
 		eru := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "idle"}}

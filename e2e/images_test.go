@@ -6,10 +6,16 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/modelbox-operator/modelbox-operator/version"
 )
@@ -28,19 +34,100 @@ type inspected struct {
 var _ = Describe("the images", func() {
 	DescribeTable("are small, do not run as root, and have labels with name and version",
 		func(process string) {
-			image := inspect("modelbox-" + process + ":" + version.Version)
+			image := inspect(operatorImage(process))
 			Expect(image.Size).To(BeNumerically("<", 65_000_000))
 			Expect(image.Config.User).To(Equal("65532:65532"))
 			Expect(image.Config.Entrypoint).To(Equal([]string{"/" + process}))
 			Expect(image.Config.Labels).To(HaveKeyWithValue("org.opencontainers.image.version", version.Version))
 			Expect(image.Config.Labels).To(HaveKeyWithValue("org.opencontainers.image.title", "modelbox-"+process))
 			Expect(image.Config.Labels["org.opencontainers.image.revision"]).NotTo(BeEmpty())
-			Expect(run(docker, "run", "--rm", "--network=none", "modelbox-"+process+":"+version.Version, "--version")).To(ContainSubstring(version.Version))
+			Expect(run(docker, "run", "--rm", "--network=none", operatorImage(process), "--version")).To(ContainSubstring(version.Version))
 		},
 		Entry("webhook", "webhook"),
 		Entry("controller", "controller"),
 	)
+
+	It("are the same when their modules come from a mirror, without a network", func() {
+		const proxy = "GOPROXY=file:///mirror"
+		run(makeImages("modelbox-e2e-mirror", "docker-build", proxy, "GOLANG_IMAGE="+golangWithMirror(), "DOCKER_BUILD_FLAGS=--network none")...)
+		for _, process := range []string{"webhook", "controller"} {
+			image := "modelbox-e2e-mirror-" + process + ":e2e"
+			removeLater(image)
+			Expect(inspect(image)).To(Equal(inspect(operatorImage(process))))
+			Expect(run(docker, "history", "--no-trunc", image)).NotTo(ContainSubstring("GOPROXY"))
+		}
+	})
+
+	It("are pushed under the names with which they were built", func(ctx SpecContext) {
+		crane := buildCrane()
+		registry := serveRegistry(ctx, crane)
+		run(makeImages(registry+"/team/modelbox", "docker-build", "docker-push")...)
+		for _, process := range []string{"webhook", "controller"} {
+			image := registry + "/team/modelbox-" + process + ":e2e"
+			removeLater(image)
+			var pushed inspected
+			Expect(json.Unmarshal([]byte(run(crane, "config", image)), &pushed)).To(Succeed())
+			Expect(pushed.Config).To(Equal(inspect(operatorImage(process)).Config))
+		}
+	})
 })
+
+// makeImages returns the command of a target of the Makefile, for images whose names begin
+// with img and whose tag is e2e. The variables of the suite's own images have no effect on it.
+func makeImages(img string, args ...string) []string {
+	return append([]string{"make", "--no-print-directory", "-C", "..", "IMG=" + img, "TAG=e2e", "IMG_WEBHOOK=", "IMG_CONTROLLER=", "REGISTRY="}, args...)
+}
+
+// golangWithMirror builds an image from the Go image that the operator is built from, and
+// returns its name. It has the modules of go.mod in /mirror, a folder that the go command reads
+// as a proxy; an empty module cache, which is not the one that builds share; and Go's own
+// setting of the checksum database, which a build without a network cannot reach.
+func golangWithMirror() string {
+	GinkgoHelper()
+	const name = "modelbox-e2e-mirror-golang:e2e"
+	cache := GinkgoT().TempDir()
+	known := strings.TrimSpace(run("go", "env", "GOMODCACHE")) + "/cache/download"
+	run("env", "GOMODCACHE="+cache, "GOFLAGS=-modcacherw", "GOPROXY=file://"+known+","+strings.TrimSpace(run("go", "env", "GOPROXY")),
+		"go", "mod", "download")
+	_, err := attempt(`
+FROM `+setting("GOLANG_IMAGE", "golang:1.26")+`
+COPY . /mirror
+ENV GOMODCACHE=/modules GOSUMDB=sum.golang.org GONOSUMDB=none GOPRIVATE=none GOFLAGS=-mod=readonly
+`, docker, "build", "--quiet", "--tag", name, "--file", "-", filepath.Join(cache, "cache", "download"))
+	Expect(err).NotTo(HaveOccurred())
+	removeLater(name)
+	return name
+}
+
+// buildCrane builds a client, and a server, of container registries.
+func buildCrane() string {
+	GinkgoHelper()
+	crane := filepath.Join(GinkgoT().TempDir(), "crane")
+	run("go", "build", "-modfile=../hack/tools/release/go.mod", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
+	return crane
+}
+
+// serveRegistry serves an empty registry until the end of the spec, and returns its address,
+// which is one that docker accepts without TLS.
+func serveRegistry(ctx context.Context, crane string) string {
+	GinkgoHelper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	server := exec.CommandContext(ctx, crane, "registry", "serve", "--address", "127.0.0.1:0")
+	log := gbytes.NewBuffer()
+	server.Stderr = log
+	Expect(server.Start()).To(Succeed())
+	DeferCleanup(func() {
+		stop()
+		_ = server.Wait() // It was killed.
+	})
+	Eventually(log).Should(gbytes.Say(`serving on port \d+`))
+	return "127.0.0.1:" + regexp.MustCompile(`port (\d+)`).FindStringSubmatch(string(log.Contents()))[1]
+}
+
+// removeLater removes an image of docker at the end of the spec.
+func removeLater(image string) {
+	DeferCleanup(func() { run(docker, "image", "rm", image) })
+}
 
 func inspect(image string) inspected {
 	GinkgoHelper()

@@ -6,12 +6,15 @@
 package e2e
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // everyKind holds an object of each kind. The UnitedDeployment and the Eru need the
@@ -47,14 +50,21 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 	It("succeed in random order", func(ctx SpecContext) {
 		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
-			_, _ = attempt("", kubectl, "apply", "-k", "../config")
-			run(kubectl, "apply", "-k", "../config")
+			_ = applyOperator()
+			Expect(applyOperator()).To(Succeed())
 			awaitOperator()
 		})
 		ns := newNamespace(ctx)
 		deployment(ctx, ns, "idle", 0, map[string]string{"mtsre.meitu.com/eru": "true"})
 		apply(ns, everyKind)
 		awaitReady(ns, "modelbox/box")
+
+		// A pod to which the API server has idle connections ends when they are closed, which takes
+		// more than a minute. The new pods have none, and end by themselves.
+		restart("modelbox-webhook")
+		for _, pod := range terminating(ctx, "modelbox-webhook") {
+			run(kubectl, "-n", system, "delete", "pod", pod, "--ignore-not-found", "--force", "--grace-period=0")
+		}
 
 		By("deleting every object of the installation, and a user's namespace, in random order")
 		install := documents(run(kubectl, "kustomize", "../config"))
@@ -77,7 +87,6 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 			}
 			return strings.Join(lines(out, "/"), "\n")
 		}
-		// The webhook's pods end when the API server has closed its idle connections.
 		Eventually(left, 4*time.Minute, time.Second).Should(BeEmpty())
 
 		By("applying every object of the installation in random order, each until it is accepted")
@@ -101,6 +110,20 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 		awaitReady(again, "app.app.huolala.cn/site")
 	})
 })
+
+// terminating returns the names of the pods of a process that are being deleted.
+func terminating(ctx context.Context, process string) []string {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(admin.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": process})).To(Succeed())
+	var names []string
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
 
 // documents returns the documents of a YAML stream.
 func documents(stream string) []string {

@@ -21,7 +21,7 @@ var _ = Describe("a new root certificate", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { // Restore the state of the manifests, also after a failure.
 			inject("inject-ca-from=modelbox-system/modelbox-webhook")
 			trust(ctx, root("modelbox-root"))
-			run(kubectl, "apply", "-k", "../config")
+			Expect(applyOperator()).To(Succeed())
 			run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate", "--all")
 			awaitOperator()
 		})

@@ -41,7 +41,7 @@ func server(name, fields string) string {
 const withinHalfAMinute = 30 * time.Second
 
 var _ = Describe("a ModelBox of a model server", func() {
-	It("is not restarted while it loads for 90 seconds", func(ctx SpecContext) {
+	It("is not restarted while it loads for 90 seconds", long, func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "slow"}}
 		apply(ns, server("slow", `

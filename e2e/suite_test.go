@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
 // The settings of the suite. Each can be set by an environment variable, so that the
@@ -54,6 +53,9 @@ var (
 
 const system = "modelbox-system"
 
+// long is the priority of the specs that wait for more than a minute, which begin first.
+const long = SpecPriority(1)
+
 func setting(name, byDefault string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
@@ -61,8 +63,18 @@ func setting(name, byDefault string) string {
 	return byDefault
 }
 
-func operatorImages() []string {
-	return []string{"modelbox-webhook:" + version.Version, "modelbox-controller:" + version.Version}
+// operatorImage returns the image of a process. It depends on IMG and the other variables of
+// hack/images.sh, which are in the environment: it is the one that "make docker-build" builds
+// and that "make deploy" deploys.
+func operatorImage(process string) string {
+	GinkgoHelper()
+	return strings.TrimSpace(run("../hack/images.sh", "build", process))
+}
+
+// applyOperator applies the whole install, as a user would.
+func applyOperator() error {
+	_, err := attempt("", "make", "--no-print-directory", "-C", "..", "deploy")
+	return err
 }
 
 var (
@@ -142,7 +154,7 @@ func createCluster() {
 func loadImages() {
 	GinkgoHelper()
 	By("loading images")
-	images := operatorImages()
+	images := []string{operatorImage("webhook"), operatorImage("controller")}
 	for _, image := range []string{nginx, nginxOther, busybox} {
 		if _, err := attempt("", docker, "image", "inspect", image); err == nil {
 			images = append(images, image)
@@ -178,10 +190,7 @@ func deploy(made bool) {
 	})
 	_, missing := attempt("", kubectl, "-n", system, "get", "deployment", "modelbox-webhook", "modelbox-controller")
 	// cert-manager's own webhook may need a moment until it is trusted.
-	Eventually(func() error {
-		_, err := attempt("", kubectl, "apply", "-k", "../config")
-		return err
-	}, 2*time.Minute, time.Second).Should(Succeed())
+	Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 	if missing == nil { // Pods of an earlier deployment have images with the same names.
 		run(kubectl, "-n", system, "rollout", "restart", "deployment", "modelbox-webhook", "modelbox-controller")
 	}

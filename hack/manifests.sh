@@ -1,30 +1,36 @@
 #!/usr/bin/env bash
 # Writes the manifests of an install to the standard output:
-#   hack/manifests.sh FOLDER [NAMESPACE [NAMESPACES]]
+#   hack/manifests.sh FOLDER [NAMESPACE [NAMESPACES [IMAGES]]]
 # FOLDER is config, or config/operator for an install without the CRDs. NAMESPACE is the
 # operator's own namespace, and NAMESPACES are those, separated by commas, that it is limited
-# to; without them it is for the whole cluster.
+# to; without them it is for the whole cluster. IMAGES is what hack/images.sh prints for a
+# kustomization; without it the images have no registry, and the version as their tag.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-folder=$1 namespace=${2:-modelbox-system} namespaces=${3:-}
+folder=$1 namespace=${2:-modelbox-system} namespaces=${3:-} images=${4:-}
 
-rendered() {
-  if [ "$namespace" = modelbox-system ]; then
-    kubectl kustomize "$folder"
-    return
-  fi
-  local overlay=dist/overlay
-  mkdir -p $overlay
-  cat >$overlay/kustomization.yaml <<END
+mkdir -p dist
+overlay=$(mktemp -d dist/overlay.XXXXXX)
+trap 'rm -rf "$overlay"' EXIT
+
+kustomization() {
+  cat <<END
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
-namespace: $namespace
 resources:
 - ../../$folder
+$images
+END
+  [ "$namespace" = modelbox-system ] || cat <<END
+namespace: $namespace
 transformers:
 - ../../config/namespaced
 END
-  kubectl kustomize $overlay
+}
+
+rendered() {
+  kustomization >"$overlay/kustomization.yaml"
+  kubectl kustomize "$overlay"
 }
 
 if [ -z "$namespaces" ]; then

@@ -4,6 +4,7 @@
 # signature if there is a key. "make release" runs it, and sets the variables.
 #
 #   VERSION, REGISTRY, PLATFORMS, DOCKER, DOCKER_BUILD_ARGS
+#   IMG, IMG_WEBHOOK, IMG_CONTROLLER, TAG   refused: they cannot change a release
 #   COSIGN_KEY     a key that cosign accepts (file or KMS URI); without it nothing is signed
 #   COSIGN, COSIGN_FLAGS   the command, and more flags of "cosign sign-blob"
 #   hack/release.sh FOLDER
@@ -14,6 +15,15 @@ cosign=${COSIGN:-cosign}
 if [ -n "${COSIGN_KEY:-}" ] && ! command -v "$cosign" >/dev/null; then
   echo "release: COSIGN_KEY is set, and there is no command $cosign: install it" \
     "(go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3), or set COSIGN to it" >&2
+  exit 1
+fi
+if [ -n "${IMG:-}${IMG_WEBHOOK:-}${IMG_CONTROLLER:-}" ]; then
+  echo "release: IMG, IMG_WEBHOOK and IMG_CONTROLLER cannot be set: the images of a release are" \
+    "modelbox-webhook and modelbox-controller; set REGISTRY=registry.example.com/team/ for where install.yaml finds them" >&2
+  exit 1
+fi
+if [ "${TAG:-$VERSION}" != "$VERSION" ]; then
+  echo "release: TAG is $TAG, and the tag of a release is its version, $VERSION, which is in version/VERSION" >&2
   exit 1
 fi
 created=$(git log -1 --format=%ct)

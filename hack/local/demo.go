@@ -55,7 +55,12 @@ func demo(ctx context.Context, l local) (err error) {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	running, t, err := l.stage(ctx, file)
+	options, err := l.operatorOptions(true)
+	if err != nil {
+		return err
+	}
+	options.Output = process.NewOutput(file, false)
+	running, t, err := l.stage(ctx, options)
 	if err != nil {
 		return errors.Join(err, tail(logs))
 	}
@@ -64,7 +69,7 @@ func demo(ctx context.Context, l local) (err error) {
 	}
 	fmt.Fprintf(l.out, "\nEverything was as expected, after %s.\n", progress.Short(time.Since(began)))
 	if keep {
-		l.describe(running)
+		l.describe(options, running)
 		running.KeepRunning(ctx, l.report, clock.RealClock{})
 		l.report.Say("The cluster keeps running: 'CLUSTER=%s make cluster-down' removes it.", l.cluster.Name)
 	}
@@ -72,12 +77,7 @@ func demo(ctx context.Context, l local) (err error) {
 }
 
 // stage starts both processes and prepares the tour.
-func (l local) stage(ctx context.Context, logs *os.File) (*operator.Operator, *tour.Tour, error) {
-	options, err := l.operatorOptions(true)
-	if err != nil {
-		return nil, nil, err
-	}
-	options.Output = process.NewOutput(logs, false)
+func (l local) stage(ctx context.Context, options operator.Options) (*operator.Operator, *tour.Tour, error) {
 	running, err := operator.Start(ctx, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("starting the operator: %w", err)

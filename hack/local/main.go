@@ -37,13 +37,15 @@ var commands = []command{
 	{"up", "start the cluster, or its processes that have ended, and write bin/kubeconfig", up},
 	{"down", "stop the cluster and remove its files", down},
 	{"demo", "show and check the main features on a cluster of its own, and remove it (KEEP=1 keeps it)", demo},
-	{"run", "start the cluster if necessary, install, and run both processes until Ctrl-C", run},
+	{"run", "run both processes until Ctrl-C, against the cluster of the current kubeconfig if it has the CRDs, or else the local one", run},
 	{"binaries", "download or build the control plane's programs, and print their directory", printBinaries},
 }
 
 const environment = `
 Environment:
-  CLUSTER=name            which cluster (default modelbox; others get bin/kubeconfig-<name>)
+  CLUSTER=name            which local cluster (default modelbox; others get bin/kubeconfig-<name>)
+  LOCAL=1                 run: against the local cluster
+  CONTEXT=name            run: against the cluster of this context of the kubeconfig
   ENABLE_WEBHOOKS=false   run: only the controller, and no webhook configurations
   WEBHOOK_ARGS="..."      run: more flags for the webhook process
   CONTROLLER_ARGS="..."   run: more flags for the controller process
@@ -52,7 +54,9 @@ Environment:
 
 func main() {
 	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// SIGPIPE too: a Ctrl-C also ends the other programs of a pipe, such as tee, and a write to it must
+	// not end this one before it has removed what it installed.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := dispatch(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
@@ -96,6 +100,8 @@ type local struct {
 	cluster     *cluster.Cluster
 	report      *progress.Reporter
 	out         io.Writer
+	// ask asks the user a question that is answered by yes or no. It is nil without a terminal.
+	ask func(ctx context.Context, question string) (bool, error)
 }
 
 // here returns the environment of the working directory.
@@ -117,7 +123,7 @@ func here(out io.Writer) (local, error) {
 	if err != nil {
 		return local{}, fmt.Errorf("%s: %w", cluster.NameEnv, err)
 	}
-	return local{root: root, cache: cache, cluster: c, report: report, out: out}, nil
+	return local{root: root, cache: cache, cluster: c, report: report, out: out, ask: askOn(os.Stdin, os.Stderr)}, nil
 }
 
 // findRoot returns the repository that contains the working directory.

@@ -6,9 +6,12 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 func TestDispatchPrintsUsage(t *testing.T) {
@@ -100,5 +103,19 @@ func TestLink(t *testing.T) {
 	}
 	if err := link("/a/kubectl", at); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A variable of the Makefile with the name of one that a user sets would take its value.
+func TestMakeRunTakesTheVariables(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip(err)
+	}
+	command := exec.Command("make", "-n", "run", localEnv+"=1", contextEnv+"=dev", "ENABLE_WEBHOOKS=false")
+	command.Dir = testenv.Root()
+	out, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "exec bin/local run") {
+		t.Errorf("%v: make run is\n%s", err, out)
 	}
 }

@@ -16,11 +16,16 @@ import (
 // SetupWebhookWithManager registers the webhooks of Apps on the webhook server of a
 // manager.
 func SetupWebhookWithManager(mgr manager.Manager) error {
-	admission.Register(mgr.GetWebhookServer(), admission.Kind[appv1.App]{
+	admission.Register(mgr.GetWebhookServer(), Kind())
+	return nil
+}
+
+// Kind returns the defaults and the rules of Apps, as both webhooks run them.
+func Kind() admission.Kind[appv1.App] {
+	return admission.Kind[appv1.App]{
 		GVK:      appv1.SchemeGroupVersion.WithKind("App"),
 		Default:  Default,
 		Validate: Validate,
 		Warn:     Warn,
-	})
-	return nil
+	}
 }

@@ -18,11 +18,16 @@ import (
 // SetupWebhookWithManager registers the webhooks of Erus on the webhook server of a
 // manager.
 func SetupWebhookWithManager(mgr manager.Manager) error {
-	admission.Register(mgr.GetWebhookServer(), admission.Kind[mtsrev1.Eru]{
+	admission.Register(mgr.GetWebhookServer(), Kind())
+	return nil
+}
+
+// Kind returns the defaults and the rules of Erus, as both webhooks run them.
+func Kind() admission.Kind[mtsrev1.Eru] {
+	return admission.Kind[mtsrev1.Eru]{
 		GVK:      mtsrev1.SchemeGroupVersion.WithKind("Eru"),
 		Default:  Default,
 		Validate: Validate,
 		Warn:     func(obj *mtsrev1.Eru) []string { return Warn(obj, time.Now()) },
-	})
-	return nil
+	}
 }

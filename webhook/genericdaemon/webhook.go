@@ -16,11 +16,16 @@ import (
 // SetupWebhookWithManager registers the webhooks of Genericdaemons on the webhook server of a
 // manager.
 func SetupWebhookWithManager(mgr manager.Manager) error {
-	admission.Register(mgr.GetWebhookServer(), admission.Kind[mydomainv1beta1.Genericdaemon]{
+	admission.Register(mgr.GetWebhookServer(), Kind())
+	return nil
+}
+
+// Kind returns the defaults and the rules of Genericdaemons, as both webhooks run them.
+func Kind() admission.Kind[mydomainv1beta1.Genericdaemon] {
+	return admission.Kind[mydomainv1beta1.Genericdaemon]{
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
 		Validate: Validate,
 		Warn:     Warn,
-	})
-	return nil
+	}
 }

@@ -16,11 +16,16 @@ import (
 // SetupWebhookWithManager registers the webhooks of ModelBoxes on the webhook server of a
 // manager.
 func SetupWebhookWithManager(mgr manager.Manager) error {
-	admission.Register(mgr.GetWebhookServer(), admission.Kind[modelv1.ModelBox]{
+	admission.Register(mgr.GetWebhookServer(), Kind())
+	return nil
+}
+
+// Kind returns the defaults and the rules of ModelBoxes, as both webhooks run them.
+func Kind() admission.Kind[modelv1.ModelBox] {
+	return admission.Kind[modelv1.ModelBox]{
 		GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 		Default:  Default,
 		Validate: Validate,
 		Warn:     Warn,
-	})
-	return nil
+	}
 }

@@ -17,10 +17,15 @@ import (
 // manager. There are no warnings: whether the Deployment exists, and what else scales it, is
 // in the status a moment later, and this process does not read the API.
 func SetupWebhookWithManager(mgr manager.Manager) error {
-	admission.Register(mgr.GetWebhookServer(), admission.Kind[extensionv1.UnitedDeployment]{
+	admission.Register(mgr.GetWebhookServer(), Kind())
+	return nil
+}
+
+// Kind returns the defaults and the rules of UnitedDeployments, as both webhooks run them.
+func Kind() admission.Kind[extensionv1.UnitedDeployment] {
+	return admission.Kind[extensionv1.UnitedDeployment]{
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),
 		Default:  Default,
 		Validate: Validate,
-	})
-	return nil
+	}
 }

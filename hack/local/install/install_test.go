@@ -208,13 +208,16 @@ func TestWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, url := range []string{"https://127.0.0.1:1", "https://127.0.0.1:2"} {
-		if err := Webhooks(t.Context(), c, objects, Endpoint{URL: url, CABundle: []byte("pem")}); err != nil {
+	for _, url := range []string{"https://127.0.0.1:1", "https://127.0.0.1:2"} { // the first run is killed
+		if _, err := RemoveLeftovers(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if err := NewRun(c).Webhooks(t.Context(), objects, Endpoint{URL: url, CABundle: []byte("pem")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got admissionregistrationv1.MutatingWebhookConfiguration
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "mutating"}, &got); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "mutating-run"}, &got); err != nil {
 		t.Fatal(err)
 	}
 	want := admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:2/mutate-a"), CABundle: []byte("pem")}
@@ -231,8 +234,11 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	var left admissionregistrationv1.ValidatingWebhookConfigurationList
-	if err := c.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
-		t.Errorf("left: %v, %v", left.Items, err)
+	if err := c.List(t.Context(), &left); err != nil || len(left.Items) != 1 || left.Items[0].Name != "validating-run" {
+		t.Errorf("left: %v, %v, want the configuration of the run alone", left.Items, err)
+	}
+	if removed, err := RemoveLeftovers(t.Context(), c); err != nil || len(removed) != 2 {
+		t.Errorf("removed %v, %v, want both configurations of the run", removed, err)
 	}
 }
 
@@ -242,12 +248,18 @@ func TestNothingToInstall(t *testing.T) {
 	if err := CRDs(t.Context(), c, mustDecode(t, webhooks)); err == nil || !strings.Contains(err.Error(), "make generate") {
 		t.Errorf("no CRD: got %v, want an error that names make generate", err)
 	}
-	err := Webhooks(t.Context(), c, mustDecode(t, crd), Endpoint{})
+	err := NewRun(c).Webhooks(t.Context(), mustDecode(t, crd), Endpoint{})
 	if err == nil || !strings.Contains(err.Error(), "make generate") {
 		t.Errorf("no webhook configuration: got %v, want an error that names make generate", err)
 	}
 	if err := Policies(t.Context(), c, mustDecode(t, crd)); err == nil || !strings.Contains(err.Error(), "no ValidatingAdmissionPolicy") {
 		t.Errorf("no policy: got %v, want an error that says so", err)
+	}
+	if err := NewRun(c).Policies(t.Context(), mustDecode(t, crd)); err == nil || !strings.Contains(err.Error(), "no ValidatingAdmissionPolicy") {
+		t.Errorf("no policy for a run: got %v, want an error that says so", err)
+	}
+	if _, err := CompareCRDs(t.Context(), c, mustDecode(t, webhooks)); err == nil || !strings.Contains(err.Error(), "make generate") {
+		t.Errorf("no CRD to compare with: got %v, want an error that names make generate", err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -25,24 +24,23 @@ type Endpoint struct {
 	CABundle []byte
 }
 
-// Webhooks creates or replaces the webhook configurations among objects in the cluster,
+// Webhooks creates copies of the webhook configurations among objects, as Own describes,
 // changed to call endpoint. It fails if there is none. The process must be ready before:
 // the API server calls it from now on, and refuses objects if it does not respond.
-func Webhooks(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, endpoint Endpoint) error {
-	configurations := OfKind(objects, webhookKinds...)
-	if len(configurations) == 0 {
+func (r *Run) Webhooks(ctx context.Context, objects []*unstructured.Unstructured, endpoint Endpoint) error {
+	own, err := r.Own(OfKind(objects, webhookKinds...))
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 {
 		return errors.New("there is no webhook configuration to install: run make generate")
 	}
-	for _, configuration := range configurations {
-		local, err := pointAt(configuration, endpoint)
-		if err != nil {
-			return err
-		}
-		if err := replace(ctx, c, local); err != nil {
+	for i, configuration := range own {
+		if own[i], err = pointAt(configuration, endpoint); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.Create(ctx, own)
 }
 
 // RemoveWebhooks deletes the webhook configurations among objects from the cluster, so
@@ -76,22 +74,4 @@ func pointAt(configuration *unstructured.Unstructured, endpoint Endpoint) (*unst
 		}
 	}
 	return local, unstructured.SetNestedSlice(local.Object, webhooks, "webhooks")
-}
-
-// replace creates or updates the complete object. Server-side apply would add the URL to
-// a configuration that was deployed with a Service, and the result would have both.
-func replace(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	err := c.Create(ctx, object, client.FieldOwner(fieldManager))
-	if apierrors.IsAlreadyExists(err) {
-		current := object.DeepCopy()
-		if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
-			return fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		object.SetResourceVersion(current.GetResourceVersion())
-		err = c.Update(ctx, object, client.FieldOwner(fieldManager))
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
 }

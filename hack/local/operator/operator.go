@@ -7,6 +7,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
@@ -40,8 +41,22 @@ type Options struct {
 	// Kubeconfig and Config are the cluster, as a file and as read from it.
 	Kubeconfig string
 	Config     *rest.Config
-	// Kubectl is the executable that builds kustomizations.
+	// Context is the context in Kubeconfig, which then may be several files, separated as in
+	// $KUBECONFIG. If it is empty, it is the current context of the one file.
+	Context string
+	// Kubectl is the executable that builds kustomizations. It is not used for a shared
+	// cluster.
 	Kubectl string
+	// Shared says that others may use the cluster. Nothing is installed then but what is
+	// removed at the end, not where an operator is deployed, and the webhook only if the API
+	// server reaches it.
+	Shared bool
+	// Describe names the cluster for messages, and Command is the beginning of a kubectl
+	// command for it.
+	Describe, Command string
+	// LeaseNamespace is the namespace of the controller's lease, which must exist in a shared
+	// cluster. If it is empty, it is the operator's own.
+	LeaseNamespace string
 	// Certs is the directory for the webhook's certificate.
 	Certs string
 	// Webhooks says whether the webhook process runs and is called.
@@ -58,6 +73,11 @@ type Options struct {
 type Operator struct {
 	// Webhook is nil if the webhook process is disabled.
 	Webhook, Controller *Server
+
+	// run has installed what Stop removes. It is nil in a process of tests.
+	run *install.Run
+	// removal is the command that removes it after a kill.
+	removal string
 }
 
 // Server is one of the processes.
@@ -77,27 +97,39 @@ func Start(ctx context.Context, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	if err := o.build(ctx); err != nil {
-		return nil, err
-	}
-	configurations, err := o.install(ctx, c)
+	manifests, err := o.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	running := &Operator{}
-	if err := running.start(ctx, o, c, configurations); err != nil {
+	if err := o.refuseBesideDeployed(ctx, c, manifests); err != nil {
+		return nil, err
+	}
+	if err := o.build(ctx); err != nil {
+		return nil, err
+	}
+	if err := o.install(ctx, c, manifests); err != nil {
+		return nil, err
+	}
+	running := &Operator{run: install.NewRun(c), removal: o.removal()}
+	if err := running.start(ctx, o, manifests); err != nil {
 		return nil, errors.Join(err, running.Stop())
 	}
 	return running, nil
 }
 
-func (r *Operator) start(ctx context.Context, o Options, c client.Client, configurations []*unstructured.Unstructured) (err error) {
+func (r *Operator) start(ctx context.Context, o Options, m manifests) (err error) {
+	if o.Webhooks || o.Shared {
+		o.Report.Say("What this run installs in the cluster is removed when it stops. If it is killed, this command removes it:\n  %s", r.removal)
+	}
 	if o.Webhooks {
-		if r.Webhook, err = o.startWebhook(ctx, c, configurations); err != nil {
+		if r.Webhook, err = r.startWebhook(ctx, o, m); err != nil {
 			return err
 		}
-	} else if err := install.RemoveWebhooks(ctx, c, configurations); err != nil {
-		return err
+	}
+	if o.Shared {
+		if err := r.run.Policies(ctx, m.policies); err != nil {
+			return err
+		}
 	}
 	r.Controller, err = o.startController(ctx)
 	return err
@@ -124,65 +156,20 @@ func (o Options) build(ctx context.Context) error {
 	return nil
 }
 
-// install puts CRDs, the policies and the namespace in, and returns the webhook
-// configurations, which have to wait for the process.
-func (o Options) install(ctx context.Context, c client.Client) ([]*unstructured.Unstructured, error) {
-	step := o.Report.Start("installing CRDs and policies")
-	defer step.Fail()
-	crds, err := install.Load(ctx, o.Kubectl, filepath.Join(o.Root, "config", "crd"))
-	if err != nil {
-		return nil, err
-	}
-	if err := install.CRDs(ctx, c, crds); err != nil {
-		return nil, err
-	}
-	policies, err := install.Load(ctx, o.Kubectl, filepath.Join(o.Root, "config", "rights"))
-	if err != nil {
-		return nil, err
-	}
-	if err := install.Policies(ctx, c, policies); err != nil {
-		return nil, err
-	}
-	if err := install.NamespaceExists(ctx, c); err != nil {
-		return nil, err
-	}
-	configurations, err := install.Load(ctx, o.Kubectl, filepath.Join(o.Root, "config", "webhook"))
-	if err != nil {
-		return nil, err
-	}
-	step.Done()
-	return configurations, nil
-}
-
-func (o Options) startWebhook(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) (*Server, error) {
-	caBundle, err := install.Certificates(o.Certs)
-	if err != nil {
-		return nil, err
-	}
-	addresses, err := freeport.Addresses(1)
-	if err != nil {
-		return nil, err
-	}
-	address := addresses[0]
-	// No endpoints have to move elsewhere before this process may end.
-	args := append([]string{"--cert-dir=" + o.Certs, "--webhook-bind-address=" + address, "--drain=0s", "--linger=0s"},
-		o.WebhookArgs...)
-	server, err := o.serve(ctx, "webhook", args)
-	if err != nil {
-		return server, err
-	}
-	endpoint := install.Endpoint{URL: "https://" + address, CABundle: caBundle}
-	return server, install.Webhooks(ctx, c, configurations, endpoint)
-}
-
 func (o Options) startController(ctx context.Context) (*Server, error) {
-	args := append([]string{"--kubeconfig=" + o.Kubeconfig, "--leader-elect", "--leader-election-namespace=" + install.Namespace}, o.ControllerArgs...)
-	return o.serve(ctx, "controller", args)
+	args := []string{"--leader-elect", "--leader-election-namespace=" + cmp.Or(o.LeaseNamespace, install.Namespace)}
+	if o.Context == "" {
+		return o.serve(ctx, "controller", append(append(args, "--kubeconfig="+o.Kubeconfig), o.ControllerArgs...))
+	}
+	// --kubeconfig has one file only. The name of the context selects the same cluster when the
+	// process is started again, although the current context may be another one by then.
+	return o.serve(ctx, "controller", append(append(args, "--context="+o.Context), o.ControllerArgs...),
+		clientcmd.RecommendedConfigPathEnvVar+"="+o.Kubeconfig)
 }
 
-// serve starts a process with the flags that both have and waits until it says
-// that it is ready. It returns a process that started but is not ready too.
-func (o Options) serve(ctx context.Context, name string, args []string) (*Server, error) {
+// serve starts a process with the flags that both have, and env added to its environment,
+// and waits until it says that it is ready. It returns a process that started but is not ready too.
+func (o Options) serve(ctx context.Context, name string, args []string, env ...string) (*Server, error) {
 	addresses, err := freeport.Addresses(2)
 	if err != nil {
 		return nil, err
@@ -199,6 +186,7 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 			"--zap-encoder=console",
 			"--zap-time-encoding=rfc3339",
 		}, args...),
+		Env: env,
 		Dir: o.Root,
 		Out: o.Output,
 	}
@@ -211,16 +199,32 @@ func (o Options) serve(ctx context.Context, name string, args []string) (*Server
 }
 
 // Stop ends the processes that run, the controller first, so that what it
-// still writes is admitted.
+// still writes is admitted. It removes what Start has installed in the cluster for as long as
+// they run, before the webhook ends, so that the API server refuses no object because of its end.
 func (r *Operator) Stop() error {
 	var errs []error
-	for _, server := range r.servers() {
-		errs = append(errs, server.stop())
+	if r.Controller != nil {
+		errs = append(errs, r.Controller.stop())
+	}
+	errs = append(errs, r.uninstall())
+	if r.Webhook != nil {
+		errs = append(errs, r.Webhook.stop())
 	}
 	return errors.Join(errs...)
 }
 
-// servers are the processes that run, in the order in which they are to end.
+// uninstall removes what Start has installed. An interruption does not end the removal.
+func (r *Operator) uninstall() error {
+	if r.run == nil {
+		return nil
+	}
+	if err := r.run.Remove(context.Background()); err != nil {
+		return fmt.Errorf("removing what this run has installed: %w\nThis command removes it:\n  %s", err, r.removal)
+	}
+	return nil
+}
+
+// servers are the processes that run.
 func (r *Operator) servers() []*Server {
 	return slices.DeleteFunc([]*Server{r.Controller, r.Webhook}, func(s *Server) bool { return s == nil })
 }

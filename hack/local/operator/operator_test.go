@@ -141,34 +141,51 @@ func TestStopOfNothing(t *testing.T) {
 	}
 }
 
-func TestServeGivesFlags(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o755); err != nil {
+// flagsOf starts the controller as a script, and returns the flags and the KUBECONFIG that it got.
+func flagsOf(t *testing.T, o Options) string {
+	t.Helper()
+	o.Root, o.Output, o.Report = t.TempDir(), process.NewOutput(io.Discard, false), progress.New(io.Discard, false)
+	if err := os.MkdirAll(filepath.Join(o.Root, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" > flags\nexit 7\n"
-	if err := os.WriteFile(filepath.Join(root, "bin", "controller"), []byte(script), 0o755); err != nil {
+	script := "#!/bin/sh\nprintf '%s\\n' \"$@\" \"KUBECONFIG=$KUBECONFIG\" > flags\nexit 7\n"
+	if err := os.WriteFile(filepath.Join(o.Root, "bin", "controller"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
-	}
-	o := Options{
-		Root: root, Kubeconfig: "/the/kubeconfig", ControllerArgs: []string{"--workers=2"},
-		Output: process.NewOutput(io.Discard, false), Report: progress.New(io.Discard, false),
 	}
 	if _, err := o.startController(t.Context()); err == nil {
 		t.Fatal("a process that ended passes for ready")
 	}
-	flags, err := os.ReadFile(filepath.Join(root, "flags"))
+	flags, err := os.ReadFile(filepath.Join(o.Root, "flags"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(flags)
+}
+
+func TestServeGivesFlags(t *testing.T) {
+	t.Parallel()
+	flags := flagsOf(t, Options{Kubeconfig: "/the/kubeconfig", ControllerArgs: []string{"--workers=2"}})
 	for _, want := range []string{
 		"--kubeconfig=/the/kubeconfig\n", "--metrics-bind-address=127.0.0.1:", "--health-probe-bind-address=127.0.0.1:",
 		"--leader-elect\n", "--leader-election-namespace=modelbox-system\n", "--workers=2\n",
 	} {
-		if !strings.Contains(string(flags), want) {
+		if !strings.Contains(flags, want) {
 			t.Errorf("%q is not among\n%s", want, flags)
 		}
+	}
+}
+
+// The current context may be another one when the process is started again.
+func TestServeNamesTheContext(t *testing.T) {
+	t.Parallel()
+	flags := flagsOf(t, Options{Kubeconfig: "/a:/b", Context: "dev", LeaseNamespace: "team", ControllerArgs: []string{"--workers=2"}})
+	for _, want := range []string{"--context=dev\n", "--leader-election-namespace=team\n", "--workers=2\n", "\nKUBECONFIG=/a:/b\n"} {
+		if !strings.Contains(flags, want) {
+			t.Errorf("%q is not among\n%s", want, flags)
+		}
+	}
+	if strings.Contains(flags, "--kubeconfig") {
+		t.Errorf("one of several files is selected by\n%s", flags)
 	}
 }
 

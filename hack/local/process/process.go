@@ -22,6 +22,8 @@ type Spec struct {
 	// Path is the executable and Args its arguments.
 	Path string
 	Args []string
+	// Env is added to the environment of the caller, as KEY=value.
+	Env []string
 	// Dir is its working directory, or empty for that of the caller.
 	Dir string
 	// Out is where its standard output and standard error are written.
@@ -44,6 +46,7 @@ func Start(spec Spec) (*Process, error) {
 	out := spec.Out.writer(spec.Name)
 	cmd := exec.Command(spec.Path, spec.Args...)
 	cmd.Dir = spec.Dir
+	cmd.Env = append(cmd.Environ(), spec.Env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = attributes()
 	// A child of the program may keep its output open after it has ended.

@@ -1,0 +1,501 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/cli/command"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+var (
+	ctx   = context.Background()
+	stops []func() error
+	// apiServer is started for the first test that needs it: those that need none also run
+	// where there is no network.
+	apiServer = sync.OnceValues(func() (*testenv.Env, error) {
+		env, err := testenv.Start(testenv.Options{})
+		if err == nil {
+			stops = append(stops, env.Stop)
+		}
+		return env, err
+	})
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, stop := range stops {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
+
+// cluster is a namespace for one test.
+type cluster struct {
+	t         *testing.T
+	client    client.WithWatch
+	namespace string
+	clock     clock.WithTicker
+	stdin     string
+	// interactive is that the standard input is a terminal.
+	interactive bool
+	// seen is called with what the command prints.
+	seen func(string)
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	env, err := apiServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, client: env.Client, clock: clock.RealClock{}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cli-"}}
+	c.create(namespace)
+	c.namespace = namespace.Name
+	return c
+}
+
+func (c *cluster) create(objects ...client.Object) {
+	c.t.Helper()
+	for _, obj := range objects {
+		if c.namespace != "" {
+			obj.SetNamespace(c.namespace)
+		}
+		status := obj.DeepCopyObject().(client.Object)
+		if err := c.client.Create(ctx, obj); err != nil {
+			c.t.Fatal(err)
+		}
+		if _, namespace := obj.(*corev1.Namespace); namespace {
+			continue
+		}
+		if _, event := obj.(*corev1.Event); event {
+			continue
+		}
+		status.SetResourceVersion(obj.GetResourceVersion())
+		status.SetUID(obj.GetUID())
+		if err := c.client.Status().Update(ctx, status); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) get(obj client.Object) {
+	c.t.Helper()
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Write passes on what a command prints.
+func (c *cluster) Write(p []byte) (int, error) {
+	if c.seen != nil {
+		c.seen(string(p))
+	}
+	return len(p), nil
+}
+
+// run runs a command in the namespace of the test.
+func (c *cluster) run(args ...string) result {
+	c.t.Helper()
+	var out, errOut bytes.Buffer
+	code := command.Run(command.Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: writers{&out, c}, ErrOut: &errOut},
+		Program:   "modelbox", Clock: c.clock, Client: c.client, Interactive: c.interactive,
+	}, append(args, "--namespace", c.namespace))
+	return result{strings.ReplaceAll(out.String(), c.namespace, "NS"), errOut.String(), code}
+}
+
+type writers struct {
+	buffer *bytes.Buffer
+	other  *cluster
+}
+
+func (w writers) Write(p []byte) (int, error) {
+	_, _ = w.buffer.Write(p) // A buffer returns no error.
+	return w.other.Write(p)
+}
+
+// want compares a result. Ages are written as AGE.
+func want(t *testing.T, got, want result) {
+	t.Helper()
+	got.out = regexp.MustCompile(`\b\d+(ms|[smhd])(\d+[smh])?\b`).ReplaceAllString(got.out, "AGE")
+	want.out = strings.TrimPrefix(want.out, "\n")
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func newBox() *modelv1.ModelBox {
+	return &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: modelv1.ModelBoxSpec{
+		Name: "web", Image: "nginx:2", Replicas: new(int32(3)), ResourceType: modelv1.ResourceTypeSmall,
+	}}
+}
+
+func condition(name string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: metav1.Now()}
+}
+
+// template returns a pod template with one container.
+func template(name, image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image}}},
+	}
+}
+
+// deploymentOf returns the Deployment of an owner, which may be nil.
+func deploymentOf(name string, owner client.Object, kind string) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, Template: template(name, "nginx:2"),
+	}}
+	control(deployment, owner, kind)
+	return deployment
+}
+
+func control(child, owner client.Object, kind string) {
+	if owner != nil {
+		child.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: "model.github.com/v1", Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
+		}})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	box.Status.Conditions = []metav1.Condition{
+		condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3 pods"), condition("Reconciling", metav1.ConditionTrue, "Progressing", ""),
+	}
+	box.Status.Problems = []modelv1.Problem{{Container: "web", Reason: "ImagePullBackOff", Message: "not found", Count: 2, Since: metav1.Now()}}
+	c.create(box)
+	deployment := deploymentOf("web", box, "ModelBox")
+	deployment.Status = appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 1, UpdatedReplicas: 2, AvailableReplicas: 1}
+	pod := func(name string, status corev1.ContainerStatus) *corev1.Pod {
+		status.Name, status.Image = "web", "nginx:2"
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}, Spec: template("web", "nginx:2").Spec,
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{status}},
+		}
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{ClusterIP: "None", Ports: []corev1.ServicePort{{Port: 80}}}}
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "web.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Name: "web", Namespace: c.namespace},
+		Type: "Normal", Reason: "ScalingReplicaSet", Message: "Scaled up", LastTimestamp: metav1.Now(),
+	}
+	c.create(deployment, service, event,
+		pod("web-1", corev1.ContainerStatus{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}),
+		pod("web-2", corev1.ContainerStatus{RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}))
+	tree := `
+ModelBox/web  not ready
+├── Ready=False  Progressing (AGE): 1 of 3 pods
+├── Reconciling=True  Progressing (AGE)
+├── problem: ImagePullBackOff of container web in 2 pods for AGE: not found
+├── Deployment/web  1/3 ready, 2 updated, 1 available
+│   ├── Pod/web-1  Running  1/1 ready, 0 restarts, AGE
+│   └── Pod/web-2  ImagePullBackOff  0/1 ready, 2 restarts, AGE
+├── Service/web  ClusterIP None  80/TCP  [not controlled by the object]
+└── events
+    └── AGE ago  Normal ScalingReplicaSet of Deployment: Scaled up
+`
+	want(t, c.run("status", "mb/web"), result{out: tree})
+	want(t, c.run("status", "ModelBox", "web"), result{out: tree})
+	c.create(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{DeploymentName: "none"}, Status: mtsrev1.EruStatus{
+		NextScheduleTime: new(metav1.NewTime(now)), History: []mtsrev1.EruHistory{{Slot: metav1.NewTime(now), Result: mtsrev1.EruSkipped, Reason: "TargetNotFound"}},
+	}})
+	want(t, c.run("status", "--all"), result{out: tree + `Eru/nightly  not reconciled yet
+├── next run: 2026-03-28T00:00:00Z
+└── run of 2026-03-28T00:00:00Z: Skipped TargetNotFound
+`})
+	for _, tc := range []struct {
+		args []string
+		err  string
+	}{
+		{[]string{"modelbox/none"}, "error: modelboxes.model.github.com \"none\" not found\n"},
+		{[]string{"pod/web"}, "error: \"pod\" is none of the operator's kinds: use one of modelbox, app, genericdaemon, uniteddeployment, eru\n"},
+		{[]string{"web"}, "error: \"web\" names no object: write KIND/NAME, such as modelbox/web\n"},
+		{nil, "error: name an object as KIND/NAME, such as modelbox/web, or set --all\n"},
+		{[]string{"modelbox/web", "--all"}, "error: name an object or set --all, not both\n"},
+	} {
+		want(t, c.run(append([]string{"status"}, tc.args...)...), result{err: tc.err, code: 1})
+	}
+}
+
+// Following ends with the outcome, which is the exit code.
+func TestStatusFollows(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	box.Status = modelv1.ModelBoxStatus{WorkloadStatus: modelv1.WorkloadStatus{
+		UpdatedReplicas: 3, AvailableReplicas: 1, Conditions: []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3")},
+	}}
+	c.create(box)
+	progressing := "modelbox/web  [######==============] 3 of 3 updated, 1 available  Progressing: 1 of 3\n"
+	want(t, c.run("status", "modelbox/web", "-w", "--timeout", "1ns"), result{progressing, "error: modelbox/web is neither Ready nor Stalled after 1ns\n", 2})
+
+	// The object becomes Ready as soon as it is followed.
+	c.seen = func(line string) {
+		c.seen = nil
+		if line != progressing {
+			t.Errorf("got %q", line)
+		}
+		box.Status.AvailableReplicas = 3
+		box.Status.Conditions = []metav1.Condition{condition("Ready", metav1.ConditionTrue, "Ready", "")}
+		if err := c.client.Status().Update(ctx, box); err != nil {
+			t.Error(err)
+		}
+	}
+	ready := "modelbox/web  [####################] 3 of 3 updated, 3 available  Ready\n"
+	want(t, c.run("status", "modelbox/web", "-w"), result{out: progressing + ready})
+	want(t, c.run("status", "modelbox/web", "-w"), result{out: ready})
+
+	// A condition of an older generation is no outcome.
+	box.Spec.Image = "nginx:3"
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	c.seen = func(string) {
+		c.seen = nil
+		stalled := condition("Stalled", metav1.ConditionTrue, "ProgressDeadlineExceeded", "no progress")
+		failed := condition("Ready", metav1.ConditionFalse, "ProgressDeadlineExceeded", "no progress")
+		stalled.ObservedGeneration, failed.ObservedGeneration = 2, 2
+		box.Status.Conditions = []metav1.Condition{failed, stalled}
+		if err := c.client.Status().Update(ctx, box); err != nil {
+			t.Error(err)
+		}
+	}
+	want(t, c.run("status", "modelbox/web", "-w"), result{
+		"modelbox/web  [####################] 3 of 3 updated, 3 available  waiting for the controller to reconcile the object\n" +
+			"modelbox/web  [####################] 3 of 3 updated, 3 available  ProgressDeadlineExceeded: no progress\n",
+		"error: modelbox/web is Stalled: ProgressDeadlineExceeded: no progress\n", 1,
+	})
+
+	box.Status.Conditions = box.Status.Conditions[:1]
+	if err := c.client.Status().Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	c.seen = func(string) {
+		c.seen = nil
+		if err := c.client.Delete(ctx, box); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := c.run("status", "modelbox/web", "-w"); got.err != "error: modelbox/web was deleted\n" || got.code != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	c := newCluster(t)
+	c.clock = testclock.NewFakeClock(now)
+	box, app := newBox(), &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}}
+	daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: "daemon"}, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "a:1"}}
+	united := &extensionv1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Name: "united"}, Spec: extensionv1.UnitedDeploymentSpec{DeploymentName: "other", Replicas: new(int32(1))}}
+	eru := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "eru"}, Spec: mtsrev1.EruSpec{DeploymentName: "third"}}
+	byAlias := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "alias"}, Spec: mtsrev1.EruSpec{DeprecatedDeploymentName: "fourth"}}
+	c.create(box, app, daemon, united, eru, byAlias)
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon"}, Spec: appsv1.DaemonSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "daemon"}}, Template: template("daemon", "a:1"),
+	}}
+	c.create(set)
+	for _, tc := range []struct {
+		target, child string
+	}{
+		{"modelbox/web", "deployment/web"}, {"app/app", "deployment/app"}, {"genericdaemon/daemon", "daemonset/daemon"},
+		{"uniteddeployment/united", "deployment/other"}, {"eru/eru", "deployment/third"},
+		{"eru/alias", "deployment/fourth"},
+	} {
+		kind, name, _ := strings.Cut(tc.child, "/")
+		var child client.Object = set
+		if kind == "deployment" {
+			child = deploymentOf(name, nil, "")
+			want(t, c.run("restart", tc.target), result{err: fmt.Sprintf("error: %s has nothing to restart: deployments.apps %q not found\n", tc.target, name), code: 1})
+			c.create(child)
+		}
+		want(t, c.run("restart", tc.target), result{out: fmt.Sprintf("%s restarted (%s)\n", tc.target, tc.child)})
+		c.get(child)
+		if got := annotationsOf(child)["kubectl.kubernetes.io/restartedAt"]; got != "2026-03-28T00:00:00Z" {
+			t.Errorf("%s: got %q", tc.target, got)
+		}
+		// The time of a restart only moves forward.
+		version := child.GetResourceVersion()
+		if got := c.run("restart", tc.target); got.code != 1 || !strings.Contains(got.err, "was already restarted for 2026-03-28T00:00:00Z") {
+			t.Errorf("%s: got %+v", tc.target, got)
+		}
+		if c.get(child); child.GetResourceVersion() != version {
+			t.Errorf("%s was written again", tc.child)
+		}
+	}
+	deployment := deploymentOf("web", nil, "")
+	deployment.Namespace = c.namespace
+	c.get(deployment)
+	deployment.Spec.Paused = true
+	if err := c.client.Update(ctx, deployment); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("restart", "modelbox/web"); got.code != 1 || !strings.Contains(got.err, "run 'kubectl rollout resume deployment/web' first") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func annotationsOf(child client.Object) map[string]string {
+	if set, ok := child.(*appsv1.DaemonSet); ok {
+		return set.Spec.Template.Annotations
+	}
+	return child.(*appsv1.Deployment).Spec.Template.Annotations
+}
+
+func TestPauseAndResume(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	c.create(box)
+	for _, tc := range []struct {
+		command, out string
+		paused       bool
+	}{
+		{"resume", "modelbox/web resumed (unchanged)\n", false}, {"pause", "modelbox/web paused\n", true},
+		{"pause", "modelbox/web paused (unchanged)\n", true}, {"resume", "modelbox/web resumed\n", false},
+	} {
+		want(t, c.run(tc.command, "modelbox/web"), result{out: tc.out})
+		if c.get(box); box.Spec.Paused != tc.paused {
+			t.Errorf("%s: paused is %t", tc.command, box.Spec.Paused)
+		}
+	}
+	want(t, c.run("pause", "eru/a"), result{err: "error: an Eru cannot be paused: set spec.enabled to false\n", code: 1})
+	if help := c.run("pause", "--help"); !strings.Contains(help.out, "and so does scaling") {
+		t.Errorf("got %s", help.out)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	c := newCluster(t)
+	c.create(newBox(), &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}})
+	for args, want := range map[string]string{
+		"status ":          "modelbox/\napp/\ngenericdaemon/\nuniteddeployment/\neru/\n:6\n",
+		"pause ":           "modelbox/\napp/\ngenericdaemon/\n:6\n",
+		"status modelbox/": "modelbox/web\n:4\n",
+		"status mb/w":      "mb/web\n:4\n",
+		"status app x":     ":4\n",
+		"status app ":      "app\n:4\n",
+		"lint -o ":         "github\njson\nsarif\ntext\n:4\n",
+	} {
+		// The flag comes before the word that is completed.
+		words := strings.Split(args, " ")
+		words = append([]string{"__complete", words[0], "--namespace", c.namespace}, words[1:]...)
+		var out bytes.Buffer
+		code := command.Run(command.Env{
+			IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &bytes.Buffer{}}, Program: "modelbox", Clock: c.clock, Client: c.client,
+		}, words)
+		if code != 0 || out.String() != want {
+			t.Errorf("%q: got %d %q, want %q", args, code, out.String(), want)
+		}
+	}
+}
+
+func TestNextOfAnEruInTheCluster(t *testing.T) {
+	c := newCluster(t)
+	c.clock = testclock.NewFakeClock(now)
+	c.create(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "0 3 * * *", TimeZone: "Asia/Shanghai"}})
+	got := c.run("next", "eru/nightly", "-n", "1")
+	if got.code != 0 || !strings.Contains(got.out, "eru/nightly: 0 3 * * * (Asia/Shanghai)") || !strings.Contains(got.out, "Sun 2026-03-29T03:00:00+08:00") {
+		t.Errorf("got %+v", got)
+	}
+	want(t, c.run("next", "modelbox/web"), result{err: "error: modelbox/web has no schedule: name an Eru\n", code: 1})
+	want(t, c.run("next", "eru/nightly", "--time-zone", "UTC"), result{err: "error: --time-zone is for a schedule: an Eru has spec.timeZone\n", code: 1})
+}
+
+func TestVersionOfTheProcesses(t *testing.T) {
+	c := newCluster(t)
+	for name, image := range map[string]string{"modelbox-webhook": "registry.example.com:5000/modelbox-webhook:v1.2.3", "modelbox-controller": "modelbox-controller"} {
+		deployment := deploymentOf(name, nil, "")
+		deployment.Spec.Template = template(name, image)
+		c.create(deployment)
+	}
+	got := c.run("version", "--operator-namespace", c.namespace)
+	if got.code != 0 || !strings.HasSuffix(got.out, "\nmodelbox-webhook: v1.2.3\nmodelbox-controller: latest\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// --diff shows what an apply would change, and its exit code whether that is something.
+func TestDiffWithTheCluster(t *testing.T) {
+	c := newCluster(t)
+	c.stdin = boxOf("a:1") // The object is not in the cluster yet.
+	got := c.run("render", "-f", "-", "--diff")
+	if got.code != 1 || !strings.Contains(got.out, "--- Deployment/web (live)\n+++ Deployment/web (desired)\n") || !strings.Contains(got.out, "+      - image: a:1\n") {
+		t.Fatalf("got %+v", got)
+	}
+	box := newBox()
+	box.Spec.Image, box.Spec.Replicas = "a:1", nil
+	c.create(box)
+	deployment := deploymentOf("web", nil, "")
+	c.create(deployment)
+	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "Deployment/web exists and is not controlled by the object") {
+		t.Errorf("got %+v", got)
+	}
+	if err := c.client.Delete(ctx, deployment); err != nil {
+		t.Fatal(err)
+	}
+	c.applyChildren(box)
+	want(t, c.run("render", "-f", "-", "--diff"), result{})
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	control(service, box, "ModelBox")
+	c.create(service)
+	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "-kind: Service\n") {
+		t.Errorf("got %+v", got)
+	}
+	c.stdin = boxOf("a:2")
+	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "-      - image: a:1\n+      - image: a:2\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// applyChildren does what the controller does for a ModelBox.
+func (c *cluster) applyChildren(box *modelv1.ModelBox) {
+	c.t.Helper()
+	modelbox.Default(box, nil, nil)
+	children, err := modelboxcontroller.Children(box)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, child := range children {
+		manifest, err := apply.Manifest(child, nil)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(apply.FieldManager)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}

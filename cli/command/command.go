@@ -1,0 +1,154 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command has the commands of modelbox: their flags, and what they read and write.
+// What they compute is in the other packages of cli.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Env is the environment of the process.
+type Env struct {
+	genericiooptions.IOStreams
+	// Program is the path by which it was called.
+	Program string
+	Clock   clock.WithTicker
+	// Client is used instead of one for the kubeconfig, if it is set.
+	Client client.WithWatch
+	// Terminal says that the standard output is one: what changes is then drawn in its place.
+	// Interactive says that the standard input is one: then the user can be asked.
+	Terminal, Interactive bool
+}
+
+// The exit codes. Each command documents those that it has.
+const (
+	exitOK = 0
+	// exitNo is a negative result, such as a manifest with errors, and any error.
+	exitNo = 1
+	// exitTimeout is that a result was waited for too long.
+	exitTimeout = 2
+	// exitFailed is an error of lint and of render --diff, of which exitNo is a result.
+	exitFailed = 3
+)
+
+// exitError is an error with an exit code. One without Err prints nothing.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// Run runs the command with its arguments, and returns its exit code.
+func Run(env Env, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The webhooks' handlers and the clients log; what matters is in errors.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	root := New(env)
+	root.SetArgs(args)
+	return exitCode(env, root.ExecuteContext(ctx))
+}
+
+func exitCode(env Env, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	exit, ok := errors.AsType[*exitError](err)
+	if !ok {
+		exit = &exitError{exitNo, err}
+	}
+	if exit.err != nil {
+		fmt.Fprintln(env.ErrOut, "error:", exit.err)
+	}
+	return exit.code
+}
+
+// New returns the command with all others below it.
+func New(env Env) *cobra.Command {
+	name := displayName(env.Program)
+	root := &cobra.Command{
+		Use:           "modelbox",
+		Short:         "Work with the objects of the ModelBox Operator",
+		Long:          "Check, show and operate the objects of the ModelBox Operator: ModelBoxes, Apps, Genericdaemons,\nUnitedDeployments and Erus.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	root.AddGroup(&cobra.Group{ID: offline, Title: "Without a cluster:"}, &cobra.Group{ID: online, Title: "With the cluster of the kubeconfig:"})
+	for _, add := range commands {
+		root.AddCommand(add(env))
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
+	})
+	named(root, name)
+	return root
+}
+
+// The groups of commands in the help text.
+const (
+	offline = "offline"
+	online  = "online"
+)
+
+var commands = []func(Env) *cobra.Command{
+	newLint, newRender, newNext,
+	newStatus, newRestart, newPause, newResume, newHistory, newUndo, newVersion,
+}
+
+// displayName returns how the user calls the program: kubectl finds its plug-ins by name.
+func displayName(program string) string {
+	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
+		return "kubectl modelbox"
+	}
+	return "modelbox"
+}
+
+// named puts the name of the program into the examples of all commands.
+func named(cmd *cobra.Command, name string) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "{}", name)
+	cmd.Long = strings.ReplaceAll(cmd.Long, "{}", name)
+	for _, sub := range cmd.Commands() {
+		named(sub, name)
+	}
+}
+
+// example returns the lines of an example in the form that cobra prints.
+func example(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight("  "+strings.TrimSpace(lines[i]), " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,89 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+type pauseOptions struct {
+	Env
+	cluster clusterFlags
+	paused  bool
+}
+
+func newPause(env Env) *cobra.Command {
+	o := &pauseOptions{env, newClusterFlags(env), true}
+	return o.command(&cobra.Command{
+		Use:   "pause KIND/NAME",
+		Short: "Suspend the reconciliation of an object (spec.paused)",
+		Long: `Suspend the reconciliation of a ModelBox, an App or a Genericdaemon: set spec.paused. Its pods continue to run, and
+the operator writes nothing for it: changes of its spec wait, and so does scaling, by "kubectl scale" and by a
+HorizontalPodAutoscaler as well. Modifications of its children are not repaired either.`,
+		Example: example(`{} pause modelbox/web`),
+	})
+}
+
+func newResume(env Env) *cobra.Command {
+	o := &pauseOptions{env, newClusterFlags(env), false}
+	return o.command(&cobra.Command{
+		Use:   "resume KIND/NAME",
+		Short: "End the suspension of an object (spec.paused)",
+		Long: `End the suspension of a ModelBox, an App or a Genericdaemon: set spec.paused to false. What has waited takes effect
+at once: changes of the spec, scaling, and the repair of its children.`,
+		Example: example(`{} resume modelbox/web`),
+	})
+}
+
+func (o *pauseOptions) command(cmd *cobra.Command) *cobra.Command {
+	cmd.GroupID = online
+	cmd.Args = cobra.RangeArgs(1, 2)
+	cmd.ValidArgsFunction = o.cluster.completeNames((*kinds.Kind).Workload)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) }
+	o.cluster.bind(cmd)
+	return cmd
+}
+
+func (o *pauseOptions) run(ctx context.Context, args []string) error {
+	target, err := o.cluster.target(args)
+	if err != nil {
+		return err
+	}
+	if !target.kind.Workload() {
+		return errors.New(instead(target.kind))
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(target.kind.GVK)
+	if err := target.get(ctx, obj); err != nil {
+		return err
+	}
+	done := map[bool]string{true: "paused", false: "resumed"}[o.paused]
+	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "paused"); paused == o.paused {
+		fmt.Fprintf(o.Out, "%s %s (unchanged)\n", target, done)
+		return nil
+	}
+	body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"paused":%t}}`, obj.GetUID(), o.paused)
+	if err := target.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s %s\n", target, done)
+	return nil
+}
+
+// instead says what to do in place of pausing an object of a kind without spec.paused.
+func instead(kind *kinds.Kind) string {
+	if kind.Singular() == "eru" {
+		return "an Eru cannot be paused: set spec.enabled to false"
+	}
+	return "a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are"
+}

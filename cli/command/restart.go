@@ -1,0 +1,111 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+// fieldManager is the field manager of what the command writes.
+const fieldManager = "modelbox-cli"
+
+// restartedAt is the annotation of a pod template that kubectl rollout restart writes as well.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+type restartOptions struct {
+	Env
+	cluster clusterFlags
+}
+
+func newRestart(env Env) *cobra.Command {
+	o := &restartOptions{env, newClusterFlags(env)}
+	cmd := &cobra.Command{
+		Use:     "restart KIND/NAME",
+		GroupID: online,
+		Short:   "Restart the pods of an object by a rollout",
+		Long: `Restart the pods of an object by a rollout of its Deployment (of a Genericdaemon, its DaemonSet), as an Eru and
+"kubectl rollout restart" do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
+strategy says, so a service that has several replicas stays available.`,
+		Example: example(`
+			{} restart modelbox/web
+			{} status modelbox/web -w`),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: o.cluster.completeNames(func(*kinds.Kind) bool { return true }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.cluster.bind(cmd)
+	return cmd
+}
+
+func (o *restartOptions) run(ctx context.Context, args []string) error {
+	target, err := o.cluster.target(args)
+	if err != nil {
+		return err
+	}
+	obj := target.kind.New()
+	if err := target.get(ctx, obj); err != nil {
+		return err
+	}
+	child := target.candidates(obj)[0]
+	if err := target.client.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return fmt.Errorf("%s has nothing to restart: %w", target, err)
+	}
+	if err := restartable(child); err != nil {
+		return err
+	}
+	return o.restart(ctx, target, child)
+}
+
+// restart writes the time of the restart, unless the child has changed since it was read.
+func (o *restartOptions) restart(ctx context.Context, t *target, child client.Object) error {
+	at := o.Clock.Now().UTC().Truncate(time.Second)
+	if last, err := time.Parse(time.RFC3339, templateOf(child).Annotations[restartedAt]); err == nil && !at.After(last) {
+		return fmt.Errorf("%s was already restarted for %s, which is not before now: the clocks differ, or it was restarted within this second",
+			t, last.Format(time.RFC3339))
+	}
+	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
+		child.GetUID(), child.GetResourceVersion(), restartedAt, at.Format(time.RFC3339))
+	name := child.GetName()
+	if err := t.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("restarting %s: %w", name, err)
+	}
+	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, resourceOf(child), name)
+	return nil
+}
+
+func templateOf(child client.Object) *corev1.PodTemplateSpec {
+	if set, ok := child.(*appsv1.DaemonSet); ok {
+		return &set.Spec.Template
+	}
+	return &child.(*appsv1.Deployment).Spec.Template
+}
+
+func resourceOf(child client.Object) string {
+	if _, ok := child.(*appsv1.DaemonSet); ok {
+		return "daemonset"
+	}
+	return "deployment"
+}
+
+// restartable returns why a restart would have no effect.
+func restartable(child client.Object) error {
+	deployment, ok := child.(*appsv1.Deployment)
+	switch {
+	case child.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s %q is being deleted", resourceOf(child), child.GetName())
+	case ok && deployment.Spec.Paused:
+		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", child.GetName(), child.GetName())
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+type statusOptions struct {
+	Env
+	cluster    clusterFlags
+	watch, all bool
+	timeout    time.Duration
+}
+
+func newStatus(env Env) *cobra.Command {
+	o := &statusOptions{Env: env, cluster: newClusterFlags(env)}
+	cmd := &cobra.Command{
+		Use:     "status {KIND/NAME [-w] | --all}",
+		GroupID: online,
+		Short:   "Show an object with its conditions, children, pods, problems and events",
+		Long: `Show an object as a tree: its conditions, the problems in its status, its children with their pods, and the newest
+events. With -w, follow a rollout until the object is Ready or Stalled, for example in CI.
+
+Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --timeout has passed before.`,
+		Example: example(`
+			{} status modelbox/web
+			{} status --all -n serving
+
+			# Wait for a rollout
+			{} status modelbox/web -w --timeout 15m`),
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: o.cluster.completeNames(func(*kinds.Kind) bool { return true }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.cluster.bind(cmd)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the object until it is Ready or Stalled")
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all objects of the five kinds in the namespace")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long -w follows the object, such as 15m; 0 is without end")
+	cmd.MarkFlagsMutuallyExclusive("watch", "all")
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, args []string) error {
+	switch {
+	case o.all && len(args) > 0:
+		return errors.New("name an object or set --all, not both")
+	case o.all:
+		return o.showAll(ctx)
+	case len(args) == 0:
+		return errors.New("name an object as KIND/NAME, such as modelbox/web, or set --all")
+	}
+	target, err := o.cluster.target(args)
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return o.follow(ctx, target)
+	}
+	return o.show(ctx, target)
+}
+
+func (o *statusOptions) show(ctx context.Context, t *target) error {
+	snapshot, err := t.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	return snapshot.Tree(o.Clock.Now()).Write(o.Out)
+}
+
+// showAll shows the objects of all kinds that the cluster has.
+func (o *statusOptions) showAll(ctx context.Context) error {
+	namespace, err := o.cluster.namespace()
+	if err != nil {
+		return err
+	}
+	c, err := o.cluster.client()
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, kind := range kinds.All {
+		names, err := namesOf(ctx, c, kind, namespace)
+		if meta.IsNoMatchError(err) {
+			continue // The CRD of this kind is not installed.
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", kind.Resource(), err)
+		}
+		for _, name := range names {
+			found = true
+			if err := o.show(ctx, &target{kind, client.ObjectKey{Namespace: namespace, Name: name}, c}); err != nil {
+				return err
+			}
+		}
+	}
+	if !found {
+		fmt.Fprintf(o.ErrOut, "No objects of the five kinds in namespace %s.\n", namespace)
+	}
+	return nil
+}
+
+// namesOf returns the names of a kind's objects in a namespace.
+func namesOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace string) ([]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var out []string
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		out = append(out, item.(client.Object).GetName())
+		return nil
+	})
+	return out, err
+}

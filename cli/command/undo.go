@@ -1,0 +1,232 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
+)
+
+type undoOptions struct {
+	Env
+	cluster    clusterFlags
+	toRevision int64
+	yes, force bool
+}
+
+func newUndo(env Env) *cobra.Command {
+	o := &undoOptions{Env: env, cluster: newClusterFlags(env)}
+	cmd := &cobra.Command{
+		Use:     "undo KIND/NAME [--to-revision N]",
+		GroupID: online,
+		Short:   "Return a ModelBox or an App to a revision",
+		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
+resources of the main container into the fields of the object itself, after showing the difference. (A change of
+the Deployment, as by "kubectl rollout undo", would be reverted by the operator.) Environment variables that
+another field manager has added to the Deployment stay as they are.
+
+If anything else of the pod template differs in that revision, its paths are printed and nothing is written. Nor
+is anything written if another field manager owns the fields by a server-side apply, or is a GitOps tool, because
+its next apply would revert the change: change its source instead, or use --force.
+
+Without a terminal it does not ask, and needs --yes.`,
+		Example: example(`
+			# To the revision before the current one
+			{} undo modelbox/web
+
+			{} history modelbox/web
+			{} undo modelbox/web --to-revision 3 --yes`),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: o.cluster.completeNames(hasHistory),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.cluster.bind(cmd)
+	cmd.Flags().Int64Var(&o.toRevision, "to-revision", 0, "revision to return to; 0 is the one before the current one")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.force, "force", false, "write although another field manager will revert it")
+	return cmd
+}
+
+func (o *undoOptions) run(ctx context.Context, args []string) error {
+	target, err := o.cluster.target(args)
+	if err != nil {
+		return err
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(target.kind.GVK)
+	if err := target.get(ctx, obj); err != nil {
+		return err
+	}
+	h, err := target.history(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := rollout.Find(h.revisions, o.toRevision)
+	if err != nil {
+		return err
+	}
+	desired, err := rollout.Template(ctx, target.kind, obj)
+	if err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	to.Template = *rollout.WithoutEnv(&to.Template, h.container, rollout.ForeignEnv(h.deployment, desired, h.container))
+	spec, err := h.changes(desired, to)
+	if err != nil {
+		return err
+	}
+	if len(spec) == 0 {
+		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, to.Number)
+		return nil
+	}
+	changed, template, err := rollout.Apply(ctx, target.kind, obj, spec)
+	if err != nil {
+		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
+	}
+	if others := rollout.Unrestored(template, &to.Template, h.container); len(others) > 0 {
+		return fmt.Errorf("nothing was written, because spec.podTemplate sets what would be restored: change the object itself; the paths are:\n  %s", strings.Join(others, "\n  "))
+	}
+	return o.write(ctx, target, obj, changed, to.Number)
+}
+
+// changes returns the changes of the object's spec that lead from the pod template that the
+// operator makes of it to that of a revision.
+func (h *history) changes(desired *corev1.PodTemplateSpec, to *rollout.Revision) (map[string]any, error) {
+	current := &h.revisions[len(h.revisions)-1]
+	spec, others, err := rollout.Changes(rollout.Pending(&current.Template, desired, h.container), &to.Template, h.container)
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
+			"nothing was written. Change the object itself; the other paths are:\n  %s", to.Number, h.container, strings.Join(others, "\n  "))
+	}
+	return spec, err
+}
+
+// write shows the difference, and writes it if the user agrees.
+func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstructured.Unstructured, revision int64) error {
+	diff, err := specDiff(t, obj, changed)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(o.Out, diff)
+	if err := o.checkOwners(obj, changed); err != nil {
+		return err
+	}
+	if err := o.confirm(fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
+		return err
+	}
+	patch, err := mergePatch(obj, changed)
+	if err != nil {
+		return err
+	}
+	if err := t.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s returned to revision %d\n", t, revision)
+	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "paused"); paused {
+		fmt.Fprintf(o.ErrOut, "warning: %s is paused, so the change waits until it is resumed\n", t)
+	}
+	return nil
+}
+
+func specDiff(t *target, obj, changed *unstructured.Unstructured) (string, error) {
+	before, err := yaml.Marshal(map[string]any{"spec": obj.Object["spec"]})
+	if err != nil {
+		return "", err
+	}
+	after, err := yaml.Marshal(map[string]any{"spec": changed.Object["spec"]})
+	if err != nil {
+		return "", err
+	}
+	return render.Unified(t.String()+" (live)", t.String()+" (restored)", string(before), string(after))
+}
+
+// changedFields returns the fields of the specs that differ, with their values after the change.
+func changedFields(obj, changed *unstructured.Unstructured) map[string]any {
+	before, _ := obj.Object["spec"].(map[string]any)
+	after, _ := changed.Object["spec"].(map[string]any)
+	out := map[string]any{}
+	for _, field := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
+		if !equality.Semantic.DeepEqual(before[field], after[field]) {
+			out[field] = after[field] // nil is that it is removed.
+		}
+	}
+	return out
+}
+
+// mergePatch returns the merge patch that replaces the changed fields of the object that was
+// shown, and of no other.
+func mergePatch(obj, changed *unstructured.Unstructured) ([]byte, error) {
+	spec := changedFields(obj, changed)
+	before, _ := obj.Object["spec"].(map[string]any)
+	for field, value := range spec {
+		spec[field] = replacing(before[field], value)
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}, "spec": spec,
+	})
+}
+
+// replacing returns what in a merge patch replaces one value by another: a null for each
+// member of an object that is to go.
+func replacing(before, after any) any {
+	old, ok := before.(map[string]any)
+	updated, also := after.(map[string]any)
+	if !ok || !also {
+		return after
+	}
+	out := map[string]any{}
+	for key := range old {
+		out[key] = nil
+	}
+	for key, value := range updated {
+		out[key] = replacing(old[key], value)
+	}
+	return out
+}
+
+// checkOwners warns of field managers that will revert the change. Without --force it is an
+// error.
+func (o *undoOptions) checkOwners(obj, changed *unstructured.Unstructured) error {
+	fields := slices.Collect(maps.Keys(changedFields(obj, changed)))
+	owners := rollout.Owners(obj.GetManagedFields(), fields, fieldManager)
+	for _, owner := range owners {
+		fmt.Fprintf(o.ErrOut, "warning: field manager %q owns %s, and its next apply reverts the change\n", owner.Manager, strings.Join(owner.Fields, ", "))
+	}
+	if len(owners) > 0 && !o.force {
+		return errors.New("nothing was written: change the source of that field manager, or use --force")
+	}
+	return nil
+}
+
+// confirm asks the user, on a terminal.
+func (o *undoOptions) confirm(question string) error {
+	if o.yes {
+		return nil
+	}
+	if !o.Interactive {
+		return errors.New("nothing was written: the standard input is no terminal, so use --yes")
+	}
+	fmt.Fprintf(o.Out, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(o.In).ReadString('\n') // Without an answer it is no.
+	if !strings.EqualFold(strings.TrimSpace(answer), "y") && !strings.EqualFold(strings.TrimSpace(answer), "yes") {
+		return errors.New("nothing was written")
+	}
+	return nil
+}

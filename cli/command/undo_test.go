@@ -1,0 +1,274 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+)
+
+// revision returns the ReplicaSet of a revision of a Deployment.
+func revision(deployment *appsv1.Deployment, number int, change func(*corev1.PodTemplateSpec)) *appsv1.ReplicaSet {
+	hash := fmt.Sprintf("hash%d", number)
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: deployment.Name + "-" + hash, Labels: map[string]string{"app": deployment.Name},
+			Annotations: map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(number)},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32(number)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pod-template-hash": hash}},
+			Template: *deployment.Spec.Template.DeepCopy(),
+		},
+	}
+	set.Spec.Template.Labels["pod-template-hash"] = hash
+	change(&set.Spec.Template)
+	control(set, deployment, "Deployment")
+	return set
+}
+
+func preset(name modelv1.ResourceType) corev1.ResourceRequirements {
+	resources, _ := modelbox.Preset(name)
+	return resources
+}
+
+// withHistory returns a namespace with a ModelBox and four revisions: 2 has another image,
+// resources and variables, 3 another node selector, 4 is the current one.
+func withHistory(t *testing.T) (*cluster, *modelv1.ModelBox) {
+	t.Helper()
+	c := newCluster(t)
+	box := newBox()
+	box.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "2"}, {Name: "B", Value: "3"}}
+	box.Spec.Resources = new(preset(modelv1.ResourceTypeSmall))
+	c.create(box)
+	deployment := deploymentOf("web", box, "ModelBox")
+	main := &deployment.Spec.Template.Spec.Containers[0]
+	main.Env, main.Resources = box.Spec.Envs, preset(modelv1.ResourceTypeSmall)
+	c.create(deployment)
+	c.create(
+		revision(deployment, 10, func(*corev1.PodTemplateSpec) {}),
+		revision(deployment, 2, func(t *corev1.PodTemplateSpec) {
+			main := &t.Spec.Containers[0]
+			main.Image, main.Args, main.Env, main.Resources = "nginx:1", []string{"-q"}, []corev1.EnvVar{{Name: "A", Value: "1"}}, preset(modelv1.ResourceTypeLarge)
+			t.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+		}),
+		revision(deployment, 3, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers[0].Image, t.Spec.NodeSelector = "nginx:0", map[string]string{"a": "b"}
+		}),
+		revision(deployment, 1, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("3")}}
+		}),
+	)
+	return c, box
+}
+
+func TestHistory(t *testing.T) {
+	c, _ := withHistory(t)
+	got := c.run("history", "modelbox/web")
+	got.out = regexp.MustCompile(`20\d\d-\S+Z`).ReplaceAllString(got.out, "TIME")
+	want(t, got, result{out: `
+REVISION   CREATED                REPLICAS   IMAGE     CHANGE-CAUSE
+1          TIME   1          nginx:2   
+2          TIME   2          nginx:1   
+3          TIME   3          nginx:0   
+10 *       TIME   10         nginx:2   
+`})
+	if got := c.run("history", "modelbox/web", "-o", "json"); !strings.Contains(got.out, `"revision": 10,`) || !strings.Contains(got.out, `"current": true`) {
+		t.Errorf("got %+v", got)
+	}
+	if got := c.run("history", "genericdaemon/a"); got.code != 1 || !strings.Contains(got.err, "use 'kubectl rollout history'") {
+		t.Errorf("got %+v", got)
+	}
+	app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}}
+	c.create(app, deploymentOf("app", nil, ""))
+	want(t, c.run("history", "app/app"), result{err: "error: deployment \"app\" is not controlled by app/app\n", code: 1})
+}
+
+// The diff is shown, and the fields of the object itself are changed.
+func TestUndo(t *testing.T) {
+	c, box := withHistory(t)
+	version := box.ResourceVersion
+	unchanged := func() {
+		t.Helper()
+		if c.get(box); box.ResourceVersion != version {
+			t.Error("the object was written")
+		}
+	}
+	got := c.run("undo", "modelbox/web", "--to-revision", "2")
+	if got.code != 1 || !strings.HasSuffix(got.err, "so use --yes\n") || !strings.HasPrefix(got.out, "--- modelbox/web (live)\n+++ modelbox/web (restored)\n") {
+		t.Errorf("got %+v", got)
+	}
+	for _, line := range []string{"+  args:\n+  - -q\n", "-  - name: B\n-    value: \"3\"\n-  image: nginx:2\n+    value: \"1\"\n+  image: nginx:1\n", "-  resourceType: small\n+  resourceType: large\n"} {
+		if !strings.Contains(got.out, line) {
+			t.Errorf("the diff lacks\n%s:\n%s", line, got.out)
+		}
+	}
+	c.interactive, c.stdin = true, "n\n"
+	if got := c.run("undo", "modelbox/web", "--to-revision", "2"); got.code != 1 || !strings.HasSuffix(got.out, "Return modelbox/web to revision 2? [y/N] ") {
+		t.Errorf("got %+v", got)
+	}
+	unchanged()
+	c.stdin = "y\n"
+	if got := c.run("undo", "modelbox/web", "--to-revision", "2"); got.code != 0 || !strings.HasSuffix(got.out, "modelbox/web returned to revision 2\n") {
+		t.Errorf("got %+v", got)
+	}
+	c.get(box)
+	resources, _ := modelbox.Preset(modelv1.ResourceTypeLarge)
+	if box.Spec.Image != "nginx:1" || box.Spec.ResourceType != modelv1.ResourceTypeLarge || len(box.Spec.Envs) != 1 || box.Spec.Envs[0].Value != "1" ||
+		len(box.Spec.Args) != 1 || !box.Spec.Resources.Limits.Cpu().Equal(*resources.Limits.Cpu()) || *box.Spec.Replicas != 3 {
+		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// Resources without a preset are those of resourceType custom, and members that a map no
+// longer has are removed.
+func TestUndoToCustomResources(t *testing.T) {
+	c, box := withHistory(t)
+	if got := c.run("undo", "mb/web", "--to-revision", "1", "-y"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	c.get(box)
+	if box.Spec.ResourceType != modelv1.ResourceTypeCustom || len(box.Spec.Resources.Limits) != 1 || len(box.Spec.Resources.Requests) != 0 {
+		t.Errorf("got %s %+v", box.Spec.ResourceType, box.Spec.Resources)
+	}
+}
+
+// What cannot be restored is named, and nothing is written.
+func TestUndoRefuses(t *testing.T) {
+	c, box := withHistory(t)
+	version := box.ResourceVersion
+	for args, want := range map[string]string{
+		"":                  "revision 3 differs from the current one in more than the image, command, args, env, envFrom and resources of container \"web\"; nothing was written. Change the object itself; the other paths are:\n  spec.template.spec.nodeSelector\n",
+		"--to-revision=9":   "there is no revision 9; see the command history\n",
+		"--to-revision=zzz": "invalid syntax",
+	} {
+		got := c.run(append([]string{"undo", "modelbox/web", "-y"}, strings.Fields(args)...)...)
+		if got.code != 1 || !strings.Contains(got.err, want) {
+			t.Errorf("%s: got %+v", args, got)
+		}
+	}
+	want(t, c.run("undo", "modelbox/web", "-y", "--to-revision", "10"), result{out: "modelbox/web already has the state of revision 10 (unchanged)\n"})
+	if c.get(box); box.ResourceVersion != version {
+		t.Error("the object was written")
+	}
+}
+
+// A field manager that will apply the fields again is named, and needs --force.
+func TestUndoOfWhatIsApplied(t *testing.T) {
+	c, box := withHistory(t)
+	manifest := fmt.Appendf(nil, `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"web"},"spec":{"image":"nginx:2"}}`)
+	if err := c.client.Patch(ctx, box, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner("ci"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"undo", "modelbox/web", "--to-revision", "2", "--yes"}
+	got := c.run(args...)
+	if got.code != 1 || got.err != "warning: field manager \"ci\" owns spec.image, and its next apply reverts the change\nerror: nothing was written: change the source of that field manager, or use --force\n" {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); box.Spec.Image != "nginx:2" {
+		t.Error("the object was written")
+	}
+	if got := c.run(append(args, "--force")...); got.code != 0 || !strings.HasPrefix(got.err, "warning: ") {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); box.Spec.Image != "nginx:1" {
+		t.Errorf("got %s", box.Spec.Image)
+	}
+}
+
+// A change that has not been rolled out yet, because the object is paused, is undone as well.
+func TestUndoOfAPendingChange(t *testing.T) {
+	c, box := withHistory(t)
+	box.Spec.Paused, box.Spec.Image = true, "nginx:pending"
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("undo", "modelbox/web", "--to-revision", "10", "--yes"); got.code != 0 || !strings.Contains(got.out, "-  image: nginx:pending\n+  image: nginx:2\n") {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); box.Spec.Image != "nginx:2" || len(box.Spec.Envs) != 2 {
+		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// A variable that another field manager has added to the Deployment does not become one of the
+// object.
+func TestUndoLeavesForeignVariables(t *testing.T) {
+	c, box := withHistory(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: c.namespace}}
+	c.get(deployment)
+	variable := corev1.EnvVar{Name: "STAKATER_WEB_CONFIGMAP", Value: "new"}
+	deployment.Spec.Template.Spec.Containers[0].Env = append(deployment.Spec.Template.Spec.Containers[0].Env, variable)
+	if err := c.client.Update(ctx, deployment, client.FieldOwner("reloader")); err != nil {
+		t.Fatal(err)
+	}
+	c.create(revision(deployment, 5, func(t *corev1.PodTemplateSpec) {
+		main := &t.Spec.Containers[0]
+		main.Image, main.Env = "nginx:5", []corev1.EnvVar{{Name: "A", Value: "5"}, {Name: variable.Name, Value: "old"}}
+	}))
+	if got := c.run("undo", "modelbox/web", "--to-revision", "5", "--yes"); got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if c.get(box); len(box.Spec.Envs) != 1 || box.Spec.Envs[0].Value != "5" || box.Spec.Image != "nginx:5" {
+		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// A field that spec.podTemplate sets cannot be restored by the object's own field.
+func TestUndoOfWhatThePodTemplateSets(t *testing.T) {
+	for name, tc := range map[string]struct{ main, want string }{
+		"args": {
+			`{"name":"web","args":["-t"]}`,
+			"error: revision 2 cannot be restored: the API server would refuse the object today: spec.podTemplate.spec.containers[0].args: ",
+		},
+		"an empty list": {
+			`{"name":"web","envFrom":[]}`,
+			"error: nothing was written, because spec.podTemplate sets what would be restored: change the object itself; the paths are:\n  spec.template.spec.containers[web].envFrom\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, box := withHistory(t)
+			if name != "args" {
+				c.editRevision(2, func(main *corev1.Container) {
+					main.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+				})
+			}
+			box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[` + tc.main + `]}}`)}
+			if err := c.client.Update(ctx, box); err != nil {
+				t.Fatal(err)
+			}
+			version := box.ResourceVersion
+			if got := c.run("undo", "modelbox/web", "--to-revision", "2", "--yes"); got.code != 1 || !strings.HasPrefix(got.err, tc.want) {
+				t.Errorf("got %+v", got)
+			}
+			if c.get(box); box.ResourceVersion != version {
+				t.Error("the object was written")
+			}
+		})
+	}
+}
+
+// editRevision changes the main container of a revision. (A ReplicaSet's template can be changed.)
+func (c *cluster) editRevision(number int, change func(*corev1.Container)) {
+	c.t.Helper()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-hash%d", number), Namespace: c.namespace}}
+	c.get(set)
+	change(&set.Spec.Template.Spec.Containers[0])
+	if err := c.client.Update(ctx, set); err != nil {
+		c.t.Fatal(err)
+	}
+}

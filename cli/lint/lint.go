@@ -1,0 +1,247 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint checks manifests without a cluster: it finds the errors and warnings that the
+// API server would answer, and where in the files their causes are.
+package lint
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+)
+
+// Severity is Error for what the API server refuses, Warning for what it warns of, and Note
+// for warnings that every object of a kind has: the next runs of an Eru.
+type Severity string
+
+// The severities, as SARIF names them.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// Rules that are not a cause of the API server's.
+const (
+	// RuleSyntax is that of a document that cannot be parsed.
+	RuleSyntax = "Syntax"
+	// RuleUnknownKind is that of a kind or a version that the operator does not have.
+	RuleUnknownKind = "UnknownKind"
+	// RuleUnknownField is that of a field that the schema does not have, or that is set twice.
+	RuleUnknownField = "UnknownField"
+	// RuleRefused is that of an error without causes.
+	RuleRefused = "Refused"
+	// RuleWarning is that of a warning.
+	RuleWarning = "Warning"
+)
+
+// Finding is one error or warning.
+type Finding struct {
+	File string `json:"file"`
+	// Line is counted from 1.
+	Line     int      `json:"line"`
+	Severity Severity `json:"severity"`
+	// Rule is the type of the API server's cause, such as FieldValueInvalid, or one of the
+	// constants above.
+	Rule      string `json:"rule"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Field is the path of the field, empty if the finding is about the whole object.
+	Field string `json:"field,omitempty"`
+	// Message is what the API server says of the field.
+	Message string `json:"message"`
+	// Code is the HTTP status code of the API server's answer, 0 for a warning and for what
+	// would not be sent.
+	Code int32 `json:"code,omitempty"`
+}
+
+// Text returns the field and the message.
+func (f *Finding) Text() string {
+	if f.Field == "" {
+		return f.Message
+	}
+	return f.Field + ": " + f.Message
+}
+
+// Options are the parameters of the requests that would be sent.
+type Options struct {
+	// Namespace is that of objects that have none.
+	Namespace string
+	// Validation is Strict, Warn or Ignore, as kubectl's flag --validate.
+	Validation string
+}
+
+// Check returns the findings in documents, and the number of those that are of the five
+// kinds. Documents of other kinds have no findings.
+func Check(ctx context.Context, docs []manifest.Document, options Options) (found []Finding, checked int, err error) {
+	for i := range docs {
+		c := checker{doc: &docs[i], options: options}
+		ours, err := c.check(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		if ours {
+			checked++
+		}
+		found = append(found, c.found...)
+	}
+	return found, checked, nil
+}
+
+// checker collects the findings in one document.
+type checker struct {
+	doc     *manifest.Document
+	options Options
+	found   []Finding
+}
+
+// check reports whether the document is of one of the five kinds.
+func (c *checker) check(ctx context.Context) (ours bool, err error) {
+	if broken := c.doc.Err; broken != nil {
+		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
+		return false, nil //nolint:nilerr // The error is a finding.
+	}
+	kind := kinds.Of(c.doc.GVK.GroupKind())
+	switch {
+	case kind != nil && kind.GVK == c.doc.GVK:
+		return true, c.create(ctx, kind)
+	case kind != nil || kinds.Ours(c.doc.GVK.GroupKind()):
+		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknownKind(c.doc.GVK)})
+		return true, nil
+	}
+	return false, nil
+}
+
+// unknownKind returns the words of kubectl for a kind that the cluster does not have, and the
+// way out.
+func unknownKind(gvk schema.GroupVersionKind) string {
+	for _, kind := range kinds.All {
+		switch {
+		case gvk.Group == "" && kind.GVK.Kind == gvk.Kind, kind.Is(gvk.GroupKind()):
+			return fmt.Sprintf("no matches for kind %q in version %q; set apiVersion: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.GroupVersion())
+		case kind.GVK.Group == gvk.Group:
+			return fmt.Sprintf("no matches for kind %q in version %q; set kind: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.Kind)
+		}
+	}
+	return fmt.Sprintf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
+}
+
+func (c *checker) create(ctx context.Context, kind *kinds.Kind) error {
+	namespace := c.doc.Namespace
+	if namespace == "" {
+		namespace = c.options.Namespace
+	}
+	resp, err := create.Dry(ctx, kind, create.Request{
+		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: namespace, Validation: c.options.Validation,
+	})
+	if err != nil {
+		return err
+	}
+	for _, warning := range resp.Warnings {
+		c.warning(warning)
+	}
+	if resp.Err != nil {
+		c.refused(&resp)
+	}
+	return nil
+}
+
+// refused adds the causes of an error, or the error if it has none.
+func (c *checker) refused(resp *create.Response) {
+	status := resp.Err.ErrStatus
+	switch {
+	case len(resp.Strict) > 0:
+		for _, err := range resp.Strict {
+			c.strict(err, status.Code)
+		}
+	case status.Details != nil && len(status.Details.Causes) > 0:
+		for _, cause := range status.Details.Causes {
+			c.cause(cause, status.Code)
+		}
+	default:
+		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleRefused, Message: status.Message, Code: status.Code})
+	}
+}
+
+// cause adds a cause. Some have the path <nil>: they are about the object as a whole.
+func (c *checker) cause(cause metav1.StatusCause, code int32) {
+	f := Finding{Severity: Error, Rule: string(cause.Type), Field: cause.Field, Message: cause.Message, Code: code}
+	if f.Field == "<nil>" {
+		f.Field = ""
+	}
+	c.add(c.doc.LineOf(f.Field), f)
+}
+
+var (
+	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
+	yamlLine     = regexp.MustCompile(`^line (\d+): `)
+)
+
+// strict adds an error of unknown or duplicate fields. That of duplicates in YAML has lines of
+// the document, and no paths.
+func (c *checker) strict(err error, code int32) {
+	for _, text := range create.Lines(err) {
+		line, field, message := c.place(text)
+		c.add(line, Finding{Severity: Error, Rule: RuleUnknownField, Field: field, Message: message, Code: code})
+	}
+}
+
+// place returns where the field is that a message names.
+func (c *checker) place(text string) (line int, field, message string) {
+	if found := yamlLine.FindStringSubmatch(text); found != nil {
+		n, _ := strconv.Atoi(found[1]) // The expression matches digits only.
+		return c.doc.Shifted(n), "", strings.TrimPrefix(text, found[0])
+	}
+	if found := unknownField.FindStringSubmatch(text); found != nil {
+		return c.doc.LineOf(found[1]), found[1], text
+	}
+	path, message, ok := strings.Cut(text, ": ")
+	if !ok || strings.ContainsAny(path, ` "`) {
+		return c.doc.Line, "", text
+	}
+	return c.doc.LineOf(path), path, message
+}
+
+// announcement matches the warnings that every Eru has.
+var announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at) `)
+
+// warning adds a warning. Most of them begin with a path.
+func (c *checker) warning(text string) {
+	line, field, message := c.place(text)
+	severity := Warning
+	if announcement.MatchString(text) {
+		severity = Note
+	}
+	c.add(line, Finding{Severity: severity, Rule: RuleWarning, Field: field, Message: message})
+}
+
+func (c *checker) add(line int, f Finding) {
+	f.File, f.Line = c.doc.File, line
+	f.Kind, f.Namespace, f.Name = c.doc.GVK.Kind, c.doc.Namespace, c.doc.Name
+	c.found = append(c.found, f)
+}
+
+// Count returns the number of errors and of warnings.
+func Count(found []Finding) (errors, warnings int) {
+	for _, f := range found {
+		switch f.Severity {
+		case Error:
+			errors++
+		case Warning:
+			warnings++
+		case Note:
+		}
+	}
+	return errors, warnings
+}

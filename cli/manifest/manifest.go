@@ -1,0 +1,119 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest reads Kubernetes objects from files, folders and the standard input, and
+// knows the line of each of their fields.
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Stdin is the path of the standard input, and StdinName how it is called in messages.
+const (
+	Stdin     = "-"
+	StdinName = "<stdin>"
+)
+
+// Document is an object in a file.
+type Document struct {
+	// File is the path as it was given, or of a file below a folder that was.
+	File string
+	// Line is the first line of the object, counted from 1.
+	Line int
+	// Data is the object, in YAML if YAML is set, and in JSON otherwise.
+	Data []byte
+	YAML bool
+	// GVK, Namespace and Name are what the object has, which may be nothing.
+	GVK             schema.GroupVersionKind
+	Namespace, Name string
+	// Err is the error of a document that cannot be parsed; Line is its line.
+	Err error
+
+	fields fields
+}
+
+// extensions are those that are read in folders, as by kubectl.
+var extensions = []string{".json", ".yaml", ".yml"}
+
+// Read returns the objects of the given files, in their order. A folder stands for its files
+// with an extension of JSON or YAML, with those of the folders below it if recursive is set.
+// A document that cannot be parsed is returned with an error; the error that Read returns is
+// that of a file that cannot be read.
+func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
+	var out []Document
+	for _, path := range paths {
+		files, err := expand(path, recursive)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			data, err := read(file, stdin)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Parse(name(file), data)...)
+		}
+	}
+	return out, nil
+}
+
+func name(file string) string {
+	if file == Stdin {
+		return StdinName
+	}
+	return filepath.ToSlash(file)
+}
+
+func read(file string, stdin io.Reader) ([]byte, error) {
+	if file == Stdin {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(file) //nolint:gosec // The user names the file.
+}
+
+// expand returns the files that a path stands for.
+func expand(path string, recursive bool) ([]string, error) {
+	if path == Stdin {
+		return []string{path}, nil
+	}
+	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
+		return nil, fmt.Errorf("%s is a URL, and this command uses no network: download the file, or pipe it to -f -", path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	return filesIn(path, recursive)
+}
+
+func filesIn(folder string, recursive bool) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != folder && !recursive:
+			return fs.SkipDir
+		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = errors.New(folder + " has no file with one of the extensions " + strings.Join(extensions, ", ") + "; use -R to search the folders below it")
+	}
+	return out, err
+}

@@ -1,0 +1,176 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Parse returns the objects in the text of a file: YAML documents that are separated by ---,
+// or JSON values one after the other. A list is returned as its items.
+func Parse(file string, data []byte) []Document {
+	var out []Document
+	for _, part := range split(data) {
+		out = append(out, part.documents(file)...)
+	}
+	return out
+}
+
+// part is a part of a file that is one document.
+type part struct {
+	data []byte
+	// before is the number of lines before it.
+	before int
+	yaml   bool
+	// json is why it is not JSON, although it begins like that.
+	json error
+}
+
+func split(data []byte) []part {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		parts, err := splitJSON(data)
+		if err == nil {
+			return parts
+		}
+		parts = splitYAML(data)
+		parts[0].json = err
+		return parts
+	}
+	return splitYAML(data)
+}
+
+// splitJSON splits a sequence of JSON values. What only begins like JSON may be YAML.
+func splitJSON(data []byte) (parts []part, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var value json.RawMessage
+		err := decoder.Decode(&value)
+		if errors.Is(err, io.EOF) {
+			return parts, nil
+		}
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:syntax.Offset], []byte("\n")), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		start := int(decoder.InputOffset()) - len(value)
+		parts = append(parts, part{data: value, before: bytes.Count(data[:start], []byte("\n"))})
+	}
+}
+
+// splitYAML splits at the lines that begin with ---, as kubectl does.
+func splitYAML(data []byte) []part {
+	var parts []part
+	current, line := part{yaml: true}, 0
+	for text := range strings.Lines(string(data)) {
+		if isSeparator(text) {
+			parts = append(parts, current)
+			current = part{yaml: true, before: line}
+			text = strings.Replace(text, "---", "   ", 1) // What follows belongs to the document.
+		}
+		current.data = append(current.data, text...)
+		line++
+	}
+	return append(parts, current)
+}
+
+func isSeparator(line string) bool {
+	rest, ok := strings.CutPrefix(line, "---")
+	return ok && (strings.TrimSpace(rest) == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// documents returns the object of a part, or the items of a list.
+func (p part) documents(file string) []Document {
+	var root yaml.Node
+	if err := yaml.Unmarshal(p.data, &root); err != nil {
+		return []Document{p.broken(file, err)}
+	}
+	if root.Kind != yaml.DocumentNode || len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
+		return nil
+	}
+	doc := p.document(file, root.Content[0])
+	if items := itemsOf(doc.GVK, root.Content[0]); items != nil {
+		return p.items(file, items)
+	}
+	doc.Data = p.data
+	return []Document{doc}
+}
+
+var lineIn = regexp.MustCompile(`line (\d+)`)
+
+// broken returns the document of a syntax error, with its line in the file.
+func (p part) broken(file string, err error) Document {
+	if p.json != nil {
+		err = p.json
+	}
+	doc := Document{File: file, Line: p.before + 1, Err: errors.New(strings.TrimPrefix(err.Error(), "yaml: "))}
+	if found := lineIn.FindStringSubmatch(err.Error()); found != nil {
+		line, _ := strconv.Atoi(found[1])
+		doc.Line = p.before + line
+		doc.Err = errors.New(strings.Replace(doc.Err.Error(), found[0]+": ", "", 1))
+	}
+	doc.Err = fmt.Errorf("cannot be parsed as YAML or JSON: %w", doc.Err)
+	return doc
+}
+
+func (p part) document(file string, node *yaml.Node) Document {
+	metadata := member(node, "metadata")
+	return Document{
+		File: file, Line: p.before + node.Line, YAML: p.yaml,
+		GVK:       schema.FromAPIVersionAndKind(text(member(node, "apiVersion")), text(member(node, "kind"))),
+		Namespace: text(member(metadata, "namespace")), Name: text(member(metadata, "name")),
+		fields: fields{node, p.before},
+	}
+}
+
+// itemsOf returns the items of a List, or of a list of a kind, nil for another object.
+func itemsOf(gvk schema.GroupVersionKind, node *yaml.Node) *yaml.Node {
+	if items := member(node, "items"); strings.HasSuffix(gvk.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode {
+		return items
+	}
+	return nil
+}
+
+func (p part) items(file string, items *yaml.Node) []Document {
+	var out []Document
+	for _, item := range items.Content {
+		doc := p.document(file, item)
+		data, err := yaml.Marshal(item)
+		if err != nil {
+			doc.Err = err
+		}
+		doc.Data, doc.YAML = data, true
+		if nested := itemsOf(doc.GVK, item); nested != nil {
+			out = append(out, p.items(file, nested)...)
+			continue
+		}
+		out = append(out, doc)
+	}
+	return out
+}
+
+// member returns the value of a key of a mapping, nil if there is none.
+func member(node *yaml.Node, name string) *yaml.Node {
+	_, value := entry(node, name)
+	return value
+}
+
+func text(node *yaml.Node) string {
+	if node == nil || node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
+		return ""
+	}
+	return node.Value
+}

@@ -1,0 +1,90 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render returns what becomes of a manifest: the object with its defaults, and the
+// children that the operator creates for it.
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+// Object is an object as it would be stored, and its kind.
+type Object struct {
+	Kind *kinds.Kind
+	// Stored is the object without what the API server adds to each: uid, generation, times.
+	Stored *unstructured.Unstructured
+}
+
+// New returns an object of the response to its creation. It has the namespace that its
+// manifest has, and that may be none.
+func New(kind *kinds.Kind, stored *unstructured.Unstructured, namespace string) Object {
+	stored = stored.DeepCopy()
+	for _, field := range []string{"uid", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(stored.Object, "metadata", field)
+	}
+	stored.SetNamespace(namespace)
+	return Object{kind, stored}
+}
+
+// Children returns the children for an object with a uid, which is in their controller
+// references. A kind without children has none.
+func (o Object) Children(uid types.UID) ([]client.Object, error) {
+	if o.Kind.Children == nil {
+		return nil, nil
+	}
+	owner := o.Kind.New()
+	if err := create.Into(o.Stored, owner); err != nil {
+		return nil, err
+	}
+	owner.SetUID(uid)
+	children, err := o.Kind.Children(owner)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", o.Kind.GVK.Kind, o.Stored.GetName(), err)
+	}
+	return children, nil
+}
+
+// Formats are the formats of objects.
+var Formats = []string{"yaml", "json"}
+
+// Encode returns objects in one of the Formats, each as a document of its own.
+func Encode(format string, objects []client.Object) ([]byte, error) {
+	var out bytes.Buffer
+	for _, object := range objects {
+		var document []byte
+		var err error
+		switch format {
+		case "yaml":
+			out.WriteString("---\n")
+			document, err = yaml.Marshal(object)
+		case "json":
+			document, err = json.MarshalIndent(object, "", "    ")
+			document = append(document, '\n')
+		default:
+			err = fmt.Errorf("unknown output format %q: use yaml or json", format)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Write(document)
+	}
+	return out.Bytes(), nil
+}
+
+// ControlledBy reports whether a live child belongs to the owner of a desired one.
+func ControlledBy(live, desired client.Object) bool {
+	a, b := metav1.GetControllerOf(live), metav1.GetControllerOf(desired)
+	return a != nil && b != nil && a.UID == b.UID
+}

@@ -1,0 +1,88 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout reads the revisions of a Deployment, and computes how the object that
+// controls it returns to one of them.
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The annotations of a ReplicaSet that the Deployment controller and kubectl write.
+const (
+	annotationRevision    = "deployment.kubernetes.io/revision"
+	annotationChangeCause = "kubernetes.io/change-cause"
+)
+
+// Revision is a revision of a Deployment: one of its ReplicaSets.
+type Revision struct {
+	Number      int64       `json:"revision"`
+	Created     metav1.Time `json:"created"`
+	Image       string      `json:"image"`
+	Replicas    int32       `json:"replicas"`
+	ChangeCause string      `json:"changeCause,omitempty"`
+	// Current is that the Deployment rolls out, or has rolled out, this revision.
+	Current bool `json:"current,omitempty"`
+
+	Template corev1.PodTemplateSpec `json:"-"`
+}
+
+// Revisions returns the revisions that the ReplicaSets of a Deployment have, the oldest first.
+// container is the name of the main container.
+func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, container string) []Revision {
+	var out []Revision
+	for i := range sets {
+		set := &sets[i]
+		number, err := strconv.ParseInt(set.Annotations[annotationRevision], 10, 64)
+		if err != nil || !metav1.IsControlledBy(set, deployment) {
+			continue
+		}
+		revision := Revision{
+			Number: number, Created: set.CreationTimestamp, Replicas: ptr.Deref(set.Spec.Replicas, 0),
+			ChangeCause: set.Annotations[annotationChangeCause], Template: set.Spec.Template,
+		}
+		if main := containerOf(&set.Spec.Template, container); main != nil {
+			revision.Image = main.Image
+		}
+		out = append(out, revision)
+	}
+	slices.SortFunc(out, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+	if len(out) > 0 {
+		out[len(out)-1].Current = true // The one that is rolled out gets the highest number.
+	}
+	return out
+}
+
+// Find returns the revision of a number, or for 0 the one before the current one.
+func Find(revisions []Revision, number int64) (*Revision, error) {
+	if number == 0 {
+		if len(revisions) < 2 {
+			return nil, fmt.Errorf("there is no revision before the current one: Kubernetes keeps those of spec.revisionHistoryLimit")
+		}
+		return &revisions[len(revisions)-2], nil
+	}
+	for i := range revisions {
+		if revisions[i].Number == number {
+			return &revisions[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no revision %d; see the command history", number)
+}
+
+func containerOf(template *corev1.PodTemplateSpec, name string) *corev1.Container {
+	for i := range template.Spec.Containers {
+		if template.Spec.Containers[i].Name == name {
+			return &template.Spec.Containers[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+)
+
+// Owner is a field manager that applies fields again.
+type Owner struct {
+	Manager string
+	// Fields are the fields of the spec that it owns.
+	Fields []string
+}
+
+// gitOps are parts of the names of field managers of GitOps tools and of Helm, which own what
+// they have written also when they do not use server-side apply.
+var gitOps = []string{"argocd", "argo-cd", "kustomize-controller", "helm", "flux", "fleet", "kapp", "pulumi", "terraform", "hashicorp"}
+
+// Owners returns the field managers that will change some fields of a spec back: those that
+// own them by a server-side apply, and those of GitOps tools. own is the command's own one.
+func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []Owner {
+	var out []Owner
+	for _, entry := range entries {
+		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !isGitOps(entry.Manager) {
+			continue
+		}
+		if owned := ownedOf(entry.FieldsV1, fields); len(owned) > 0 {
+			out = append(out, Owner{entry.Manager, owned})
+		}
+	}
+	return out
+}
+
+func isGitOps(manager string) bool {
+	return slices.ContainsFunc(gitOps, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
+}
+
+// ForeignEnv returns the names of the environment variables of a container that another field
+// manager has added to the operator's Deployment: they are neither in the pod template that the
+// operator makes of the object, nor owned by the operator.
+func ForeignEnv(deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) sets.Set[string] {
+	foreign := sets.New[string]()
+	ours := ownEnv(deployment.ManagedFields, container)
+	if main := containerOf(&deployment.Spec.Template, container); main != nil {
+		for _, variable := range main.Env {
+			if ours.WithPrefix(item(variable.Name)).Empty() {
+				foreign.Insert(variable.Name)
+			}
+		}
+	}
+	if main := containerOf(desired, container); main != nil {
+		for _, variable := range main.Env {
+			foreign.Delete(variable.Name)
+		}
+	}
+	return foreign
+}
+
+// ownEnv returns the fields of a container's environment variables that the operator owns.
+func ownEnv(entries []metav1.ManagedFieldsEntry, container string) *fieldpath.Set {
+	ours := &fieldpath.Set{}
+	for _, entry := range entries {
+		set := &fieldpath.Set{}
+		if entry.Manager != apply.FieldManager || entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+			continue
+		}
+		ours = ours.Union(set)
+	}
+	for _, field := range []string{"spec", "template", "spec", "containers"} {
+		ours = ours.WithPrefix(element(field))
+	}
+	return ours.WithPrefix(item(container)).WithPrefix(element("env"))
+}
+
+// item returns the element of a list whose key is the name.
+func item(name string) fieldpath.PathElement {
+	return fieldpath.PathElement{Key: &value.FieldList{{Name: "name", Value: value.NewValueInterface(name)}}}
+}
+
+// ownedOf returns those of the fields of a spec that are in a set.
+func ownedOf(encoded *metav1.FieldsV1, fields []string) []string {
+	set := &fieldpath.Set{}
+	if encoded == nil || set.FromJSON(bytes.NewReader(encoded.GetRawBytes())) != nil {
+		return nil
+	}
+	spec := set.WithPrefix(element("spec"))
+	var out []string
+	for _, field := range fields {
+		path := element(field)
+		if !spec.WithPrefix(path).Empty() || spec.Has(fieldpath.Path{path}) {
+			out = append(out, "spec."+field)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func element(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }

@@ -1,0 +1,248 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	"github.com/onsi/gomega/types"
+)
+
+// The five kinds come from articles, which show them with the commands of a kubebuilder
+// project. These are the articles' commands, in order, as they are printed there; only the
+// registry is another one. The images of the samples are in no registry that the cluster
+// reaches, so what a command prints is checked as far as it depends on the operator.
+
+// step is a command of an article and a part, or parts, of what it prints in the end.
+type step struct {
+	command string
+	prints  []string
+}
+
+// article is what one article does with its kind, once the operator runs.
+type article struct {
+	kind  string
+	steps []step
+}
+
+var articles = []article{
+	{"App", []step{
+		{"kubectl apply -f config/samples/app_v1_app.yaml", []string{"app.app.huolala.cn/nginx-app "}},
+		{"kubectl get app.app.huolala.cn", []string{"NAME", "nginx-app", "nginx:1.16.1"}},
+		{"kubectl get deployment nginx-app", []string{"/2 "}},
+		{"kubectl get service nginx-app", []string{"8080"}},
+	}},
+	{"ModelBox", []step{
+		{"kubectl apply -f config/samples/model_v1_modelbox.yaml", []string{"modelbox.model.github.com/modelbox-sample "}},
+		{"kubectl get modelbox", []string{"NAME", "modelbox-sample"}},
+		{"kubectl get deployment modelbox-sample", []string{"/4 "}},
+		{"kubectl get service modelbox-sample", []string{"80:30010/TCP"}},
+	}},
+	{"Genericdaemon", []step{
+		{"kubectl apply -f config/samples/mydomain_v1beta1_genericdaemon.yaml", []string{"genericdaemon.mydomain.com/syslog "}},
+		{"kubectl get genericdaemon", []string{"NAME", "syslog"}},
+		{"kubectl get daemonset syslog", []string{"syslog"}},
+	}},
+	{"UnitedDeployment", []step{
+		{"kubectl apply -f config/samples/extension_v1_uniteddeployment.yaml", []string{"deployment.apps/example-deployment ", "uniteddeployment.extension.k8s.io/example-united-deployment "}},
+		{"kubectl get uniteddeployment", []string{"NAME", "example-united-deployment"}},
+		{"kubectl get deployment example-deployment", []string{"/2 "}},
+	}},
+	{"Eru", []step{
+		{"kubectl apply -f config/samples/mtsre_v1_eru.yaml", []string{"deployment.apps/opsnatmonitor-v1 ", "eru.mtsre.meitu.com/opsnatmonitor-v1 "}},
+		{"kubectl get eru", []string{"NAME", "opsnatmonitor-v1"}},
+		{"kubectl wait --for=condition=Ready eru/opsnatmonitor-v1", []string{"condition met"}},
+	}},
+}
+
+// eruOfTheArticle has the name of the field as the article prints it.
+const eruOfTheArticle = `
+apiVersion: mtsre.meitu.com/v1
+kind: Eru
+metadata:
+  name: opsnatmonitor-v1
+spec:
+  deploymentname: opsnatmonitor-v1
+  enabled: false
+  schedule: "0 0 * * *"
+`
+
+var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
+	var reader environment
+
+	BeforeAll(func(ctx SpecContext) {
+		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
+			awaitOperator()
+		})
+		reader = newReader(newNamespace(ctx))
+		Expect(reader.attempt("make undeploy")).Error().NotTo(HaveOccurred())
+		Expect(reader.attempt("make uninstall")).Error().NotTo(HaveOccurred())
+	})
+
+	It("make manifests, make install", func() {
+		reader.do(step{"make manifests", nil})
+		reader.do(step{"make install", []string{"apps.app.huolala.cn", "modelboxes.model.github.com"}})
+	})
+
+	// The API server of kind runs in a container, whose loopback address is not this host's.
+	It("make run refuses what the API server cannot reach, and leaves nothing", func() {
+		before := configurations()
+		out, err := reader.attempt("make run")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(SatisfyAll(HavePrefix("using the cluster of context "), ContainSubstring("ENABLE_WEBHOOKS=false")))
+		Expect(configurations()).To(Equal(before))
+	})
+
+	It("make run ENABLE_WEBHOOKS=false, and each article's sample", func() {
+		before := configurations()
+		running := reader.start("make run ENABLE_WEBHOOKS=false")
+		for _, a := range articles {
+			By(a.kind)
+			for _, s := range a.steps {
+				reader.do(s)
+			}
+		}
+		running.Interrupt()
+		Eventually(running).WithTimeout(time.Minute).Should(gexec.Exit(0))
+		Expect(configurations()).To(Equal(before))
+		reader.do(step{"kubectl delete -f config/samples", []string{"deleted"}})
+	})
+
+	It("make docker-build docker-push, make deploy, and each article's sample", func(ctx SpecContext) {
+		img := "IMG=" + serveRegistry(ctx, buildCrane()) + "/team/modelbox:article"
+		reader.do(step{"make docker-build docker-push " + img, nil})
+		var images []string
+		for _, process := range []string{"webhook", "controller"} {
+			images = append(images, strings.TrimSpace(reader.must(img+" hack/images.sh build "+process)))
+		}
+		for _, image := range images { // The nodes cannot reach this host's registry.
+			removeLater(image)
+		}
+		run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
+		reader.do(step{"make deploy " + img, []string{"deployment.apps/modelbox-webhook created", "deployment.apps/modelbox-controller created"}})
+		awaitOperator()
+		for _, a := range articles {
+			By(a.kind)
+			for _, s := range a.steps {
+				reader.do(s)
+			}
+		}
+		reader.do(step{"kubectl -n modelbox-system get pods -o jsonpath={.items[*].spec.containers[*].image}", images})
+
+		By("the Eru as the article prints it")
+		out := apply(reader.namespace, eruOfTheArticle)
+		Expect(out).To(ContainSubstring("spec.deploymentName"))
+		reader.do(step{"kubectl get eru opsnatmonitor-v1 -o jsonpath={.spec.deploymentname}={.spec.deploymentName}", []string{"opsnatmonitor-v1=opsnatmonitor-v1"}})
+	})
+
+	It("make undeploy, make uninstall", func() {
+		reader.do(step{"make undeploy", []string{"deleted"}})
+		reader.do(step{"kubectl get eru", []string{"opsnatmonitor-v1"}})
+		reader.do(step{"make uninstall", []string{"deleted"}})
+		Expect(reader.attempt("kubectl get eru")).Error().To(HaveOccurred())
+	})
+})
+
+// environment is where a reader of an article runs its commands: a clone, and a kubeconfig whose
+// context has a namespace.
+type environment struct{ namespace, kubeconfig string }
+
+func newReader(namespace string) environment {
+	GinkgoHelper()
+	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	content, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(kubeconfig, content, 0o600)).To(Succeed())
+	run(kubectl, "--kubeconfig", kubeconfig, "config", "set-context", "--current", "--namespace", namespace)
+	return environment{namespace, kubeconfig}
+}
+
+// command returns a command in the clone.
+func (e environment) command(ctx context.Context, line string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "bash", "-c", line)
+	command.Dir = ".."
+	command.Env = append(ownEnviron(), "KUBECONFIG="+e.kubeconfig)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = time.Minute
+	return command
+}
+
+// ownEnviron returns the environment without what the make that runs the suite has added for a
+// make below it, and without the names of the suite's images.
+func ownEnviron() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || strings.HasPrefix(name, "IMG") || name == "TAG" || name == "REGISTRY"
+	})
+}
+
+// attempt runs a command, and returns what it prints.
+func (e environment) attempt(line string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	out, err := e.command(ctx, line).CombinedOutput()
+	return string(out), err
+}
+
+// must runs a command, and returns what it prints.
+func (e environment) must(line string) string {
+	GinkgoHelper()
+	out, err := e.attempt(line)
+	Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
+	return out
+}
+
+// do runs a command until it prints what the reader expects: the operator needs a moment. A
+// command that changes something runs once.
+func (e environment) do(s step) {
+	GinkgoHelper()
+	expected := make([]types.GomegaMatcher, 0, len(s.prints))
+	for _, part := range s.prints {
+		expected = append(expected, ContainSubstring(part))
+	}
+	if !strings.HasPrefix(s.command, "kubectl get ") {
+		Expect(e.must(s.command)).To(SatisfyAll(expected...), s.command)
+		return
+	}
+	Eventually(func() (string, error) { return e.attempt(s.command) }).Should(SatisfyAll(expected...), s.command)
+}
+
+// start starts a command that runs until it is interrupted, and returns when the operator runs.
+func (e environment) start(line string) *gexec.Session {
+	GinkgoHelper()
+	command := e.command(context.Background(), line)
+	command.Cancel, command.WaitDelay = nil, 0
+	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		if session.ExitCode() < 0 {
+			_ = syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
+			session.Wait(time.Minute)
+		}
+	})
+	Eventually(session.Err).WithTimeout(3 * time.Minute).Should(gbytes.Say("The operator is running"))
+	return session
+}
+
+// configurations returns the names of everything that admits objects in the cluster.
+func configurations() string {
+	GinkgoHelper()
+	return run(kubectl, "get", "-o", "name", "mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
+		"validatingadmissionpolicies,validatingadmissionpolicybindings")
+}

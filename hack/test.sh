@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs every test that needs no container engine: "make test". A part that fails does not keep
+# the next one from running; the last line names all that failed. TESTFLAGS are the flags of
+# "go test", GINKGOFLAGS those of ginkgo, which runs the controller's suite.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${KUBEBUILDER_ASSETS:?is the folder of kube-apiserver and etcd: run make test}"
+
+failed=()
+part() {
+  local name=$1 from=$SECONDS result=ok
+  shift
+  "$@" || { result=FAILED && failed+=("$name"); }
+  echo "test: $name: $result, $((SECONDS - from)) s"
+}
+
+# The controller's suite waits for about as long as it computes, so its specs run in several
+# processes, each with a control plane of its own (about 1 GiB).
+suite() {
+  go tool ginkgo --procs 3 --timeout 25m "$@" ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
+}
+
+# Long tests of pure functions, which the race detector makes ten times slower: they run without
+# it, all cases of them. Shorter tests of the same functions, also concurrent ones, run with it.
+pure='TestEveryChange|TestAnyChange|TestCorrection|TestCalendar|TestHistories|TestAnyObject|TestDecodersAgree|TestDecodersAgreeOnDepth'
+without_race() {
+  local files
+  files=$(grep -rlE --include='*_test.go' "^func ($pure)\(" cron webhook controller)
+  go test -run "^($pure)$" $(xargs -n 1 dirname <<<"$files" | sort -u | sed 's|^|./|')
+}
+# The race detector allocates too, so what is counted, and what one request or connection costs,
+# is measured without it.
+measured() {
+  go test -run 'TestAllocations|TestMemory|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' \
+    ./cron ./webhook ./webhook/admission ./webhook/patch ./controller/modelbox
+}
+
+packages() { go test ${TESTFLAGS:-} -skip "^($pure)$" $(go list ./... | grep -v '/controller$'); }
+# The tests of the controller's package that are not in its suite: ginkgo would hide what fails in
+# them. The binary stays for the suite, which runs twice.
+controller() { go test ${TESTFLAGS:-} -skip '^TestController$' -o controller/controller.test ./controller; }
+# The controller's informer cache is optional: the main specs of each kind pass with
+# controller-runtime's too.
+stock_cache() {
+  CACHE=stock suite --label-filter '!cache' \
+    --focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
+}
+module() { (cd "$1" && go test ${TESTFLAGS:-} ./...); }
+
+part packages packages
+part controller controller
+part "the controller's suite" suite
+part "the controller's suite with CACHE=stock" stock_cache
+part "without the race detector" without_race
+part costs measured
+part bench module bench
+part hack/tools/release module hack/tools/release
+
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'test: FAILED: %s\n' "${failed[*]}" >&2
+  exit 1
+fi
