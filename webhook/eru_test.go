@@ -63,7 +63,7 @@ func storedNames(namespace string) string {
 const twoNames = "spec.deploymentname: Invalid value: "
 
 var _ = DescribeTable("deploymentName of an Eru follows its deprecated alias, unless a client has set it", func(writes ...write) {
-	namespace := newNamespace()
+	namespace, before := newNamespace(), ""
 	for i, w := range writes {
 		output, err := w.command(namespace)
 		if w.error != "" {
@@ -73,7 +73,9 @@ var _ = DescribeTable("deploymentName of an Eru follows its deprecated alias, un
 		Expect(err).NotTo(HaveOccurred(), "write %d", i)
 		Expect(storedNames(namespace)).To(Equal(w.names), "write %d", i)
 		_, alias, _ := strings.Cut(w.names, ",")
-		if warning := "Warning: spec.deploymentname is deprecated: use spec.deploymentName"; alias != "" {
+		changed := w.names != before // Or the webhooks are not called.
+		before = w.names
+		if warning := "Warning: spec.deploymentname is deprecated: use spec.deploymentName"; alias != "" && changed {
 			Expect(output).To(ContainSubstring(warning), "write %d", i)
 		} else {
 			Expect(output).NotTo(ContainSubstring(warning), "write %d", i)

@@ -186,6 +186,8 @@ func (k *Kind) texted(size int) iter.Seq2[string, string] {
 			"schedule":              `,"schedule":"` + strings.Repeat("0,", size/2) + `"`,
 			"timeZone":              `,"timeZone":"` + strings.Repeat("A/", size/2) + `"`,
 			"deploymentName":        `,"deploymentName":"` + dots + `"`,
+			"deploymentname":        `,"deploymentname":"` + dots + `"`,
+			"both names":            `,"deploymentName":"` + dots + `","deploymentname":"` + long + `"`,
 			"label":                 `,"label":"` + strings.Repeat("a=", size/2) + `"`,
 			"name":                  `,"name":"` + long + `"`,
 			"rollingUpdate":         `,"rollingUpdate":"` + strings.Repeat("9", size) + `"`,
