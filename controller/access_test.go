@@ -83,7 +83,7 @@ func TestLeaseNamespaceOutsideAPod(t *testing.T) {
 			useKubeconfig(t, namespaceServer(t, test.code, &requests).URL)
 			o := options{access: access{context: test.context}}
 			o.leaderNamespace, o.leaseDuration, o.renewDeadline = test.flag, 7*time.Second, 6*time.Second
-			cfg, err := o.config()
+			cfg, err := o.access.config()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -126,9 +126,9 @@ const defaultReconcileTimeout = 2 * time.Minute
 
 // options are the flags of the process.
 type options struct {
-	access
 	leaseOptions
 	metricsOptions
+	access                                     access
 	namespaces                                 namespaces
 	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string

@@ -353,7 +353,7 @@ func (c *current) firstLine(t *testing.T) {
 		"no answer, named":            {"dev", map[string]string{contextEnv: "gone"}, nil, `context "gone" .* cannot be used: .*connection refused`, true},
 		"not this host, no terminal":  {"remote", nil, nil, `context "remote" .* is not on this host: CONTEXT=remote permits its use, and LOCAL=1 `, true},
 		"not this host, declined":     {"remote", nil, no, `^using the local cluster .*: the cluster of context "remote" .* was declined$`, false},
-		"not this host, and asked on": {"remote", nil, func(ctx context.Context, q string) (bool, error) { return false, fmt.Errorf("asked: %s", q) }, `asked: Use the cluster of context "remote" \(https://192.0.2.1:6443\) in .*, which is not on this host\?`, true},
+		"not this host, and asked on": {"remote", nil, func(_ context.Context, q string) (bool, error) { return false, fmt.Errorf("asked: %s", q) }, `asked: Use the cluster of context "remote" \(https://192.0.2.1:6443\) in .*, which is not on this host\?`, true},
 		"this host needs no answer":   {"dev", nil, yes, `^using the cluster of context "dev" `, false},
 	} {
 		t.Run(name, func(t *testing.T) {
