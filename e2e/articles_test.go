@@ -9,7 +9,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -82,27 +81,25 @@ spec:
 `
 
 var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
-	var reader environment
-
-	BeforeAll(func(ctx SpecContext) {
+	BeforeAll(func() {
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+			run(kubectl, "delete", "--ignore-not-found", "deployment", "example-deployment", "opsnatmonitor-v1")
 			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 			awaitOperator()
 		})
-		reader = newReader(newNamespace(ctx))
-		Expect(reader.attempt("make undeploy")).Error().NotTo(HaveOccurred())
-		Expect(reader.attempt("make uninstall")).Error().NotTo(HaveOccurred())
+		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
+		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
 	})
 
 	It("make manifests, make install", func() {
-		reader.do(step{"make manifests", nil})
-		reader.do(step{"make install", []string{"apps.app.huolala.cn", "modelboxes.model.github.com"}})
+		step{"make manifests", nil}.do()
+		step{"make install", []string{"apps.app.huolala.cn", "modelboxes.model.github.com"}}.do()
 	})
 
 	// The API server of kind runs in a container, whose loopback address is not this host's.
 	It("make run refuses what the API server cannot reach, and leaves nothing", func() {
 		before := configurations()
-		out, err := reader.attempt("make run")
+		out, err := try("make run")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(SatisfyAll(HavePrefix("using the cluster of context "), ContainSubstring("ENABLE_WEBHOOKS=false")))
 		Expect(configurations()).To(Equal(before))
@@ -110,73 +107,54 @@ var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
 
 	It("make run ENABLE_WEBHOOKS=false, and each article's sample", func() {
 		before := configurations()
-		running := reader.start("make run ENABLE_WEBHOOKS=false")
+		running := start("make run ENABLE_WEBHOOKS=false")
 		for _, a := range articles {
-			By(a.kind)
-			for _, s := range a.steps {
-				reader.do(s)
-			}
+			a.do()
 		}
-		running.Interrupt()
-		Eventually(running).WithTimeout(time.Minute).Should(gexec.Exit(0))
+		Expect(syscall.Kill(-running.Command.Process.Pid, syscall.SIGINT)).To(Succeed()) // Ctrl-C
+		Eventually(running).WithTimeout(time.Minute).Should(gexec.Exit())
 		Expect(configurations()).To(Equal(before))
-		reader.do(step{"kubectl delete -f config/samples", []string{"deleted"}})
+		step{"kubectl delete -f config/samples", []string{"deleted"}}.do()
 	})
 
 	It("make docker-build docker-push, make deploy, and each article's sample", func(ctx SpecContext) {
 		img := "IMG=" + serveRegistry(ctx, buildCrane()) + "/team/modelbox:article"
-		reader.do(step{"make docker-build docker-push " + img, nil})
+		step{"make docker-build docker-push " + img, nil}.do()
 		var images []string
 		for _, process := range []string{"webhook", "controller"} {
-			images = append(images, strings.TrimSpace(reader.must(img+" hack/images.sh build "+process)))
+			images = append(images, strings.TrimSpace(run("env", img, "../hack/images.sh", "build", process)))
 		}
 		for _, image := range images { // The nodes cannot reach this host's registry.
 			removeLater(image)
 		}
 		run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
-		reader.do(step{"make deploy " + img, []string{"deployment.apps/modelbox-webhook created", "deployment.apps/modelbox-controller created"}})
+		step{"make deploy " + img, []string{"deployment.apps/modelbox-webhook created", "deployment.apps/modelbox-controller created"}}.do()
 		awaitOperator()
 		for _, a := range articles {
-			By(a.kind)
-			for _, s := range a.steps {
-				reader.do(s)
-			}
+			a.do()
 		}
-		reader.do(step{"kubectl -n modelbox-system get pods -o jsonpath={.items[*].spec.containers[*].image}", images})
+		step{"kubectl -n modelbox-system get pods -o jsonpath={.items[*].spec.containers[*].image}", images}.do()
 
 		By("the Eru as the article prints it")
-		out := apply(reader.namespace, eruOfTheArticle)
+		out := apply("default", eruOfTheArticle)
 		Expect(out).To(ContainSubstring("spec.deploymentName"))
-		reader.do(step{"kubectl get eru opsnatmonitor-v1 -o jsonpath={.spec.deploymentname}={.spec.deploymentName}", []string{"opsnatmonitor-v1=opsnatmonitor-v1"}})
+		step{"kubectl get eru opsnatmonitor-v1 -o jsonpath={.spec.deploymentname}={.spec.deploymentName}", []string{"opsnatmonitor-v1=opsnatmonitor-v1"}}.do()
 	})
 
 	It("make undeploy, make uninstall", func() {
-		reader.do(step{"make undeploy", []string{"deleted"}})
-		reader.do(step{"kubectl get eru", []string{"opsnatmonitor-v1"}})
-		reader.do(step{"make uninstall", []string{"deleted"}})
-		Expect(reader.attempt("kubectl get eru")).Error().To(HaveOccurred())
+		step{"make undeploy", []string{"deleted"}}.do()
+		step{"kubectl get eru", []string{"opsnatmonitor-v1"}}.do()
+		step{"make uninstall", []string{"deleted"}}.do()
+		Expect(try("kubectl get eru")).Error().To(HaveOccurred())
 	})
 })
 
-// environment is where a reader of an article runs its commands: a clone, and a kubeconfig whose
-// context has a namespace.
-type environment struct{ namespace, kubeconfig string }
-
-func newReader(namespace string) environment {
-	GinkgoHelper()
-	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	content, err := os.ReadFile(os.Getenv("KUBECONFIG"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.WriteFile(kubeconfig, content, 0o600)).To(Succeed())
-	run(kubectl, "--kubeconfig", kubeconfig, "config", "set-context", "--current", "--namespace", namespace)
-	return environment{namespace, kubeconfig}
-}
-
-// command returns a command in the clone.
-func (e environment) command(ctx context.Context, line string) *exec.Cmd {
+// shell returns a command as a reader of an article types it: in a clone, with the current
+// kubeconfig, whose namespace is default.
+func shell(ctx context.Context, line string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "bash", "-c", line)
 	command.Dir = ".."
-	command.Env = append(ownEnviron(), "KUBECONFIG="+e.kubeconfig)
+	command.Env = ownEnviron()
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = time.Minute
@@ -192,47 +170,51 @@ func ownEnviron() []string {
 	})
 }
 
-// attempt runs a command, and returns what it prints.
-func (e environment) attempt(line string) (string, error) {
+// try runs a command, and returns what it prints.
+func try(line string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	out, err := e.command(ctx, line).CombinedOutput()
+	out, err := shell(ctx, line).CombinedOutput()
+	GinkgoWriter.Printf("$ %s\n%s", line, out)
 	return string(out), err
 }
 
-// must runs a command, and returns what it prints.
-func (e environment) must(line string) string {
-	GinkgoHelper()
-	out, err := e.attempt(line)
-	Expect(err).NotTo(HaveOccurred(), "%s\n%s", line, out)
-	return out
-}
-
-// do runs a command until it prints what the reader expects: the operator needs a moment. A
-// command that changes something runs once.
-func (e environment) do(s step) {
+// do runs a command, and expects what it prints. Those that only read are repeated until they
+// print it, because the operator needs a moment.
+func (s step) do() {
 	GinkgoHelper()
 	expected := make([]types.GomegaMatcher, 0, len(s.prints))
 	for _, part := range s.prints {
 		expected = append(expected, ContainSubstring(part))
 	}
-	if !strings.HasPrefix(s.command, "kubectl get ") {
-		Expect(e.must(s.command)).To(SatisfyAll(expected...), s.command)
+	attempt := func() (string, error) { return try(s.command) }
+	if strings.HasPrefix(s.command, "kubectl get ") {
+		Eventually(attempt).Should(SatisfyAll(expected...), s.command)
 		return
 	}
-	Eventually(func() (string, error) { return e.attempt(s.command) }).Should(SatisfyAll(expected...), s.command)
+	out, err := attempt()
+	Expect(err).NotTo(HaveOccurred(), "%s\n%s", s.command, out)
+	Expect(out).To(SatisfyAll(expected...), s.command)
+}
+
+// do runs the commands of an article.
+func (a article) do() {
+	GinkgoHelper()
+	By(a.kind)
+	for _, s := range a.steps {
+		s.do()
+	}
 }
 
 // start starts a command that runs until it is interrupted, and returns when the operator runs.
-func (e environment) start(line string) *gexec.Session {
+func start(line string) *gexec.Session {
 	GinkgoHelper()
-	command := e.command(context.Background(), line)
-	command.Cancel, command.WaitDelay = nil, 0
+	command := shell(context.Background(), line)
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if session.ExitCode() < 0 {
-			_ = syscall.Kill(-command.Process.Pid, syscall.SIGTERM)
+			_ = command.Cancel()
 			session.Wait(time.Minute)
 		}
 	})
