@@ -135,7 +135,7 @@ func (o Options) unreachable(endpoint install.Endpoint, err error) error {
 	if !errors.Is(err, install.ErrUnreachable) {
 		return fmt.Errorf("trying whether the API server of %s reaches the webhook at %s: %w. %s", o.Describe, endpoint.URL, err, instead)
 	}
-	return fmt.Errorf("the API server of %s does not reach the webhook at %s, an address of this host: %w. "+
+	return fmt.Errorf("in %s, with the webhook at %s, an address of this host: %w. "+
 		"For the API server of kind or minikube, which runs in a container or a virtual machine, 127.0.0.1 is another host. No webhook configuration was installed. %s",
 		o.Describe, endpoint.URL, err, instead)
 }
