@@ -198,7 +198,7 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(clients))
 	steps, refused, derived := 0, 0, 0
-	for seed := range uint64(300) {
+	for seed := range uint64(80) {
 		h := newHistory(t, seed)
 		for len(h.steps) < 8 {
 			name := h.one(names...)
