@@ -81,12 +81,13 @@ spec:
 `
 
 var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
-	BeforeAll(func() {
+	BeforeAll(func(ctx SpecContext) {
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
 			run(kubectl, "delete", "--ignore-not-found", "deployment", "example-deployment", "opsnatmonitor-v1")
 			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 			awaitOperator()
 		})
+		replaceWebhook(ctx)
 		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
 		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
 	})

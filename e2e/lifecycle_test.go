@@ -59,12 +59,7 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 		apply(ns, everyKind)
 		awaitReady(ns, "modelbox/box")
 
-		// A pod to which the API server has idle connections ends when they are closed, which takes
-		// more than a minute. The new pods have none, and end by themselves.
-		restart("modelbox-webhook")
-		for _, pod := range terminating(ctx, "modelbox-webhook") {
-			run(kubectl, "-n", system, "delete", "pod", pod, "--ignore-not-found", "--force", "--grace-period=0")
-		}
+		replaceWebhook(ctx)
 
 		By("deleting every object of the installation, and a user's namespace, in random order")
 		install := documents(run(kubectl, "kustomize", "../config"))
@@ -110,6 +105,17 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 		awaitReady(again, "app.app.huolala.cn/site")
 	})
 })
+
+// replaceWebhook replaces the pods of the webhook. A pod to which the API server has idle
+// connections ends when they are closed, which takes more than a minute. The new pods have none,
+// and end by themselves.
+func replaceWebhook(ctx context.Context) {
+	GinkgoHelper()
+	restart("modelbox-webhook")
+	for _, pod := range terminating(ctx, "modelbox-webhook") {
+		run(kubectl, "-n", system, "delete", "pod", pod, "--ignore-not-found", "--force", "--grace-period=0")
+	}
+}
 
 // terminating returns the names of the pods of a process that are being deleted.
 func terminating(ctx context.Context, process string) []string {
