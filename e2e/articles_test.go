@@ -146,7 +146,8 @@ var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
 		step{"make undeploy", []string{"deleted"}}.do()
 		step{"kubectl get eru", []string{"opsnatmonitor-v1"}}.do()
 		step{"make uninstall", []string{"deleted"}}.do()
-		Expect(try("kubectl get eru")).Error().To(HaveOccurred())
+		out, err := try("kubectl get eru")
+		Expect(err).To(HaveOccurred(), out)
 	})
 })
 
