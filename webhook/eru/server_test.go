@@ -6,7 +6,6 @@ package eru_test
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"sync"
 	"testing"
 
@@ -15,11 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
-	"k8s.io/kube-openapi/pkg/validation/spec"
-	"sigs.k8s.io/yaml"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/fieldmanagement"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -38,27 +35,7 @@ type server struct {
 var kind = mtsrev1.SchemeGroupVersion.WithKind("Eru")
 
 // manager is the API server's field management for Erus.
-var manager = sync.OnceValue(func() *managedfields.FieldManager {
-	text, err := os.ReadFile("../../config/crd/bases/mtsre.meitu.com_erus.yaml")
-	must(err)
-	var definition struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct{ OpenAPIV3Schema map[string]any }
-			}
-		}
-	}
-	must(yaml.Unmarshal(text, &definition))
-	schema := maps.Clone(definition.Spec.Versions[0].Schema.OpenAPIV3Schema)
-	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}}
-	data, err := json.Marshal(schema)
-	must(err)
-	var openAPI spec.Schema
-	must(json.Unmarshal(data, &openAPI))
-	converter, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"Eru": &openAPI}, false)
-	must(err)
-	return managedfieldstest.NewFakeFieldManager(converter, kind)
-})
+var manager = sync.OnceValue(func() *managedfields.FieldManager { return fieldmanagement.New(kind) })
 
 func must(err error) {
 	if err != nil {

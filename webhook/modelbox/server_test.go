@@ -5,8 +5,6 @@ package modelbox_test
 
 import (
 	"encoding/json"
-	"maps"
-	"os"
 	"sync"
 	"testing"
 
@@ -17,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/kube-openapi/pkg/validation/spec"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/test/fieldmanagement"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
@@ -42,32 +38,10 @@ type server struct {
 var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 
 // crd is the schema of ModelBox.
-var crd = sync.OnceValue(func() map[string]any {
-	text, err := os.ReadFile("../../config/crd/bases/model.github.com_modelboxes.yaml")
-	must(err)
-	var definition struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct{ OpenAPIV3Schema map[string]any }
-			}
-		}
-	}
-	must(yaml.Unmarshal(text, &definition))
-	return definition.Spec.Versions[0].Schema.OpenAPIV3Schema
-})
+var crd = sync.OnceValue(func() map[string]any { return fieldmanagement.Schema(kind) })
 
 // manager is the API server's field management for ModelBox.
-var manager = sync.OnceValue(func() *managedfields.FieldManager {
-	schema := maps.Clone(crd())
-	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind}}
-	data, err := json.Marshal(schema)
-	must(err)
-	var openAPI spec.Schema
-	must(json.Unmarshal(data, &openAPI))
-	converter, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"ModelBox": &openAPI}, false)
-	must(err)
-	return managedfieldstest.NewFakeFieldManager(converter, kind)
-})
+var manager = sync.OnceValue(func() *managedfields.FieldManager { return fieldmanagement.New(kind) })
 
 func must(err error) {
 	if err != nil {
