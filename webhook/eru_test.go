@@ -75,7 +75,7 @@ var _ = DescribeTable("deploymentName of an Eru follows its deprecated alias, un
 		_, alias, _ := strings.Cut(w.names, ",")
 		changed := w.names != before // Or the webhooks are not called.
 		before = w.names
-		if warning := "Warning: spec.deploymentname is deprecated: use spec.deploymentName"; alias != "" && changed {
+		if warning := "Warning: spec.deploymentname: deprecated; use spec.deploymentName instead"; alias != "" && changed {
 			Expect(output).To(ContainSubstring(warning), "write %d", i)
 		} else {
 			Expect(output).NotTo(ContainSubstring(warning), "write %d", i)

@@ -28,7 +28,7 @@ const (
 func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 	var out []string
 	if obj.Spec.DeprecatedDeploymentName != "" {
-		out = append(out, fmt.Sprintf("%s is deprecated: use %s", deprecatedNamePath, deploymentNamePath))
+		out = append(out, fmt.Sprintf("%s: deprecated; use %s instead", deprecatedNamePath, deploymentNamePath))
 	}
 	return append(out, warnOfRestarts(obj, now)...)
 }

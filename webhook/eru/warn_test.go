@@ -48,7 +48,7 @@ func TestWarn(t *testing.T) {
 			"the deprecated field", "2026-11-21T00:00:00Z",
 			func(s *mtsrev1.EruSpec) { s.DeprecatedDeploymentName = "web" },
 			[]string{
-				"spec.deploymentname is deprecated: use spec.deploymentName",
+				"spec.deploymentname: deprecated; use spec.deploymentName instead",
 				"spec.enabled is false: it would run at 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
 			},
 		},
