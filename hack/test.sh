@@ -35,7 +35,9 @@ measured() {
     ./cron ./webhook ./webhook/admission ./webhook/patch ./controller/modelbox
 }
 
-packages() { go test ${TESTFLAGS:-} -skip "^($pure)$" $(go list ./... | grep -v '/controller$'); }
+# The longest suite begins first. Those that start a control plane wait for it, so there are more at
+# a time than processors.
+packages() { go test ${TESTFLAGS:-} -p 3 -skip "^($pure)$" ./webhook $(go list ./... | grep -v '/controller$\|/webhook$'); }
 # The tests of the controller's package that are not in its suite: ginkgo would hide what fails in
 # them. The binary stays for the suite, which runs twice.
 controller() { go test ${TESTFLAGS:-} -skip '^TestController$' -o controller/controller.test ./controller; }
