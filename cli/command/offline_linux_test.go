@@ -16,8 +16,8 @@ import (
 // offlineEnv is set in the process that has no network.
 const offlineEnv = "MODELBOX_TEST_OFFLINE"
 
-// What works without a cluster works in a network namespace without a route, in which not
-// even the loopback interface is up.
+// The commands that need no cluster also run in a network namespace that has no route and whose
+// loopback interface is down.
 func TestOffline(t *testing.T) {
 	if os.Getenv(offlineEnv) != "" {
 		noNetwork(t)

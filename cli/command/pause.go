@@ -28,8 +28,8 @@ func newPause(env Env) *cobra.Command {
 		Use:   "pause KIND/NAME",
 		Short: "Suspend the reconciliation of an object (spec.paused)",
 		Long: `Suspend the reconciliation of a ModelBox, an App or a Genericdaemon: set spec.paused. Its pods continue to run, and
-the operator writes nothing for it: changes of its spec wait, and so does scaling, by "kubectl scale" and by a
-HorizontalPodAutoscaler as well. Modifications of its children are not repaired either.`,
+the operator writes nothing for it. A change of its spec waits until the object is resumed, and so does scaling
+by "kubectl scale" or by a HorizontalPodAutoscaler. Drift of its children is not repaired.`,
 		Example: example(`{} pause modelbox/web`),
 	})
 }
@@ -39,8 +39,8 @@ func newResume(env Env) *cobra.Command {
 	return o.command(&cobra.Command{
 		Use:   "resume KIND/NAME",
 		Short: "End the suspension of an object (spec.paused)",
-		Long: `End the suspension of a ModelBox, an App or a Genericdaemon: set spec.paused to false. What has waited takes effect
-at once: changes of the spec, scaling, and the repair of its children.`,
+		Long: `End the suspension of a ModelBox, an App or a Genericdaemon: set spec.paused to false. The operator applies
+the changes of its spec, replicas included, and repairs the drift of its children.`,
 		Example: example(`{} resume modelbox/web`),
 	})
 }

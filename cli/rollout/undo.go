@@ -65,10 +65,15 @@ func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1
 	pending := current.DeepCopy()
 	into, from := containerOf(pending, container), containerOf(desired, container)
 	if into != nil && from != nil {
-		into.Image, into.Command, into.Args = from.Image, from.Command, from.Args
-		into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
+		restore(into, from)
 	}
 	return pending
+}
+
+// restore copies the restored fields of a container.
+func restore(into, from *corev1.Container) {
+	into.Image, into.Command, into.Args = from.Image, from.Command, from.Args
+	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
 }
 
 // Unrestored returns the fields of the main container that differ although they were restored,
@@ -123,8 +128,7 @@ func plain(value any) (any, error) {
 func remainder(template *corev1.PodTemplateSpec, container string) (any, error) {
 	rest := template.DeepCopy()
 	if main := containerOf(rest, container); main != nil {
-		main.Image, main.Command, main.Args, main.Env, main.EnvFrom = "", nil, nil, nil, nil
-		main.Resources = corev1.ResourceRequirements{}
+		restore(main, &corev1.Container{})
 	}
 	for _, key := range volatile {
 		delete(rest.Labels, key)
