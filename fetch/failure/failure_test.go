@@ -1,0 +1,70 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package failure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+)
+
+func TestOf(t *testing.T) {
+	path := func(number syscall.Errno) error { return &os.PathError{Op: "write", Path: "x", Err: number} }
+	for _, each := range []struct {
+		err  error
+		want string
+	}{
+		{failure.New(failure.NotFound, "a %d", 1), "[NotFound] a 1"},
+		{fmt.Errorf("outer: %w", failure.New(failure.Denied, "b")), "[Denied] b"},
+		{errors.Join(failure.New(failure.TooBig, "c"), path(syscall.ENOSPC)), "[TooBig] c"},
+		{path(syscall.ENOSPC), "[NoSpace] no space is left on the volume: raise spec.model.sizeLimit"},
+		{path(syscall.EDQUOT), "[NoSpace] "},
+		{path(syscall.EROFS), "[Denied] the volume is read-only"},
+		{path(syscall.EACCES), "[Denied] the container's user may not write the volume: set securityContext.fsGroup"},
+		{context.Canceled, "[Interrupted] "},
+		{path(syscall.EIO), "[Failed] "},
+	} {
+		if got := failure.Of(each.err).Error(); !strings.HasPrefix(got, each.want) {
+			t.Errorf("Of(%v) is %q, want %q", each.err, got, each.want)
+		}
+	}
+	if !errors.Is(failure.New(failure.Failed, "a: %w", io.EOF), io.EOF) {
+		t.Error("the cause is lost")
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"model.bin":      "model.bin",
+		"模型.bin":         "模型.bin",
+		"a\nb":           `"a\nb"`,
+		"\x1b[31m":       `"\x1b[31m"`,
+		"\xff":           `"\xff"`,
+		"a\u202eb":       `"a\u202eb"`,
+		"../etc/passwd ": "../etc/passwd ",
+	} {
+		if got := failure.Quote(text); got != want {
+			t.Errorf("Quote(%q) is %s, want %s", text, got, want)
+		}
+	}
+	if got := failure.Quote(strings.Repeat("x", 300)); len(got) != 200 || !strings.HasSuffix(got, "...") {
+		t.Errorf("a long text is not cut: %d %q", len(got), got)
+	}
+}
+
+func TestCutNeverCutsACharacter(t *testing.T) {
+	for size := 10; size < 40; size++ {
+		if got := failure.Cut(strings.Repeat("模", 20), size); len(got) > size || !utf8.ValidString(got) {
+			t.Errorf("Cut to %d is %q", size, got)
+		}
+	}
+}

@@ -1,0 +1,541 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+)
+
+// secure starts a server whose log does not show that clients were killed.
+func secure(handler http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	return server
+}
+
+// files are the model of these tests.
+var files = func() map[string][]byte {
+	source, all := rand.NewChaCha8([32]byte{}), map[string][]byte{}
+	for i := range 20 {
+		body := make([]byte, 50_000)
+		source.Read(body)
+		all[fmt.Sprintf("layers/%d/weights.bin", i)] = body
+	}
+	all["config.json"] = []byte("{}")
+	return all
+}()
+
+func tarGzip(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	return gzipped(tarred(t, files))
+}
+
+func tarred(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, body := range files {
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(body)), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		w.Write(body)
+	}
+	w.Close()
+	return out.Bytes()
+}
+
+func gzipped(content []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(content)
+	w.Close()
+	return out.Bytes()
+}
+
+func zipped(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for name, body := range files {
+		file, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(body)
+	}
+	w.Close()
+	return out.Bytes()
+}
+
+func zstandard(t *testing.T, content []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	return w.EncodeAll(content, nil)
+}
+
+func sum(of []byte) string {
+	hash := sha256.Sum256(of)
+	return hex.EncodeToString(hash[:])
+}
+
+// contents serves a content for each path, and counts the requests.
+type contents struct {
+	bodies map[string][]byte
+	gets   atomic.Int32
+	// slow makes each part of 16 KiB wait.
+	slow time.Duration
+}
+
+func (c *contents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.gets.Add(1)
+	body, found := c.bodies[r.URL.Path]
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("ETag", `"`+sum(body)+`"`)
+	http.ServeContent(throttled{w, c.slow}, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+type throttled struct {
+	http.ResponseWriter
+	pause time.Duration
+}
+
+func (s throttled) Write(all []byte) (int, error) {
+	for written := 0; written < len(all); {
+		if s.pause > 0 {
+			<-time.After(s.pause)
+		}
+		n, err := s.ResponseWriter.Write(all[written:min(written+16<<10, len(all))])
+		if written += n; err != nil {
+			return written, err
+		}
+	}
+	return len(all), nil
+}
+
+// isComplete is true if the volume has the model, and fails if it has a part of it.
+func isComplete(t *testing.T, volume string) bool {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(volume, "model")); os.IsNotExist(err) {
+		return false
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(volume, "model", name)); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("the model is partial: %s has %d bytes, %v", name, len(got), err)
+		}
+	}
+	return true
+}
+
+// fetchHere runs the program in this process. It returns the exit code, the log and the termination message.
+func fetchHere(t *testing.T, server *httptest.Server, volume string, args ...string) (int, string, string) {
+	t.Helper()
+	word := filepath.Join(t.TempDir(), "termination-log")
+	args = append([]string{"--volume", volume, "--directory", "model", "--size-limit", "3000000", "--termination-log", word, "--retry-for", "1ms"}, args...)
+	var lines bytes.Buffer
+	options := guard.Options{Proxy: http.ProxyURL(nil)}
+	if transport := server.Client().Transport.(*http.Transport); transport.TLSClientConfig != nil {
+		options.TLS = transport.TLSClientConfig.Clone()
+	}
+	code := run(args, func(string) string { return "" }, report.NewLog(&lines), options)
+	last, err := os.ReadFile(word)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return code, lines.String(), string(last)
+}
+
+func TestAModelIsFetched(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	server := secure(&contents{bodies: map[string][]byte{"/a.tar.gz": archive, "/weights.pt": archive}})
+	defer server.Close()
+	volume := t.TempDir()
+	code, log, last := fetchHere(t, server, volume, "--uri", server.URL+"/a.tar.gz?token=secret", "--sha256", sum(archive))
+	if code != 0 || last != "" || !isComplete(t, volume) || len(leftovers(t, volume)) > 0 || strings.Contains(log, "secret") {
+		t.Fatal(code, last, log, leftovers(t, volume))
+	}
+	gets := server.Config.Handler.(*contents)
+	if code, log, _ := fetchHere(t, server, volume, "--uri", server.URL+"/other"); code != 0 || gets.gets.Load() != 1 || !strings.Contains(log, "there already") {
+		t.Error("a complete model is fetched again", code, log)
+	}
+	volume = t.TempDir()
+	if code, _, last = fetchHere(t, server, volume, "--uri", server.URL+"/weights.pt"); code != 0 {
+		t.Fatal(last)
+	}
+	if got, err := os.ReadFile(filepath.Join(volume, "model", "weights.pt")); err != nil || !bytes.Equal(got, archive) {
+		t.Error("a plain file:", err)
+	}
+}
+
+func TestEveryFormatIsFetched(t *testing.T) {
+	t.Parallel()
+	all := tarred(t, files)
+	bodies := map[string][]byte{"/a.tar": all, "/a.tar.gz": gzipped(all), "/a.TGZ": gzipped(all), "/a.tar.zst": zstandard(t, all), "/a.zip": zipped(t, files)}
+	server := secure(&contents{bodies: bodies})
+	defer server.Close()
+	for name, body := range bodies {
+		volume := t.TempDir()
+		code, log, last := fetchHere(t, server, volume, "--uri", server.URL+name, "--sha256", sum(body))
+		if code != 0 || !isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
+			t.Error(name, code, last, log)
+		}
+	}
+}
+
+// The hub is a mirror, its files are in directories, and one of them is an archive.
+func TestAModelOfTheHubIsFetched(t *testing.T) {
+	t.Parallel()
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	archive := tarGzip(t, files)
+	files := map[string][]byte{"config.json": []byte("{}"), "onnx/a/model.bin": []byte("weights"), "onnx/data.tar.gz": archive}
+	var list []string
+	bodies := map[string][]byte{}
+	for name, body := range files {
+		list = append(list, fmt.Sprintf(`{"type":"file","path":%q,"size":%d,"oid":%q,"lfs":{"oid":%q,"size":%d}}`, name, len(body), commit, sum(body), len(body)))
+		bodies["/hub/org/name/resolve/"+commit+"/"+name] = body
+	}
+	bodies["/hub/api/models/org/name/tree/"+commit] = []byte("[" + strings.Join(list, ",") + "]")
+	server := secure(&contents{bodies: bodies})
+	defer server.Close()
+	for _, rule := range []string{"hf://=" + server.URL + "/hub", "https://huggingface.co=" + server.URL + "/hub"} {
+		volume := t.TempDir()
+		code, log, last := fetchHere(t, server, volume, "--uri", "hf://org/name@"+commit, "--mirror", "https://other.test=https://192.0.2.1", "--mirror", rule)
+		if code != 0 || len(leftovers(t, volume)) > 0 {
+			t.Fatal(rule, code, last, log)
+		}
+		for name, want := range files {
+			if got, err := os.ReadFile(filepath.Join(volume, "model", name)); err != nil || !bytes.Equal(got, want) {
+				t.Error(rule, name, len(got), err)
+			}
+		}
+	}
+	volume := t.TempDir()
+	if code, _, last := fetchHere(t, server, volume, "--uri", "hf://org/name@"+commit, "--mirror", "hf://="+server.URL+"/hub", "--size-limit", "10"); code != 1 ||
+		!strings.HasPrefix(last, "[TooBig] the model has more than the 10 B of spec.model.sizeLimit") || len(leftovers(t, volume)) > 0 {
+		t.Error(code, last)
+	}
+}
+
+func TestAnEmptyDirectoryOfTheKubeletIsNoModel(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	server := secure(&contents{bodies: map[string][]byte{"/a.tgz": archive}})
+	defer server.Close()
+	volume := t.TempDir()
+	if err := os.Mkdir(filepath.Join(volume, "model"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, last := fetchHere(t, server, volume, "--uri", server.URL+"/a.tgz"); code != 0 || !isComplete(t, volume) {
+		t.Error(code, last)
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	server := secure(&contents{bodies: map[string][]byte{
+		"/a.tgz": archive, "/short.tgz": archive[:len(archive)/2], "/slip.zip": zipped(t, map[string][]byte{"../../etc/passwd": []byte("x")}),
+	}})
+	defer server.Close()
+	for _, each := range []struct {
+		want string
+		args []string
+	}{
+		{"[NotFound] 404 Not Found: SERVER/b: check spec.model.uri", []string{"--uri", "SERVER/b"}},
+		{"[Unreachable] https://127.0.0.1:1/a: dial tcp 127.0.0.1:1: connect: connection refused, and no attempt brought more for 400ms: check that",
+			[]string{"--uri", "https://127.0.0.1:1/a", "--connect-for", "400ms", "--retry-for", "1h"}},
+		{"[Invalid] --size-limit is required, and it, --max-files, --max-ratio, --progress-every, --connect-for and --retry-for are", []string{"--uri", "SERVER/a", "--connect-for", "0"}},
+		{"[WrongHash] sha256 is " + sum(archive) + ", spec.model.sha256 says " + sum(nil), []string{"--uri", "SERVER/a.tgz", "--sha256", sum(nil)}},
+		{"[RefusedArchive] the archive ends too early", []string{"--uri", "SERVER/short.tgz"}},
+		{"[RefusedArchive] the archive has an entry outside of its directory: ../../etc/passwd", []string{"--uri", "SERVER/slip.zip"}},
+		{"[TooBig] the archive (", []string{"--uri", "SERVER/a.tgz", "--size-limit", "1500000"}},
+		{"[TooBig] SERVER/a.tgz has more than the", []string{"--uri", "SERVER/a.tgz", "--size-limit", "500000"}},
+		{"[TooBig] the archive has more than 5 files", []string{"--uri", "SERVER/a.tgz", "--max-files", "5"}},
+		{"[Invalid] --uri, --volume and --directory are required", []string{"--uri", ""}},
+		{"[Invalid] the command line is wrong: flag provided but not defined: -x", []string{"--x"}},
+		{"[Invalid] there are arguments", []string{"x"}},
+		{"[Invalid] --directory ../x is no name", []string{"--uri", "SERVER/a", "--directory", "../x"}},
+		{"[Invalid] --directory .x is no name", []string{"--uri", "SERVER/a", "--directory", ".x"}},
+		{"[Invalid] --volume cannot be opened", []string{"--uri", "SERVER/a", "--volume", "/does/not/exist"}},
+		{"[Invalid] the command line is wrong: invalid value", []string{"--uri", "SERVER/a", "--mirror", "x"}},
+		{"[Invalid] http:// needs spec.model.sha256", []string{"--uri", "http://a.test/a"}},
+		{"[Refused] 169.254.169.254 is a link-local", []string{"--uri", "https://169.254.169.254/a"}},
+	} {
+		volume := t.TempDir()
+		for i := range each.args {
+			each.args[i] = strings.Replace(each.args[i], "SERVER", server.URL, 1)
+		}
+		code, log, last := fetchHere(t, server, volume, each.args...)
+		want := strings.Replace(each.want, "SERVER", server.URL, 1)
+		if code != 1 || !strings.HasPrefix(last, want) || !strings.HasSuffix(log, last+"\n") || isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
+			t.Errorf("%v: %d %q, want %q; log:\n%s%v", each.args, code, last, want, log, leftovers(t, volume))
+		}
+	}
+}
+
+// The program runs without the race detector here: 100 MiB are written before the ratio counts.
+func TestABombIsTold(t *testing.T) {
+	t.Parallel()
+	var head bytes.Buffer
+	if err := tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 110 << 20, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	// The members of a gzip are one stream (RFC 1952, 2.2).
+	bomb := append(gzipped(head.Bytes()), bytes.Repeat(gzipped(make([]byte, 10<<20)), 11)...)
+	server := secure(&contents{bodies: map[string][]byte{"/bomb.tgz": bomb}})
+	defer server.Close()
+	volume := t.TempDir()
+	p := newProgram(t, server, volume, "--uri", server.URL+"/bomb.tgz", "--size-limit", "1000000000", "--max-ratio", "20")
+	p.Path = built(t)
+	code, last := p.start(t).code(t), p.lastWord(t)
+	if code != 1 || !strings.HasPrefix(last, "[TooBig] the archive becomes more than 20 times as large") || isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
+		t.Error(code, last, leftovers(t, volume))
+	}
+}
+
+func TestSharedVolume(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	web := &contents{bodies: map[string][]byte{"/a.tgz": archive}, slow: 5 * time.Millisecond}
+	server := secure(web)
+	defer server.Close()
+	volume := t.TempDir()
+	var programs []*program
+	for range 3 {
+		programs = append(programs, newProgram(t, server, volume, "--uri", server.URL+"/a.tgz", "--shared", "--progress-every", "100ms").start(t))
+	}
+	for _, each := range programs {
+		if code := each.code(t); code != 0 {
+			t.Error(code, each.output.String())
+		}
+	}
+	if !isComplete(t, volume) || len(leftovers(t, volume)) > 0 || web.gets.Load() != 1 {
+		t.Error(leftovers(t, volume), web.gets.Load())
+	}
+}
+
+func TestSharedVolumeWhereTheFirstIsKilled(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	web := &contents{bodies: map[string][]byte{"/a.tgz": archive}}
+	begun, open := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	server := secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		held := false
+		first.Do(func() { held = true })
+		if held {
+			close(begun)
+			<-open
+		}
+		web.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	volume := t.TempDir()
+	holder := newProgram(t, server, volume, "--uri", server.URL+"/a.tgz", "--shared").start(t)
+	<-begun
+	others := []*program{
+		newProgram(t, server, volume, "--uri", server.URL+"/a.tgz", "--shared").start(t),
+		newProgram(t, server, volume, "--uri", server.URL+"/a.tgz", "--shared").start(t),
+	}
+	_ = holder.Process.Kill()
+	_ = holder.Wait()
+	close(open)
+	for _, each := range others {
+		if code := each.code(t); code != 0 {
+			t.Error(code, each.output.String())
+		}
+	}
+	if gets := web.gets.Load(); !isComplete(t, volume) || len(leftovers(t, volume)) > 0 || gets != 2 {
+		t.Error(leftovers(t, volume), gets, "GETs: one of the killed process and one of its successor")
+	}
+}
+
+func TestSIGTERM(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	begun := make(chan struct{})
+	var once sync.Once
+	web := &contents{bodies: map[string][]byte{"/a.tgz": archive}}
+	server := secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hang := false
+		once.Do(func() { hang = true })
+		if hang {
+			close(begun)
+			<-r.Context().Done()
+			return
+		}
+		web.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	volume := t.TempDir()
+	stopped := newProgram(t, server, volume, "--uri", server.URL+"/a.tgz").start(t)
+	<-begun
+	_ = stopped.Process.Signal(syscall.SIGTERM)
+	if code, last := stopped.code(t), stopped.lastWord(t); code != 143 || !strings.HasPrefix(last, "[Interrupted] ") || isComplete(t, volume) {
+		t.Error(code, last)
+	}
+	again := newProgram(t, server, volume, "--uri", server.URL+"/a.tgz").start(t)
+	if code := again.code(t); code != 0 || !isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
+		t.Error(code, again.output.String())
+	}
+}
+
+// onVolume runs the program with a tmpfs as its volume, in a mount namespace of its own.
+func onVolume(t *testing.T, server *httptest.Server, options string, args ...string) (int, string) {
+	t.Helper()
+	volume := t.TempDir()
+	p := newProgram(t, server, volume, args...)
+	p.Env = append(p.Env, onTmpfs+"="+options, tmpfsAt+"="+volume)
+	p.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		p.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		p.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+	}
+	if err := p.Start(); err != nil {
+		t.Skip("no mount namespace can be made:", err)
+	}
+	code := p.code(t)
+	if code == skipped {
+		t.Skip("no tmpfs can be mounted:", p.output.String())
+	}
+	return code, p.lastWord(t)
+}
+
+func TestAFullVolume(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	server := secure(&contents{bodies: map[string][]byte{"/a.tgz": archive}})
+	defer server.Close()
+	for options, when := range map[string]string{"size=512k": "while downloading", "size=1500k": "while unpacking", "size=10m,nr_inodes=12": "of files"} {
+		if code, last := onVolume(t, server, options, "--uri", server.URL+"/a.tgz"); code != 1 || !strings.HasPrefix(last, "[NoSpace] no space is left on the volume: raise spec.model.sizeLimit") {
+			t.Error(when, code, last)
+		}
+	}
+	if code, last := onVolume(t, server, "size=10m", "--uri", server.URL+"/a.tgz"); code != 0 || last != "" {
+		t.Error("with space:", code, last)
+	}
+}
+
+func TestAReadOnlyVolume(t *testing.T) {
+	t.Parallel()
+	server := secure(&contents{})
+	defer server.Close()
+	for _, shared := range []string{"--shared=false", "--shared"} {
+		if code, last := onVolume(t, server, "size=1m,ro", "--uri", server.URL+"/a", shared); code != 1 || !strings.HasPrefix(last, "[Denied] the volume is read-only: fetch into") {
+			t.Error(shared, code, last)
+		}
+	}
+}
+
+func TestAProxy(t *testing.T) {
+	t.Parallel()
+	archive := tarGzip(t, files)
+	server := secure(&contents{bodies: map[string][]byte{"/a.tgz": archive}})
+	defer server.Close()
+	var asked atomic.Pointer[string]
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		target := r.Method + " " + r.Host + " " + r.Header.Get("Authorization")
+		asked.Store(&target)
+		tunnel(w, server.Listener.Addr().String())
+	}))
+	defer proxy.Close()
+	volume := t.TempDir()
+	p := newProgram(t, server, volume, "--uri", "https://example.com/a.tgz", "--sha256", sum(archive))
+	p.Env = append(p.Env, "HTTPS_PROXY="+proxy.URL, "MODEL_TOKEN=secret")
+	if code := p.start(t).code(t); code != 0 || !isComplete(t, volume) || asked.Load() == nil || *asked.Load() != "CONNECT example.com:443 " {
+		t.Error(code, p.output.String(), asked.Load())
+	}
+}
+
+// tunnel connects a client of a proxy to an address.
+func tunnel(w http.ResponseWriter, address string) {
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer to.Close()
+	w.WriteHeader(http.StatusOK)
+	from, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer from.Close()
+	go io.Copy(to, buffered)
+	_, _ = io.Copy(from, to)
+}
+
+func TestARedirectToLinkLocalIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	server := secure(http.RedirectHandler("http://169.254.169.254/latest/meta-data", http.StatusFound))
+	defer server.Close()
+	code, _, last := fetchHere(t, server, t.TempDir(), "--uri", server.URL+"/a", "--sha256", sum(nil), "--retry-for", "1h")
+	if code != 1 || !strings.HasPrefix(last, "[Refused] ") {
+		t.Error(code, last)
+	}
+}
+
+func TestAnUntrustedCertificateIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	server := secure(&contents{})
+	defer server.Close()
+	p := newProgram(t, server, t.TempDir(), "--uri", server.URL+"/a", "--retry-for", "1h")
+	p.Env = append(p.Env, "SSL_CERT_FILE=/dev/null")
+	if code, last := p.start(t).code(t), p.lastWord(t); code != 1 || !strings.HasPrefix(last, "[Refused] ") || !strings.Contains(last, "SSL_CERT_DIR") {
+		t.Error(code, last)
+	}
+}
+
+// The program executes no other program, and only these modules are in it.
+func TestWhatIsInTheProgram(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", ".").CombinedOutput()
+	if err != nil {
+		t.Fatal(err, string(output))
+	}
+	allowed := map[string]bool{
+		"github.com/modelbox-operator/modelbox-operator/fetch": true, "github.com/aws/aws-sdk-go-v2": true, "github.com/aws/smithy-go": true,
+		"github.com/gofrs/flock": true, "github.com/klauspost/compress": true, "golang.org/x/sys": true,
+	}
+	for line := range strings.Lines(string(output)) {
+		path, module, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if path == "os/exec" || path == "plugin" || module != "" && !allowed[module] {
+			t.Errorf("the program has the package %s of %s", path, module)
+		}
+	}
+}

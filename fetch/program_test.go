@@ -1,0 +1,180 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Variables that make the test's binary something else.
+const (
+	// asProgram makes it fetch-model.
+	asProgram = "FETCH_TEST_PROGRAM"
+	// onTmpfs makes it fetch-model with a tmpfs of these options at the directory of the next variable.
+	onTmpfs = "FETCH_TEST_TMPFS"
+	tmpfsAt = "FETCH_TEST_TMPFS_AT"
+)
+
+// built returns the program as a release has it: without the race detector it starts much faster.
+func built(t *testing.T) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(binaries, "fetch-model")
+	command := exec.Command("go", "build", "-race=false", "-o", path, ".")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, output)
+	}
+	return path, nil
+})
+
+// binaries is the directory that the program is built into.
+var binaries string
+
+func TestMain(m *testing.M) {
+	if options := os.Getenv(onTmpfs); options != "" {
+		if err := mount(options, os.Getenv(tmpfsAt)); err != nil {
+			fmt.Fprintln(os.Stderr, "mount:", err)
+			os.Exit(skipped)
+		}
+	}
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	directory, err := os.MkdirTemp("", "fetch-model")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(directory)
+	binaries = directory
+	return m.Run()
+}
+
+// skipped is the exit code of a program that could not mount.
+const skipped = 77
+
+func mount(options, at string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := syscall.Mount("tmpfs", at, "tmpfs", 0, strings.TrimSuffix(options, ",ro")); err != nil {
+		return err
+	}
+	if strings.HasSuffix(options, ",ro") {
+		return syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+	}
+	return nil
+}
+
+// program is a run of fetch-model as a process.
+type program struct {
+	*exec.Cmd
+	output         bytes.Buffer
+	terminationLog string
+}
+
+// newProgram prepares a run that trusts the server.
+func newProgram(t *testing.T, server *httptest.Server, volume string, args ...string) *program {
+	t.Helper()
+	p := &program{terminationLog: filepath.Join(t.TempDir(), "termination-log")}
+	args = append([]string{"--volume", volume, "--directory", "model", "--size-limit", "100000000", "--termination-log", p.terminationLog}, args...)
+	p.Cmd = exec.Command(os.Args[0], args...)
+	p.Stdout, p.Stderr = &p.output, &p.output
+	p.Env = append(withoutProxies(os.Environ()), asProgram+"=yes", "SSL_CERT_FILE="+certificate(t, server))
+	return p
+}
+
+func withoutProxies(environment []string) []string {
+	var kept []string
+	for _, each := range environment {
+		if name, _, _ := strings.Cut(strings.ToLower(each), "="); !strings.HasSuffix(name, "_proxy") {
+			kept = append(kept, each)
+		}
+	}
+	return kept
+}
+
+func certificate(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if server.Certificate() == nil {
+		return path
+	}
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(path, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// code waits for the program's end, and returns its exit code.
+func (p *program) code(t *testing.T) int {
+	t.Helper()
+	err := p.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0
+}
+
+func (p *program) start(t *testing.T) *program {
+	t.Helper()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *program) lastWord(t *testing.T) string {
+	t.Helper()
+	word, err := os.ReadFile(p.terminationLog)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(word)
+}
+
+// leftovers returns what a volume has beside the model and the lock of its name.
+func leftovers(t *testing.T, volume string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, each := range entries {
+		if each.Name() != "model" && each.Name() != ".lock-model" {
+			names = append(names, each.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,72 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+)
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		counter := &report.Counter{}
+		stop := report.Progress(report.NewLog(&lines), counter, 10*time.Second)
+		wait := func() { time.Sleep(10 * time.Second); synctest.Wait() } // The time of the bubble.
+		wait()
+		counter.Begin("progress", 4<<30)
+		counter.Add(1 << 30)
+		wait()
+		counter.Add(512 << 20)
+		wait()
+		counter.Add(-1 << 30)
+		wait()
+		counter.Begin("unpacking", 0)
+		counter.Add(10 << 20)
+		wait()
+		stop()
+		want := `progress: 1.0 GiB of 4.0 GiB (25 %), 102.4 MiB/s
+progress: 1.5 GiB of 4.0 GiB (37 %), 51.2 MiB/s
+progress: 512.0 MiB of 4.0 GiB (12 %), 0 B/s
+unpacking: 10.0 MiB, 1.0 MiB/s
+`
+		if lines.String() != want {
+			t.Errorf("got:\n%s", lines.String())
+		}
+	})
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1<<20 - 1: "1.0 MiB", 1288490189: "1.2 GiB", 1 << 40: "1.0 TiB", 1<<63 - 1: "8.0 EiB",
+	} {
+		if got := report.Bytes(n); got != want {
+			t.Errorf("Bytes(%d) is %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestLastWord(t *testing.T) {
+	var lines bytes.Buffer
+	path := filepath.Join(t.TempDir(), "termination-log")
+	long := failure.Of(failure.New(failure.NotFound, "%s", strings.Repeat("x", 5000)))
+	report.NewLog(&lines).LastWord(path, long)
+	written, err := os.ReadFile(path)
+	if err != nil || len(written) != 1024 || !strings.HasPrefix(string(written), "[NotFound] xxx") || lines.String() != string(written)+"\n" {
+		t.Errorf("%d bytes %q, %v", len(written), written, err)
+	}
+	lines.Reset()
+	report.NewLog(&lines).LastWord(filepath.Join(t.TempDir(), "none", "log"), long)
+	if !strings.Contains(lines.String(), "the termination message cannot be written") {
+		t.Error(lines.String())
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rclone/gofakes3"
+	"github.com/rclone/gofakes3/s3mem"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/download"
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/fetch/source"
+)
+
+const object = "models/a+b c=d&模型.bin"
+
+// s3 starts the S3 server of "rclone serve s3", which verifies signatures.
+func s3(t *testing.T) *httptest.Server {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket(t.Context(), "bucket"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backend.PutObject(t.Context(), "bucket", object, map[string]string{}, bytes.NewReader([]byte("weights")), 7); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(gofakes3.New(backend, gofakes3.WithV4Auth(map[string]string{"key": "good-secret"})).Server())
+	t.Cleanup(server.Close)
+	return server
+}
+
+func fetchS3(t *testing.T, server *httptest.Server, uri string, pairs ...string) (map[string]string, error) {
+	t.Helper()
+	client := guard.New(nil, guard.Options{Proxy: http.ProxyURL(nil), TLS: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
+	defer client.Close()
+	d := &download.Downloader{Client: client, RetryFor: time.Nanosecond}
+	resolved, err := source.Resolve(t.Context(), settings(uri, append(pairs, "AWS_ENDPOINT_URL", server.URL)...), d)
+	if err != nil {
+		return nil, err
+	}
+	return downloadAll(t, d, resolved)
+}
+
+func TestAnObjectOfS3(t *testing.T) {
+	got, err := fetchS3(t, s3(t), "s3://bucket/"+object, "AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "good-secret", "AWS_REGION", "eu-central-1")
+	if err != nil || !maps.Equal(got, map[string]string{"a+b c=d&模型.bin": "weights"}) {
+		t.Error(got, err)
+	}
+}
+
+func TestAddressingStyles(t *testing.T) {
+	const endpoint = "https://oss.example.com:9000/prefix"
+	for _, each := range []struct{ bucket, style, want string }{
+		{"models", "", "https://oss.example.com:9000/prefix/models/a/b.bin"},
+		{"models", "path", "https://oss.example.com:9000/prefix/models/a/b.bin"},
+		{"models", "virtual", "https://models.oss.example.com:9000/prefix/a/b.bin"},
+		{"my.models", "virtual", "remove it"},
+		{"models", "Virtual", "correct it"},
+	} {
+		got, err := source.Resolve(t.Context(), settings("s3://"+each.bucket+"/a/b.bin", "AWS_ENDPOINT_URL", endpoint, "AWS_S3_ADDRESSING_STYLE", each.style), nil)
+		if err != nil {
+			if !strings.HasSuffix(err.Error(), each.want) || failure.Of(err).Word != failure.Invalid {
+				t.Errorf("%+v: %v", each, err)
+			}
+			continue
+		}
+		if url := got.Files[0].URL.String(); url != each.want || got.Files[0].Name != "b.bin" {
+			t.Errorf("%+v: %s", each, url)
+		}
+	}
+}
+
+func TestRefusalsOfS3(t *testing.T) {
+	server := s3(t)
+	good := []string{"AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "good-secret"}
+	for _, each := range []struct {
+		uri  string
+		keys []string
+		word failure.Word
+		want string
+	}{
+		{"s3://bucket/" + object, []string{"AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "bad-secret"}, failure.Denied, "403 Forbidden (SignatureDoesNotMatch)"},
+		{"s3://bucket/" + object, []string{"AWS_ACCESS_KEY_ID", "other", "AWS_SECRET_ACCESS_KEY", "good-secret"}, failure.Denied, "403 Forbidden (InvalidAccessKeyId)"},
+		{"s3://bucket/" + object, nil, failure.Denied, "403 Forbidden"},
+		{"s3://bucket/other.bin", good, failure.NotFound, "404 Not Found (NoSuchKey)"},
+		{"s3://bucket2/a.bin", good, failure.NotFound, "404 Not Found (NoSuchBucket)"},
+	} {
+		_, err := fetchS3(t, server, each.uri, slices.Clone(each.keys)...)
+		if err == nil || failure.Of(err).Word != each.word || !strings.Contains(err.Error(), each.want) || strings.Contains(err.Error(), "-secret") {
+			t.Errorf("%s %v: %v", each.uri, each.keys, err)
+		}
+	}
+}
+
+// The server of S3 is real, and its first two connections are cut.
+func TestAnObjectOfS3IsResumed(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
+	backend := s3mem.New()
+	if err := backend.CreateBucket(t.Context(), "bucket"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backend.PutObject(t.Context(), "bucket", object, map[string]string{}, bytes.NewReader(content), int64(len(content))); err != nil {
+		t.Fatal(err)
+	}
+	store := gofakes3.New(backend, gofakes3.WithV4Auth(map[string]string{"key": "good-secret"})).Server()
+	var ranges []string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ranges = append(ranges, r.Header.Get("Range"))
+		if len(ranges) <= 2 {
+			w = &cut{ResponseWriter: w, left: 100_000}
+		}
+		store.ServeHTTP(w, r)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	client := guard.New(nil, guard.Options{Proxy: http.ProxyURL(nil), TLS: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
+	defer client.Close()
+	d := &download.Downloader{Client: client, ConnectFor: time.Minute, RetryFor: time.Minute, Jitter: func() float64 { return 2 }} // The delays are 0.
+	s := settings("s3://bucket/"+object, "AWS_ENDPOINT_URL", server.URL, "AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "good-secret")
+	sum := sha256.Sum256(content)
+	s.SHA256 = hex.EncodeToString(sum[:])
+	resolved, err := source.Resolve(t.Context(), s, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := downloadAll(t, d, resolved)
+	if err != nil || got["a+b c=d&模型.bin"] != string(content) {
+		t.Error(len(got), err)
+	}
+	if want := []string{"", "bytes=100000-", "bytes=200000-"}; !slices.Equal(ranges, want) {
+		t.Errorf("the ranges are %q, want %q", ranges, want)
+	}
+}
+
+// cut breaks the connection after some bytes.
+type cut struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cut) Write(content []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(content[:min(len(content), c.left)])
+	if c.left -= n; c.left == 0 {
+		_ = http.NewResponseController(c.ResponseWriter).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+// Amazon answers with the region of a bucket, and without a Location.
+func TestAnotherRegion(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"a redirect": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", "eu-west-1")
+			w.WriteHeader(http.StatusMovedPermanently)
+		},
+		"a malformed header": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>`))
+		},
+	} {
+		server := httptest.NewTLSServer(handler)
+		_, err := fetchS3(t, server, "s3://bucket/a")
+		server.Close()
+		if err == nil || failure.Of(err).Word != failure.Invalid || !strings.Contains(err.Error(), "set AWS_REGION to eu-west-1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnEndpointWithoutTLSNeedsAHash(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	client := guard.New(nil, guard.Options{Proxy: http.ProxyURL(nil)})
+	defer client.Close()
+	d := &download.Downloader{Client: client, RetryFor: time.Nanosecond}
+	s := settings("s3://bucket/a", "AWS_ENDPOINT_URL", server.URL)
+	for _, each := range []struct {
+		sha256 string
+		word   failure.Word
+	}{{"", failure.Refused}, {hash, failure.NotFound}} {
+		s.SHA256 = each.sha256
+		resolved, err := source.Resolve(t.Context(), s, d)
+		if err == nil {
+			_, err = downloadAll(t, d, resolved)
+		}
+		if err == nil || failure.Of(err).Word != each.word {
+			t.Error(each.sha256, err)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/unpack"
+)
+
+var limits = unpack.Limits{MaxFiles: 100, MaxBytes: 64 << 20, MaxRatio: 1000}
+
+// try unpacks an archive into a directory of its own, beside which nothing may appear.
+func try(t testing.TB, format unpack.Format, archive []byte, limits unpack.Limits) (string, unpack.Unpacked, error) {
+	t.Helper()
+	outer := t.TempDir()
+	inner := filepath.Join(outer, "a", "model")
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "archive")
+	if err := os.WriteFile(path, archive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	root, err := os.OpenRoot(inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	unpacked, err := unpack.Archive(format, file, int64(len(archive)), root, limits)
+	checkOutside(t, outer)
+	return inner, unpacked, err
+}
+
+func checkOutside(t testing.TB, outer string) {
+	t.Helper()
+	for _, directory := range []string{outer, filepath.Join(outer, "a")} {
+		entries, err := os.ReadDir(directory)
+		if err != nil || len(entries) != 1 || !entries[0].IsDir() {
+			t.Fatalf("something was written outside: %v %v", entries, err)
+		}
+	}
+}
+
+// entry is an entry of a test's archive.
+type entry struct {
+	name, body string
+	header     tar.Header
+}
+
+func tarOf(t testing.TB, entries ...entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, each := range entries {
+		header := each.header
+		header.Name = each.name
+		if header.Typeflag == 0 {
+			header.Typeflag = tar.TypeReg
+		}
+		if header.Typeflag == tar.TypeReg {
+			header.Size = int64(len(each.body))
+		}
+		if header.Mode == 0 {
+			header.Mode = 0o600
+		}
+		if header.Typeflag == tar.TypeXGlobalHeader {
+			header = tar.Header{Typeflag: tar.TypeXGlobalHeader, Name: each.name, PAXRecords: map[string]string{"comment": each.body}}
+		}
+		if err := w.WriteHeader(&header); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, each.body[:header.Size])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func gzipOf(content []byte) []byte {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		panic(err)
+	}
+	w.Write(content)
+	w.Close()
+	return out.Bytes()
+}
+
+func zstdOf(content []byte, options ...zstd.EOption) []byte {
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out, options...)
+	if err != nil {
+		panic(err)
+	}
+	w.Write(content)
+	w.Close()
+	return out.Bytes()
+}
+
+// zipOf makes a zip of names and bodies, where change may change each header.
+func zipOf(t testing.TB, change func(*zip.FileHeader), pairs ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i := 0; i < len(pairs); i += 2 {
+		header := &zip.FileHeader{Name: pairs[i], Method: zip.Deflate}
+		if change != nil {
+			change(header)
+		}
+		file, err := w.CreateHeader(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(file, pairs[i+1])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestFormatOf(t *testing.T) {
+	for name, want := range map[string]unpack.Format{
+		"a.zip": unpack.Zip, "a.ZIP": unpack.Zip, "a.tar": unpack.Tar, "a.tar.gz": unpack.TarGzip, "a.tgz": unpack.TarGzip, "a.tar.zst": unpack.TarZstd,
+		"a.pt": unpack.Plain, "a.safetensors": unpack.Plain, "a.gguf": unpack.Plain, "a.gz": unpack.Plain, "a.zst": unpack.Plain, ".zip": unpack.Plain, "zip": unpack.Plain,
+	} {
+		if got := unpack.FormatOf(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAnArchiveIsUnpacked(t *testing.T) {
+	big := strings.Repeat("weights ", 100_000)
+	tarred := tarOf(t, entry{name: "pax_global_header", body: "commit", header: tar.Header{Typeflag: tar.TypeXGlobalHeader}},
+		entry{name: "./", header: tar.Header{Typeflag: tar.TypeDir}}, entry{name: "./config.json", body: "{}", header: tar.Header{Mode: 0o4600}},
+		entry{name: "deep/er/weights.bin", body: big}, entry{name: "deep/", header: tar.Header{Typeflag: tar.TypeDir, Mode: 0o2700}},
+		entry{name: "run.sh", body: "x", header: tar.Header{Mode: 0o6711}}, entry{name: "empty"}, entry{name: "模型", body: "y"})
+	zipped := zipOf(t, func(h *zip.FileHeader) {
+		h.SetMode(0o600)
+		if h.Name == "run.sh" {
+			h.SetMode(0o711 | fs.ModeSetuid)
+		}
+	}, "config.json", "{}", "deep/", "", "deep/er/weights.bin", big, "run.sh", "x", "empty", "", "模型", "y")
+	for format, archive := range map[unpack.Format][]byte{unpack.Tar: tarred, unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipped} {
+		t.Run(string(format), func(t *testing.T) {
+			into, unpacked, err := try(t, format, archive, limits)
+			if err != nil || unpacked.Files != 5 || unpacked.Bytes != int64(len(big)+4) {
+				t.Fatal(unpacked, err)
+			}
+			for name, want := range map[string]string{"config.json": "{}", "deep/er/weights.bin": big, "run.sh": "x", "empty": "", "模型": "y"} {
+				if got, err := os.ReadFile(filepath.Join(into, name)); err != nil || string(got) != want {
+					t.Error(name, len(got), err)
+				}
+			}
+			for name, want := range map[string]fs.FileMode{"config.json": 0o644, "run.sh": 0o755, "deep": fs.ModeDir | 0o755} {
+				if info, err := os.Stat(filepath.Join(into, name)); err != nil || info.Mode() != want {
+					t.Error(name, info.Mode(), err)
+				}
+			}
+		})
+	}
+}
+
+func TestANestedArchiveStaysAsItIs(t *testing.T) {
+	nested := string(zipOf(t, nil, "a", "b"))
+	into, _, err := try(t, unpack.Tar, tarOf(t, entry{name: "inner.zip", body: nested}), limits)
+	if got, readErr := os.ReadFile(filepath.Join(into, "inner.zip")); err != nil || readErr != nil || string(got) != nested {
+		t.Error(err, readErr)
+	}
+}
+
+func TestNamesThatAreRefused(t *testing.T) {
+	for _, name := range []string{"../a", "../../etc/passwd", "/etc/passwd", "a/../../b", "a/..", `..\a`, `C:\a`, "a/../b", strings.Repeat("n", 300), strings.Repeat("a/", 100) + "b"} {
+		_, _, err := try(t, unpack.Tar, tarOf(t, entry{name: "good", body: "x"}, entry{name: name, body: "x"}), limits)
+		mustRefuse(t, name+" in a tar", err, failure.RefusedArchive, "the archive has an entry ")
+		_, _, err = try(t, unpack.Zip, zipOf(t, nil, "good", "x", name, "x"), limits)
+		mustRefuse(t, name+" in a zip", err, failure.RefusedArchive, "the archive has an entry ")
+	}
+	_, _, err := try(t, unpack.Zip, zipOf(t, nil, "a\x00b", "x"), limits)
+	mustRefuse(t, "NUL", err, failure.RefusedArchive, `NUL byte or a back-slash in its name: "a\x00b"`)
+	_, _, err = try(t, unpack.Zip, zipOf(t, nil, "../../etc/passwd", "x"), limits)
+	mustRefuse(t, "the message", err, failure.RefusedArchive, "[RefusedArchive] the archive has an entry outside of its directory: ../../etc/passwd: pack it without")
+}
+
+func mustRefuse(t testing.TB, name string, err error, word failure.Word, text string) {
+	t.Helper()
+	if err == nil || failure.Of(err).Word != word || !strings.Contains(failure.Of(err).Error(), text) {
+		t.Errorf("%s: %v, want [%s] with %q", name, err, word, text)
+	}
+}
+
+func TestEntriesThatAreRefused(t *testing.T) {
+	link := func(flag byte) tar.Header { return tar.Header{Typeflag: flag, Linkname: "/etc/passwd"} }
+	for name, each := range map[string][]entry{
+		"symbolic link":      {{name: "a", header: link(tar.TypeSymlink)}},
+		"hard link":          {{name: "b", body: "x"}, {name: "a", header: link(tar.TypeLink)}},
+		"device":             {{name: "a", header: tar.Header{Typeflag: tar.TypeChar, Devmajor: 1}}},
+		"FIFO":               {{name: "a", header: tar.Header{Typeflag: tar.TypeFifo}}},
+		"two entries of one": {{name: "a", body: "x"}, {name: "./a", body: "y"}},
+		"a/b: pack":          {{name: "a/b", body: "x"}, {name: "a/b/c", body: "y"}},
+		"of one name: d":     {{name: "d/e", body: "x"}, {name: "d", body: "y"}},
+		"without a name":     {{name: "./", body: "x", header: tar.Header{Typeflag: tar.TypeCont}}},
+		"has no files":       {{name: "a/", header: tar.Header{Typeflag: tar.TypeDir}}},
+	} {
+		_, _, err := try(t, unpack.Tar, tarOf(t, each...), limits)
+		if name == "without a name" {
+			name = "unknown type"
+		}
+		mustRefuse(t, name, err, failure.RefusedArchive, name)
+	}
+	block := tarOf(t, entry{name: "a", header: tar.Header{Typeflag: tar.TypeBlock}})
+	_, _, err := try(t, unpack.Tar, block, limits)
+	mustRefuse(t, "block device", err, failure.RefusedArchive, "device")
+}
+
+func TestSparseFilesAreRefused(t *testing.T) {
+	archive := tarOf(t, entry{name: "a", body: "x", header: tar.Header{Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.xx": "y"}}})
+	archive = bytes.ReplaceAll(archive, []byte("15 VENDOR.xx=y\n"), []byte("15 VENDOR.xx=y\n"))
+	_, _, err := try(t, unpack.Tar, archive, limits)
+	if err != nil {
+		t.Fatal("other records are allowed:", err)
+	}
+	sparse := rawTar("a", 'S', 0, nil)
+	_, _, err = try(t, unpack.Tar, sparse, limits)
+	mustRefuse(t, "GNU", err, failure.RefusedArchive, "sparse file")
+	record := "22 GNU.sparse.major=0\n" + "22 GNU.sparse.minor=1\n" + "26 GNU.sparse.map=0,1,5,0\n" + "27 GNU.sparse.realsize=5\n"
+	record = strings.Replace(record, "26 GNU.sparse.map=0,1,5,0\n", pax("GNU.sparse.map", "0,1,5,0"), 1)
+	record = strings.Replace(record, "27 GNU.sparse.realsize=5\n", pax("GNU.sparse.size", "5")+pax("GNU.sparse.numblocks", "2"), 1)
+	_, _, err = try(t, unpack.Tar, append(rawBlocks("x", 'x', []byte(record)), rawTar("a", '0', 1, []byte("x"))...), limits)
+	mustRefuse(t, "PAX", err, failure.RefusedArchive, "sparse file")
+}
+
+// pax returns a record of an extended header.
+func pax(key, value string) string {
+	size := len(key) + len(value) + 3
+	for len(fmt.Sprint(size+len(fmt.Sprint(size)))) > len(fmt.Sprint(size)) {
+		size++
+	}
+	return fmt.Sprintf("%d %s=%s\n", size+len(fmt.Sprint(size)), key, value)
+}
+
+// rawTar returns a tar of one entry in GNU's format, with its end.
+func rawTar(name string, flag byte, size int, body []byte) []byte {
+	_ = size
+	return append(rawBlocks(name, flag, body), make([]byte, 1024)...)
+}
+
+func rawBlocks(name string, flag byte, body []byte) []byte {
+	header := make([]byte, 512)
+	copy(header, name)
+	copy(header[100:], "0000644\x00")
+	copy(header[108:], "0000000\x000000000\x00")
+	copy(header[124:], fmt.Sprintf("%011o\x00", len(body)))
+	copy(header[136:], "00000000000\x00")
+	header[156] = flag
+	if flag == 'S' {
+		copy(header[257:], "ustar  \x00")
+		copy(header[386:], "00000000000\x0000000000000\x00")
+		copy(header[483:], "00000000000\x00")
+	} else {
+		copy(header[257:], "ustar\x0000")
+	}
+	copy(header[148:], "        ")
+	sum := 0
+	for _, each := range header {
+		sum += int(each)
+	}
+	copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+	out := append(header, body...)
+	return append(out, make([]byte, (512-len(body)%512)%512)...)
+}
+
+func TestTruncatedArchives(t *testing.T) {
+	body := strings.Repeat("0123456789abcdef", 1000)
+	tarred := tarOf(t, entry{name: "a", body: body[:1024]}, entry{name: "b", body: body})
+	for _, each := range []struct {
+		format  unpack.Format
+		archive []byte
+	}{
+		{unpack.Tar, tarred[:len(tarred)-1024]}, {unpack.TarGzip, gzipOf(tarred)}, {unpack.TarZstd, zstdOf(tarred)}, {unpack.Zip, zipOf(t, nil, "a", body[:1024], "b", body)},
+	} {
+		step := max(1, len(each.archive)/50)
+		for size := 0; size < len(each.archive); size += step {
+			_, _, err := try(t, each.format, each.archive[:size], limits)
+			mustRefuse(t, fmt.Sprintf("%s of %d bytes", each.format, size), err, failure.RefusedArchive, "the archive ")
+		}
+	}
+	// Between two entries, where only the missing end tells.
+	_, _, err := try(t, unpack.Tar, tarred[:512+1024], limits)
+	mustRefuse(t, "a tar after its first entry", err, failure.RefusedArchive, "ends too early")
+	_, _, err = try(t, unpack.Tar, tarred[:len(tarred)-1024], limits)
+	mustRefuse(t, "a tar without its end", err, failure.RefusedArchive, "ends too early")
+	_, _, err = try(t, unpack.TarGzip, gzipOf(tarred)[:len(gzipOf(tarred))-4], limits)
+	mustRefuse(t, "a gzip without its checksum", err, failure.RefusedArchive, "ends too early")
+}
+
+func TestADamagedArchive(t *testing.T) {
+	tarred := tarOf(t, entry{name: "a", body: strings.Repeat("0123456789abcdef", 1000)})
+	for format, archive := range map[unpack.Format][]byte{unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipOf(t, nil, "a", strings.Repeat("0123456789abcdef", 1000))} {
+		damaged := bytes.Clone(archive)
+		damaged[len(damaged)/2] ^= 0x55
+		if _, _, err := try(t, format, damaged, limits); err == nil || failure.Of(err).Word != failure.RefusedArchive {
+			t.Error(format, err)
+		}
+	}
+}
+
+func TestAnotherFormat(t *testing.T) {
+	tarred := tarOf(t, entry{name: "a", body: "x"})
+	for format, content := range map[unpack.Format]string{
+		unpack.Zip: string(tarred), unpack.Tar: string(gzipOf(tarred)), unpack.TarGzip: string(zstdOf(tarred)), unpack.TarZstd: string(gzipOf(tarred)),
+	} {
+		_, _, err := try(t, format, []byte(content), limits)
+		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
+		_, _, err = try(t, format, []byte("\n <!DOCTYPE html><title>Log in</title>"), limits)
+		if format != unpack.Tar {
+			mustRefuse(t, string(format), err, failure.RefusedArchive, "is a web page and no "+string(format))
+		}
+		_, _, err = try(t, format, nil, limits)
+		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
+	}
+	_, _, err := try(t, unpack.TarGzip, gzipOf([]byte("no tar")), limits)
+	mustRefuse(t, "a gzip that is no tar", err, failure.RefusedArchive, "the archive ")
+}
+
+func TestBounds(t *testing.T) {
+	many := make([]entry, 0, 101)
+	var pairs []string
+	for i := range 101 {
+		many = append(many, entry{name: fmt.Sprint(i)})
+		pairs = append(pairs, fmt.Sprint(i), "")
+	}
+	_, _, err := try(t, unpack.Tar, tarOf(t, many...), limits)
+	mustRefuse(t, "files", err, failure.TooBig, "more than 100 files")
+	_, _, err = try(t, unpack.Zip, zipOf(t, nil, pairs...), limits)
+	mustRefuse(t, "files of a zip", err, failure.TooBig, "more than 100 files")
+	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: strings.Repeat("a/", 40) + "x"}, entry{name: strings.Repeat("b/", 40) + "x"}, entry{name: strings.Repeat("c/", 40) + "x"}), limits)
+	mustRefuse(t, "directories", err, failure.TooBig, "more than 100 files or directories")
+
+	small := limits
+	small.MaxBytes = 8192
+	body := strings.Repeat("x", 8193)
+	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: body}), small)
+	mustRefuse(t, "bytes", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
+	_, _, err = try(t, unpack.Zip, zipOf(t, nil, "a", body), small)
+	mustRefuse(t, "bytes of a zip", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
+	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: "1"}, entry{name: "b", body: "1"}, entry{name: "c", body: "1"}), small)
+	mustRefuse(t, "blocks", err, failure.TooBig, "need more than spec.model.sizeLimit")
+	if _, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: body[:8192]}), small); err != nil {
+		t.Error("what just fits:", err)
+	}
+}
+
+func TestBombs(t *testing.T) {
+	generous := unpack.Limits{MaxFiles: 100, MaxBytes: 1 << 40, MaxRatio: 100, RatioFrom: 10 << 20}
+	zeros := strings.Repeat("\x00", 12<<20)
+	tarred := tarOf(t, entry{name: "a", body: zeros})
+	for format, archive := range map[unpack.Format][]byte{
+		unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipOf(t, nil, "a", zeros),
+	} {
+		_, unpacked, err := try(t, format, archive, generous)
+		mustRefuse(t, string(format), err, failure.TooBig, "more than 100 times as large")
+		if unpacked.Bytes > 11<<20 {
+			t.Errorf("%s: %d bytes were written", format, unpacked.Bytes)
+		}
+	}
+	// What follows the end of a tar is not written, but costs time.
+	_, _, err := try(t, unpack.TarGzip, gzipOf(append(tarOf(t, entry{name: "a", body: "x"}), zeros...)), generous)
+	mustRefuse(t, "zeros after the end", err, failure.TooBig, "more than 100 times as large")
+}
+
+func TestTheWindowOfZstandardIsBounded(t *testing.T) {
+	tarred := tarOf(t, entry{name: "a", body: strings.Repeat("0123456789abcdef", 1<<20)})
+	_, _, err := try(t, unpack.TarZstd, zstdOf(tarred, zstd.WithWindowSize(64<<20), zstd.WithSingleSegment(false)), limits)
+	mustRefuse(t, "64 MiB", err, failure.RefusedArchive, "--long")
+	if _, _, err = try(t, unpack.TarZstd, zstdOf(tarred, zstd.WithWindowSize(32<<20)), limits); err != nil {
+		t.Error("32 MiB:", err)
+	}
+}
+
+func TestZipsThatLie(t *testing.T) {
+	body := strings.Repeat("x", 1000)
+	raw := func(change func(*zip.FileHeader)) []byte {
+		var out bytes.Buffer
+		w := zip.NewWriter(&out)
+		header := &zip.FileHeader{Name: "a", Method: zip.Store, CompressedSize64: 1000, UncompressedSize64: 1000}
+		change(header)
+		file, err := w.CreateRaw(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(file, body)
+		w.Close()
+		return out.Bytes()
+	}
+	deflated := zipOf(t, nil, "a", body)
+	grow := func(by int32) []byte {
+		archive := bytes.Clone(deflated)
+		at := bytes.LastIndex(archive, []byte("PK\x01\x02")) + 24
+		binary.LittleEndian.PutUint32(archive[at:], uint32(1000+by))
+		return archive
+	}
+	for _, each := range []struct {
+		name, want string
+		archive    []byte
+	}{
+		{"encrypted", "is encrypted: a", raw(func(h *zip.FileHeader) { h.Flags |= 1 })},
+		{"a method", "compressed by the method 12", raw(func(h *zip.FileHeader) { h.Method = 12 })},
+		{"a symbolic link", "symbolic link", zipOf(t, func(h *zip.FileHeader) { h.SetMode(fs.ModeSymlink | 0o777) }, "a", "/etc/passwd")},
+		{"a device", "device or FIFO", zipOf(t, func(h *zip.FileHeader) { h.SetMode(fs.ModeDevice) }, "a", "")},
+		{"a FIFO", "device or FIFO", zipOf(t, func(h *zip.FileHeader) { h.SetMode(fs.ModeNamedPipe) }, "a", "")},
+		{"stored with other sizes", "other sizes", raw(func(h *zip.FileHeader) { h.UncompressedSize64 = 10 })},
+		{"less than it says", "ends too early", grow(1)},
+		{"more than it says", "damaged", grow(-1)},
+		{"data outside", "ends too early", raw(func(h *zip.FileHeader) { h.CompressedSize64, h.UncompressedSize64 = 1<<40, 1<<40 })},
+		{"another checksum", "damaged", raw(func(h *zip.FileHeader) { h.CRC32 = 1 })},
+		{"two of one name", "two entries of one name: a", zipOf(t, nil, "a", "x", "a", "y")},
+		{"overlapping", "overlap", overlapping(t)},
+	} {
+		_, _, err := try(t, unpack.Zip, each.archive, limits)
+		mustRefuse(t, each.name, err, failure.RefusedArchive, each.want)
+	}
+}
+
+// overlapping returns a zip whose second entry is the first, under another name.
+func overlapping(t *testing.T) []byte {
+	archive := zipOf(t, nil, "a", "xxxx", "b", "yyyy")
+	second := bytes.LastIndex(archive, []byte("PK\x01\x02"))
+	binary.LittleEndian.PutUint32(archive[second+42:], 0)
+	return archive
+}
+
+func TestAZipWithALargeDirectory(t *testing.T) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i := range 300 {
+		header := &zip.FileHeader{Name: fmt.Sprint(i), Comment: strings.Repeat("c", 65_000)}
+		if _, err := w.CreateRaw(header); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	_, _, err := try(t, unpack.Zip, out.Bytes(), unpack.Limits{MaxFiles: 1000, MaxBytes: 1 << 30, MaxRatio: 1000})
+	mustRefuse(t, "directory", err, failure.TooBig, "a directory of more than 16 MiB")
+}
