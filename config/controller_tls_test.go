@@ -4,9 +4,6 @@
 package config_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,23 +16,7 @@ import (
 // with returns the objects of the install and config/monitoring with a component.
 func with(t *testing.T, component string) []object {
 	t.Helper()
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := filepath.Rel(folder, here)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("resources: [%[1]s, %[1]s/monitoring]\ncomponents: [%[1]s/%[2]s]\n", filepath.ToSlash(config), component)
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return render(t, folder)
+	return kustomization(t, "resources: [CONFIG, CONFIG/monitoring]\ncomponents: [CONFIG/"+component+"]\n")
 }
 
 const controllerTLS = "monitoring/controller-tls"

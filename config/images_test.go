@@ -65,6 +65,7 @@ func deployed(t *testing.T, variables ...string) (images, string) {
 func imagesIn(t *testing.T, text string) images {
 	t.Helper()
 	objects := parse(t, text)
+	checkFetchImage(t, objects)
 	return images{
 		Webhook:    container(find[*appsv1.Deployment](t, objects, webhookName)).Image,
 		Controller: container(find[*appsv1.Deployment](t, objects, controllerName)).Image,

@@ -52,7 +52,13 @@ func overlay(t *testing.T, namespace string) string {
 // scoped returns an install in a namespace of its own that is limited to others.
 func scoped(t *testing.T, own string, namespaces ...string) []object {
 	t.Helper()
-	limited, err := scope.Objects(untyped(t, kustomize(t, overlay(t, own))), namespaces)
+	return limitedTo(t, kustomize(t, overlay(t, own)), namespaces...)
+}
+
+// limitedTo returns the objects of an install that is limited to namespaces.
+func limitedTo(t *testing.T, text string, namespaces ...string) []object {
+	t.Helper()
+	limited, err := scope.Objects(untyped(t, text), namespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +104,7 @@ func TestAnotherNamespace(t *testing.T) {
 	}
 	checkIdentity(t, objects, controllerName)
 	checkNamespaced(t, objects, own)
+	checkFetchImage(t, objects)
 	for _, o := range objects {
 		if want := map[bool]string{true: "", false: own}[clusterScoped[o.gvk.Kind]]; o.meta.GetNamespace() != want {
 			t.Errorf("%s is in namespace %q, want %q", o, o.meta.GetNamespace(), want)
@@ -149,6 +156,7 @@ func TestAnInstallThatIsLimitedToNamespaces(t *testing.T) {
 	objects := scoped(t, own, "a", "b")
 	checkIdentity(t, objects, name)
 	checkNamespaced(t, objects, own)
+	checkFetchImage(t, objects)
 	for _, o := range objects {
 		switch kind := o.gvk.Kind; {
 		case kind == "ClusterRole" || kind == "ClusterRoleBinding" || kind == "CustomResourceDefinition":

@@ -184,7 +184,14 @@ func TestImagesAreOfThisVersion(t *testing.T) {
 func TestFlagsExist(t *testing.T) {
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		known := flagsOf(t, process(d))
-		for _, arg := range slices.Concat(container(d).Command, container(d).Args) {
+		flags := container(d).Args
+		if command := container(d).Command; len(command) > 0 {
+			if want := "/" + process(d); command[0] != want {
+				t.Errorf("the command is %q, want %q", command[0], want)
+			}
+			flags = slices.Concat(command[1:], flags)
+		}
+		for _, arg := range flags {
 			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
 				t.Errorf("%q is not a flag of the %s", arg, process(d))
@@ -249,11 +256,16 @@ func addFlags(t *testing.T, out map[string]string, path string) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if !ok || len(call.Args) != 4 {
+		if !ok {
 			return true
 		}
-		if f, ok := call.Fun.(*ast.SelectorExpr); ok && strings.HasSuffix(f.Sel.Name, "Var") {
+		f, ok := call.Fun.(*ast.SelectorExpr)
+		switch {
+		case !ok || !strings.HasSuffix(f.Sel.Name, "Var"):
+		case len(call.Args) == 4:
 			out[text(call.Args[1])] = text(call.Args[2])
+		case len(call.Args) == 3: // Of a flag.Value, which has its default itself.
+			out[text(call.Args[1])] = ""
 		}
 		return true
 	})

@@ -161,7 +161,7 @@ func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiv
 	mgr := newManager(cfg, o, func(managerOptions *ctrl.Options) {
 		managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are expected.
 	})
-	for _, add := range o.namespaces.kinds() {
+	for _, add := range o.kinds() {
 		Expect(add(mgr, clock)).To(Succeed())
 	}
 	ctx, cancel := context.WithCancel(context.Background())

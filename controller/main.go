@@ -36,17 +36,19 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/tracing"
 	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
-func (n namespaces) kinds() []func(manager.Manager, clock.PassiveClock) error {
+func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
 	return []func(manager.Manager, clock.PassiveClock) error{
-		modelbox.SetupWithManager,
+		modelbox.SetupWithManager(o.fetcher.Fetcher),
 		app.SetupWithManager,
-		choose(n,
+		choose(o.namespaces,
 			genericdaemon.SetupWithManager,
 			genericdaemon.SetupWithoutNodes,
 		),
@@ -94,6 +96,12 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("loading the client configuration: %w", err)
 	}
+	provider, err := o.tracing.Start("modelbox-controller")
+	if err != nil {
+		return err
+	}
+	defer provider.Stop()
+	spans.Requests(cfg, provider)
 	managerOptions, err := o.managerOptions(cfg)
 	if err != nil {
 		return err
@@ -103,7 +111,7 @@ func run() error {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
 	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
-	if err := addControllersAndProbes(mgr, o.namespaces); err != nil {
+	if err := addControllersAndProbes(spans.Manager(mgr, provider), &o); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
@@ -130,11 +138,14 @@ type options struct {
 	metricsOptions
 	access                                     access
 	namespaces                                 namespaces
+	certificate                                certificateOptions
+	fetcher                                    fetcher
 	version                                    bool
 	metricsAddress, probeAddress, pprofAddress string
 	leaderElect                                bool
 	workers                                    int
 	reconcileTimeout                           time.Duration
+	tracing                                    tracing.Options
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -146,9 +157,12 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.access.addFlags(flags)
 	o.leaseOptions.addFlags(flags)
 	o.metricsOptions.addFlags(flags)
+	o.fetcher.addFlags(flags)
+	o.certificate.addFlags(flags)
 	flags.Var(&o.namespaces, "namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set")
 	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
+	o.tracing.AddFlags(flags)
 }
 
 // configureClient sets how all clients of the process send requests.
@@ -204,11 +218,14 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 
 // addControllersAndProbes adds the controllers of all kinds, which may be limited to namespaces,
 // and the probes to a manager.
-func addControllersAndProbes(mgr manager.Manager, limit namespaces) error {
-	for _, add := range limit.kinds() {
+func addControllersAndProbes(mgr manager.Manager, o *options) error {
+	for _, add := range o.kinds() {
 		if err := add(mgr, clock.RealClock{}); err != nil {
 			return fmt.Errorf("adding a controller: %w", err)
 		}
+	}
+	if err := o.keepCertificate(mgr); err != nil {
+		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

@@ -42,7 +42,7 @@ var _ = Describe("a request without an answer", Ordered, func() {
 			// One worker, so that no object is reconciled while another one waits.
 			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
 			mgr := newManager(cfg, o)
-			for _, add := range o.namespaces.kinds() {
+			for _, add := range o.kinds() {
 				Expect(add(mgr, clock.RealClock{})).To(Succeed())
 			}
 			running, cancel := context.WithCancel(context.Background())

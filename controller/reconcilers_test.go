@@ -29,7 +29,7 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 	shared := deployment.Reconciler{Writer: writer, Clock: clk, Problems: looker}
 	switch kind {
 	case "ModelBox":
-		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared})
+		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: models})
 	case "App":
 		return status.Recorded[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared})
 	}

@@ -81,6 +81,9 @@ func (s schemas) useCoreTypes() {
 				spec.Properties[field] = &typeSchema{Ref: core + coreTypes[field]}
 			case field == "strategy":
 				spec.Properties[field] = &typeSchema{Ref: "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}
+			case field == "model":
+				spec.Properties[field].name = "Model"
+				spec.Properties[field].Properties["credentials"] = &typeSchema{Ref: core + "LocalObjectReference"}
 			case field == "ports":
 				spec.Properties[field].Items.name = "Port"
 			case field == "envs":

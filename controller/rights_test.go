@@ -157,7 +157,7 @@ func runAs(user string, set ...func(*options)) (end func() error) {
 		f(&o)
 	}
 	mgr := newManager(cfg, o)
-	for _, add := range o.namespaces.kinds() {
+	for _, add := range o.kinds() {
 		Expect(add(mgr, ahead{})).To(Succeed())
 	}
 	ctx, cancel := context.WithCancel(context.Background())

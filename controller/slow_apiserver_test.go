@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // thoroughly is true if "make faults" runs the tests, which may take hours.
@@ -63,7 +64,7 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 		object func(metav1.ObjectMeta) client.Object
 	}
 	cases := map[string]late{
-		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager,
+		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(modelsource.Fetcher{}),
 			func(named metav1.ObjectMeta) client.Object { return guarantees["ModelBox"].object(named) }},
 		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager,
 			func(named metav1.ObjectMeta) client.Object { return guarantees["App"].object(named) }},

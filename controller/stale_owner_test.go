@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -147,6 +148,36 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		d.cached = nil
 		d.settled(ctx, box)
 		Expect(versions()).To(Equal(want))
+	})
+
+	It("does not create a Service by an older generation of its owner", func() {
+		for _, process := range []string{"one that has written the status", "a new one, whose cache has no status"} {
+			for _, children := range [][]client.Object{{}, {deployment}} {
+				By(fmt.Sprintf("%s, with %d children behind", process, len(children)))
+				box := richBox(newNamespace())
+				Expect(env.Client.Create(ctx, box)).To(Succeed())
+				behind, ahead := drive(), drive()
+				if process == "a new one, whose cache has no status" {
+					behind.behind(ctx, box)
+					ahead.settled(ctx, box)
+				} else {
+					behind.settled(ctx, box)
+					behind.behind(ctx, box)
+				}
+				for _, child := range children {
+					child.SetNamespace(box.Namespace)
+					behind.behind(ctx, child)
+				}
+				change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = nil })
+				ahead.settled(ctx, box)
+				service.Namespace = box.Namespace
+				absent(service)
+				requests, _, err := behind.reconcile(ctx, box)
+				Expect(stale(err)).To(BeTrue(), "%v is retried", err)
+				Expect(requests).To(Equal(map[string]int{"get": 1}))
+				absent(service)
+			}
+		}
 	})
 
 	It("does not delete a Service by an older generation of its owner", func() {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 var (
@@ -36,6 +37,8 @@ var (
 	// requests from those of the tests.
 	asController *rest.Config
 	running      *process
+	// models are the flags of the container that fetches models, of each controller.
+	models = modelsource.Fetcher{Image: "modelbox-controller:v1"}
 )
 
 // controllers is the beginning of the names of all users that controllers run as. The policy
@@ -107,8 +110,9 @@ type process struct {
 // start starts the controller process and waits until its caches have synced.
 func start() {
 	GinkgoHelper()
-	mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4})
-	Expect(addControllersAndProbes(mgr, nil)).To(Succeed())
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: fetcher{models}}
+	mgr := newManager(asController, o)
+	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}
 	go func(p *process) { p.done <- mgr.Start(ctx) }(running)

@@ -19,6 +19,10 @@ var file string
 // Version is the version of this program, such as v0.1.0.
 var Version = strings.TrimSpace(file)
 
+// ControllerImage is the image of this version's controller, without a registry. It has the
+// program that fetches models.
+var ControllerImage = "modelbox-controller:" + Version
+
 // Collector returns the metric modelbox_build_info, which is always 1 and has the version
 // and the program's name as labels.
 func Collector(program string) prometheus.Collector {

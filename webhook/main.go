@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/modelbox-operator/modelbox-operator/tracing"
 	"github.com/modelbox-operator/modelbox-operator/version"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
@@ -72,6 +73,7 @@ type options struct {
 	metrics                    metricsOptions
 	probeAddress, pprofAddress string
 	server                     server.Options
+	tracing                    tracing.Options
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
@@ -97,15 +99,21 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.server.Drain, "drain", o.server.Drain, "how long to serve on while unready, until the endpoints have moved")
 	flags.DurationVar(&o.server.Linger, "linger", o.server.Linger, "how long after that to wait for kept connections to close")
 	flags.DurationVar(&o.server.Grace, "grace", o.server.Grace, "how long at the end to wait for requests in flight")
+	o.tracing.AddFlags(flags)
 }
 
 // serve serves the webhooks, the metrics and the probes until ctx is done.
 func serve(ctx context.Context, o *options) error {
+	provider, err := o.tracing.Start("modelbox-webhook")
+	if err != nil {
+		return err
+	}
+	defer provider.Stop()
 	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr); err != nil {
+	if err := setup(traced(mgr, provider)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -6,6 +6,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -39,4 +41,20 @@ var _ = It("the worked examples of config/samples/more are accepted without a wa
 		Expect(output).To(ContainSubstring("created (server dry run)"), file)
 		Expect(output).NotTo(ContainSubstring("Warning"), file)
 	}
+})
+
+var _ = It("the examples of docs/models.md are accepted without a warning", func() {
+	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "models.md"))
+	Expect(err).NotTo(HaveOccurred())
+	namespace, created := newNamespace(), 0
+	for _, example := range regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1) {
+		manifest := strings.ReplaceAll("\n"+example, "\n    ", "\n")
+		if !strings.HasPrefix(manifest, "\napiVersion: ") {
+			continue
+		}
+		output := kubectlIn(namespace, manifest, "create", "--dry-run=server", "--validate=strict", "-f", "-")
+		Expect(output).NotTo(ContainSubstring("Warning"), manifest)
+		created += strings.Count(output, "created (server dry run)")
+	}
+	Expect(created).To(BeNumerically(">", 20))
 })

@@ -64,16 +64,32 @@ var _ = BeforeSuite(func() {
 // start starts the webhook process: what main runs, without its flags.
 func start(serving server.Options) {
 	GinkgoHelper()
+	o := optionsOf(serving)
+	startWith(&o, func(ctx context.Context) error {
+		mgr, err := newManager(&o)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(setup(comparingManager{mgr})).To(Succeed())
+		return mgr.Start(ctx)
+	})
+}
+
+// optionsOf returns the flags of a process that the API server calls.
+func optionsOf(serving server.Options) options {
 	local := env.Webhooks
 	serving.Addr = net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort))
 	serving.CertDir = local.LocalServingCertDir
-	o := options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: serving}
-	mgr, err := newManager(&o)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(setup(comparingManager{mgr})).To(Succeed())
+	return options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: serving}
+}
+
+// startWith starts the webhook process with a function that runs it, and waits until it listens.
+func startWith(o *options, run func(context.Context) error) {
+	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
+	go func() {
+		defer GinkgoRecover()
+		done <- run(ctx)
+	}()
 	stop = func() {
 		GinkgoHelper()
 		cancel()

@@ -33,6 +33,7 @@ import (
 	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 var (
@@ -393,7 +394,7 @@ func TestPauseAndResume(t *testing.T) {
 		}
 	}
 	want(t, c.run("pause", "eru/a"), result{err: "error: an Eru cannot be paused: set spec.enabled to false\n", code: 1})
-	if help := c.run("pause", "--help"); !strings.Contains(help.out, "and so does scaling") {
+	if help := c.run("pause", "--help"); !strings.Contains(help.out, "take effect when the object is resumed") {
 		t.Errorf("got %s", help.out)
 	}
 }
@@ -477,7 +478,7 @@ func TestDiffWithTheCluster(t *testing.T) {
 	if err := c.client.Delete(ctx, deployment); err != nil {
 		t.Fatal(err)
 	}
-	c.applyChildren(box)
+	c.applyChildren(box, modelsource.Fetcher{})
 	want(t, c.run("render", "-f", "-", "--diff"), result{})
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	control(service, box, "ModelBox")
@@ -491,11 +492,29 @@ func TestDiffWithTheCluster(t *testing.T) {
 	}
 }
 
+// What a running Deployment fetches its model with stays: no flag is needed to see no difference.
+func TestDiffKeepsTheFetcher(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	box.Spec = modelv1.ModelBoxSpec{Image: "a:1", ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}
+	c.create(box)
+	c.applyChildren(box, modelsource.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}})
+	c.stdin = withModel
+	for _, args := range [][]string{nil, {"--fetch-image", "r.io/c:new"}} {
+		want(t, c.run(append([]string{"render", "-f", "-", "--diff"}, args...)...), result{})
+	}
+	c.stdin = strings.Replace(withModel, "a:1", "a:2", 1)
+	got := c.run("render", "-f", "-", "--diff")
+	if got.code != 1 || !strings.Contains(got.out, "+      - image: a:2\n") || strings.Contains(got.out, "+        image: modelbox-controller") || strings.Contains(got.out, "-        - --mirror") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // applyChildren does what the controller does for a ModelBox.
-func (c *cluster) applyChildren(box *modelv1.ModelBox) {
+func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher modelsource.Fetcher) {
 	c.t.Helper()
 	modelbox.Default(box, nil, nil)
-	children, err := modelboxcontroller.Children(box)
+	children, err := modelboxcontroller.Children(box, fetcher)
 	if err != nil {
 		c.t.Fatal(err)
 	}

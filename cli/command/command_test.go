@@ -44,6 +44,8 @@ const box = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: w
 
 func boxOf(image string) string { return strings.Replace(box, "%", image, 1) }
 
+const withModel = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec:\n  image: a:1\n  model:\n    uri: hf://org/name@0123456789abcdef0123456789abcdef01234567\n"
+
 func TestLint(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stdin string
@@ -105,7 +107,7 @@ func TestRenderIsWhatTheOperatorCreates(t *testing.T) {
 		input := strings.TrimSuffix(golden, ".golden.yaml") + ".yaml"
 		t.Run(strings.TrimPrefix(input, testenv.Root()), func(t *testing.T) {
 			manifest := file(t, input)
-			got := run(strings.Replace(manifest, "\nmetadata:\n", "\nmetadata:\n  uid: "+uid+"\n", 1), "render", "-f", "-")
+			got := run(strings.Replace(manifest, "\nmetadata:\n", "\nmetadata:\n  uid: "+uid+"\n", 1), "render", "-f", "-", "--fetch-image", "modelbox-controller:test")
 			// The schema has a default for this field, and the golden files are made without it.
 			want := strings.ReplaceAll(file(t, golden), "service: null", `service: ""`)
 			if diff := cmp.Diff(result{out: want}, got, cmp.AllowUnexported(result{})); diff != "" {
@@ -142,6 +144,8 @@ func TestRender(t *testing.T) {
 		"no children":          {"apiVersion: extension.k8s.io/v1\nkind: UnitedDeployment\nmetadata: {name: a}\nspec: {deploymentName: b, replicas: 1}", nil, "", 0},
 		"nor of an Eru":        {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}", nil, "", 0},
 		"an Eru with defaults": {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}", []string{"--defaults"}, "timeZone: Etc/UTC", 0},
+		"a model":              {withModel, nil, "image: modelbox-controller:" + version.Version + "\n", 0},
+		"its image":            {withModel, []string{"--fetch-image", "r.io/c:1"}, "image: r.io/c:1\n", 0},
 		"two forms":            {boxOf("a:1"), []string{"--defaults", "--diff"}, "none of the others can be", 1},
 		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "use yaml or json", 1},
 	} {

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 // noUID is the uid of an owner that does not exist yet. Nothing is stored with it.
@@ -54,6 +57,9 @@ func diffOf(ctx context.Context, c client.Client, object render.Object) (string,
 	if err != nil {
 		return "", err
 	}
+	if err := keepFetcher(ctx, c, &object); err != nil {
+		return "", err
+	}
 	children, err := object.Children(uid)
 	if err != nil {
 		return "", err
@@ -71,6 +77,20 @@ func diffOf(ctx context.Context, c client.Client, object render.Object) (string,
 		return out.String() + text, err
 	}
 	return out.String(), nil
+}
+
+// keepFetcher lets the container that fetches a model be as it is in the cluster. The controller
+// keeps it as well, or replaces it by what its own flags say, which are not known here.
+func keepFetcher(ctx context.Context, c client.Client, object *render.Object) error {
+	if object.Kind != kinds.ModelBox() {
+		return nil
+	}
+	live := &appsv1.Deployment{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(object.Stored), live)
+	if fetcher, ok := workload.FetcherOf(live); err == nil && ok {
+		object.Fetcher = fetcher
+	}
+	return client.IgnoreNotFound(err)
 }
 
 func isService(obj client.Object) bool {

@@ -28,8 +28,8 @@ func newPause(env Env) *cobra.Command {
 		Use:   "pause KIND/NAME",
 		Short: "Suspend the reconciliation of an object (spec.paused)",
 		Long: `Suspend the reconciliation of a ModelBox, an App or a Genericdaemon: set spec.paused. Its pods continue to run, and
-the operator writes nothing for it. A change of its spec waits until the object is resumed, and so does scaling
-by "kubectl scale" or by a HorizontalPodAutoscaler. Drift of its children is not repaired.`,
+the operator does not write any of its children. A change of its spec, and scaling by "kubectl scale" or by a
+HorizontalPodAutoscaler, take effect when the object is resumed. Drift of its children is not repaired.`,
 		Example: example(`{} pause modelbox/web`),
 	})
 }

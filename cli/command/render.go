@@ -18,6 +18,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
 type renderOptions struct {
@@ -25,6 +26,7 @@ type renderOptions struct {
 	cluster        clusterFlags
 	files          fileFlags
 	output         string
+	fetchImage     string
 	defaults, diff bool
 }
 
@@ -44,6 +46,9 @@ does not have: then it is empty.
 With --diff, show how the children in the cluster would change, by a server-side dry run in the name of the
 operator. It needs permission to patch Deployments, Services and DaemonSets.
 
+The container that fetches the model of a ModelBox has the image of --fetch-image, which is a flag of the controller,
+too. With --diff it keeps the image and the mirrors of the Deployment in the cluster, if its pods fetch a model.
+
 Exit codes: 0; 1 if a manifest has errors (see lint), or if --diff finds a difference; 3 if --diff cannot run.`,
 		Example: example(`
 			# The children of a ModelBox
@@ -61,6 +66,7 @@ Exit codes: 0; 1 if a manifest has errors (see lint), or if --diff finds a diffe
 	o.cluster.bind(cmd)
 	cmd.Flags().BoolVar(&o.defaults, "defaults", false, "show the objects themselves, with their defaults")
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the differences from the children in the cluster")
+	cmd.Flags().StringVar(&o.fetchImage, "fetch-image", version.ControllerImage, "image of the init container that fetches the model of a ModelBox")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "output format: yaml or json")
 	cmd.MarkFlagsMutuallyExclusive("defaults", "diff")
 	complete(cmd, "output", render.Formats...)
@@ -166,5 +172,7 @@ func (o *renderOptions) stored(ctx context.Context, kind *kinds.Kind, doc *manif
 	if resp.Err != nil {
 		return rendered{}, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, resp.Err)
 	}
-	return rendered{render.New(kind, resp.Object, namespace), types.UID(doc.Text("metadata", "uid"))}, nil
+	object := render.New(kind, resp.Object, namespace)
+	object.Fetcher.Image = o.fetchImage
+	return rendered{object, types.UID(doc.Text("metadata", "uid"))}, nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
@@ -38,8 +39,8 @@ type Kind struct {
 	// Default and Validate are the handlers of the two webhooks.
 	Default, Validate webhook.Handler
 	// Children returns the desired children of an object that has its defaults and no
-	// errors. It is nil for a kind that has no children.
-	Children func(client.Object) ([]client.Object, error)
+	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
+	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
 
 	crd func() *apiextensionsv1.CustomResourceDefinition
 }
@@ -47,10 +48,15 @@ type Kind struct {
 // All are the five kinds.
 var All = []*Kind{
 	kind(modelbox.Kind(), modelboxchildren.Children),
-	kind(app.Kind(), appchildren.Children),
-	kind(genericdaemon.Kind(), genericdaemonchildren.Children),
+	kind(app.Kind(), withoutModel(appchildren.Children)),
+	kind(genericdaemon.Kind(), withoutModel(genericdaemonchildren.Children)),
 	kind(uniteddeployment.Kind(), nil),
 	kind(eru.Kind(), nil),
+}
+
+// withoutModel returns the children of a kind whose pods fetch no model.
+func withoutModel[P any](children func(P) ([]client.Object, error)) func(P, modelsource.Fetcher) ([]client.Object, error) {
+	return func(obj P, _ modelsource.Fetcher) ([]client.Object, error) { return children(obj) }
 }
 
 // object is a pointer to a kind's type.
@@ -59,7 +65,7 @@ type object[T any] interface {
 	client.Object
 }
 
-func kind[T any, P object[T]](k admission.Kind[T], children func(P) ([]client.Object, error)) *Kind {
+func kind[T any, P object[T]](k admission.Kind[T], children func(P, modelsource.Fetcher) ([]client.Object, error)) *Kind {
 	out := &Kind{
 		GVK:      k.GVK,
 		New:      func() client.Object { return P(new(T)) },
@@ -68,7 +74,9 @@ func kind[T any, P object[T]](k admission.Kind[T], children func(P) ([]client.Ob
 		crd:      sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
 	if children != nil {
-		out.Children = func(obj client.Object) ([]client.Object, error) { return children(obj.(P)) }
+		out.Children = func(obj client.Object, fetcher modelsource.Fetcher) ([]client.Object, error) {
+			return children(obj.(P), fetcher)
+		}
 	}
 	return out
 }

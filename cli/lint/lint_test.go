@@ -61,6 +61,18 @@ x.yaml:8: error: ModelBox "web": key "image" already set in map`},
 x.yaml:2: error: ModelBox "web": spec.image: duplicate field "spec.image"`},
 		"a warning": {box + "  image: a\n", `
 x.yaml:5: warning: ModelBox "web": spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent`},
+		"errors of a model": {box + "  image: a:1\n  model:\n    uri: s3://bucket/a\n    sizeLimit: 0\n    claim: models\n", `
+x.yaml:6: error: ModelBox "web": spec.model.sha256: Required value: pods find the model in spec.model.claim by its hash; set it, or remove the claim
+x.yaml:8: error: ModelBox "web": spec.model.sizeLimit: Invalid value: "0": must be greater than 0`},
+		"a URI that names no file": {box + "  image: a:1\n  model:\n    uri: s3://bucket/\n", `
+x.yaml:7: error: ModelBox "web": spec.model.uri: Invalid value: "s3://bucket/": must end with the name of a file of at most 255 bytes, such as bert.tar.zst`},
+		"an alias of another URI": {box + "  image: a:1\n  modelFileURL: https://a/b\n  model:\n    uri: https://a/c\n    sha256: abc\n", `
+x.yaml:6: error: ModelBox "web": spec.modelFileURL: Forbidden: is an alias of spec.model.uri, which has another value; remove one of them
+x.yaml:9: error: ModelBox "web": spec.model.sha256: Invalid value: "abc": must be a SHA-256 of 64 hexadecimal digits, as sha256sum prints it`},
+		"a model that can change": {box + "  image: a:1\n  model: {}\n  modelFileURL: https://models.example.com/a\n", `
+x.yaml:7: warning: ModelBox "web": spec.modelFileURL: what it refers to can change; set spec.model.sha256`},
+		"the volume of a model": {box + "  image: a:1\n  model:\n    uri: pvc://models\n  podTemplate:\n    spec:\n      volumes:\n      - name: model\n", `
+x.yaml:11: error: ModelBox "web": spec.podTemplate.spec.volumes[0].name: Forbidden: model is the volume of spec.model; use another name, or remove spec.model`},
 		"syntax": {box + "  image: [\n---\n" + box + "  image: a:1\n", `
 x.yaml:5: error: cannot be parsed as YAML or JSON: did not find expected node content`},
 		"another version": {"kind: ModelBox\napiVersion: model.github.com/v2\nmetadata: {name: web}\n", `

@@ -18,6 +18,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // Object is an object as it would be stored, and its kind.
@@ -25,6 +27,9 @@ type Object struct {
 	Kind *kinds.Kind
 	// Stored is the object without what the API server adds to each: uid, generation, times.
 	Stored *unstructured.Unstructured
+	// Fetcher is what the operator decides of the container that fetches a model: its defaults,
+	// without mirrors, unless it is set.
+	Fetcher modelsource.Fetcher
 }
 
 // New returns an object of the response to its creation. It has the namespace that its
@@ -35,7 +40,7 @@ func New(kind *kinds.Kind, stored *unstructured.Unstructured, namespace string) 
 		unstructured.RemoveNestedField(stored.Object, "metadata", field)
 	}
 	stored.SetNamespace(namespace)
-	return Object{kind, stored}
+	return Object{kind, stored, modelsource.Fetcher{Image: version.ControllerImage}}
 }
 
 // Children returns the children for an object with a uid, which is in their controller
@@ -49,7 +54,7 @@ func (o Object) Children(uid types.UID) ([]client.Object, error) {
 		return nil, err
 	}
 	owner.SetUID(uid)
-	children, err := o.Kind.Children(owner)
+	children, err := o.Kind.Children(owner, o.Fetcher)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", o.Kind.GVK.Kind, o.Stored.GetName(), err)
 	}

@@ -49,6 +49,14 @@ resources: {limits: {cpu: 1}}}, {name: side, image: b:1}]}}`,
 			map[string]any{"image": "a:2"},
 			[]string{"spec.template.metadata.annotations", "spec.template.spec.containers[web].workingDir", "spec.template.spec.containers[side].image", "spec.template.spec.nodeSelector"},
 		},
+		"the container that fetches a model follows": {
+			fetching("{limits: {cpu: 1}}", "--uri=https://a/b, --mirror=https://a=https://b"), fetching("{limits: {cpu: 2}}", "--uri=https://a/b"),
+			map[string]any{"resources": map[string]any{"limits": map[string]any{"cpu": "2"}}}, nil,
+		},
+		"another model": {
+			fetching("{}", "--uri=https://a/b"), fetching("{}", "--uri=https://a/c"),
+			map[string]any{}, []string{"spec.template.spec.initContainers[fetch-model].args[0]"},
+		},
 		"another number of containers": {base, `{spec: {containers: [{name: web, image: a:1}]}}`, map[string]any{}, []string{"spec.template.spec.containers"}},
 		"another name":                 {base, `{spec: {containers: [{name: main, image: a:1}]}}`, nil, []string{"spec.template.spec.containers[web]"}},
 	} {
@@ -69,6 +77,13 @@ resources: {limits: {cpu: 1}}}, {name: side, image: b:1}]}}`,
 			}
 		})
 	}
+}
+
+// fetching is a pod template that fetches a model, with the resources of the main container and
+// the arguments of the one that fetches.
+func fetching(resources, args string) string {
+	return `{spec: {containers: [{name: web, resources: ` + resources + `}],
+initContainers: [{name: fetch-model, image: "c:` + resources[1:2] + `", command: [/fetch-model], args: [` + args + `], resources: ` + resources + `}]}}`
 }
 
 func TestOwners(t *testing.T) {

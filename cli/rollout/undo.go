@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // restored are the fields of a container that undo restores, and the fields of a spec that
@@ -123,12 +125,18 @@ func plain(value any) (any, error) {
 	return out, err
 }
 
-// remainder returns what is left of a pod template without the fields that undo restores and
-// those that always differ.
+// remainder returns what is left of a pod template without the fields that undo restores, those
+// that follow them, and those that always differ.
 func remainder(template *corev1.PodTemplateSpec, container string) (any, error) {
 	rest := template.DeepCopy()
 	if main := containerOf(rest, container); main != nil {
 		restore(main, &corev1.Container{})
+	}
+	for i := range rest.Spec.InitContainers {
+		if c := &rest.Spec.InitContainers[i]; modelsource.IsFetcher(c) {
+			*c = modelsource.WithoutFetcher(*c)
+			c.Resources = corev1.ResourceRequirements{} // They follow the main container's.
+		}
 	}
 	for _, key := range volatile {
 		delete(rest.Labels, key)

@@ -39,7 +39,12 @@ podTemplate: {spec: {tolerations: [{operator: Exists}]}}
 	"the Deployment of another user restarted":                         {eru, `{deploymentName: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
 	"the same by the deprecated name of the field":                     {eru, `{deploymentname: theirs, enabled: true, schedule: "* * * * *"}`, byDelegated},
 	"the same beside an empty name":                                    {eru, `{deploymentName: "", deploymentname: theirs, enabled: true}`, byDelegated},
-	"any pod":                                                          {modelBox, `{image: "miner:1", replicas: 1000}`, allowed},
+	"another team's model from its claim":                              {modelBox, `{image: "evil:1", model: {uri: pvc://theirs/weights}}`, byDelegated},
+	"the same by the alias":                                            {modelBox, `{image: "evil:1", modelFileURL: pvc://theirs/weights}`, byDelegated},
+	"a model written into another team's claim":                        {modelBox, `{image: "evil:1", model: {` + fromHTTPS + `, claim: theirs}}`, byDelegated},
+	"the values of a Secret as the credentials of a model":             {modelBox, `{image: "evil:1", model: {uri: s3://evil/key, credentials: {name: root}}}`, byDelegated},
+	"any model": {modelBox, `{image: "a:1", model: {` + fromHTTPS + `}}`, allowed},
+	"any pod":   {modelBox, `{image: "miner:1", replicas: 1000}`, allowed},
 }
 
 // No attack succeeds for a user who may write only the kinds, and of a delegated user only

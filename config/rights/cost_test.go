@@ -21,6 +21,9 @@ func numbered(count int, item string) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
+// longest is a URI of the greatest length, of which the API server could make many parts.
+func longest(uri string) string { return uri + strings.Repeat("/", 2048-len(uri)) }
+
 // The API server stops an expression that costs too much with an error that helps no user.
 // So what is within the bounds must not cost so much, and what is larger is refused for
 // being larger. A user with the rights is not affected.
@@ -62,6 +65,9 @@ func TestLargeTemplates(t *testing.T) {
 		"capabilities":            {box(`securityContext: {capabilities: {add: ` + repeated(20000, `A`) + `}}`), "the securityContext of container a"},
 		"a source with fields":    {box(`env: [{name: A, valueFrom: {` + fields.String() + `}}]`), "valueFrom may only have"},
 		"tolerations":             {pod(`{tolerations: ` + repeated(10000, `{}`) + `}`), "the fields tolerations"},
+		"a model, and all that is allowed": {`{image: "a:1", model: {uri: "` + longest("pvc://models") + `", credentials: {name: db}, claim: models}, modelFileURL: "` +
+			longest("pvc://models") + `", podTemplate: {spec: {containers: ` + repeated(16, full) + `, volumes: ` + repeated(64, `{name: v, emptyDir: {}}`) + `}}}`, ""},
+		"a long URI": {alias(longest("pvc://another")), notListedAlias},
 		"1,024 typed envs": {`{image: "a:1", envs: ` + numbered(1024, `{name: A%d, valueFrom: {secretKeyRef: {name: db, key: a}}}`) + `, envFrom: ` +
 			repeated(64, `{secretRef: {name: db}}`) + `}`, ""},
 	} {

@@ -5,6 +5,7 @@ package rights_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,7 +205,9 @@ func TestDelegatedUsersMayNotUseMore(t *testing.T) {
 	t.Parallel()
 	c := user(t, "bounded", lists, kindsRole, delegatedRole)
 	editor := user(t, "unbounded", nil, "edit", delegatedRole)
-	for name, test := range refusals {
+	all := maps.Clone(refusals)
+	maps.Copy(all, modelRefusals)
+	for name, test := range all {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, test.text)
 			got, err := tried(t, c, modelBox, "a", s)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,13 +68,63 @@ func TestEveryFieldOfASpecIsConsidered(t *testing.T) {
 	}
 }
 
-// A field that a later version of the operator has is refused before the policy lists it.
-// The test is not parallel, because it changes a CRD.
+// A field, or the scheme of a URI, that a later version of the operator has is refused before
+// the policy lists it. The test is not parallel, because it changes CRDs.
 func TestANewFieldIsRefused(t *testing.T) {
-	c := user(t, "new-field", nil, kindsRole, delegatedRole)
+	c := user(t, "new-field", lists, kindsRole, delegatedRole)
 	editor := user(t, "new-field-edit", nil, "edit")
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "genericdaemons.mydomain.com"}}
-	add := `[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/nextField", "value": {"type": "string"}}]`
+	const properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/"
+	for _, test := range []struct {
+		kind        kind
+		patch, text string
+		// path is where the API server has a value once the new schema is in effect.
+		path []string
+		want string
+	}{
+		{
+			genericdaemon, `{"op": "add", "path": "` + properties + `nextField", "value": {"type": "string"}}`,
+			`{image: "a:1", nextField: a}`, []string{"nextField"}, "spec: the fields nextField may not be set",
+		},
+		{
+			modelBox, `{"op": "add", "path": "` + properties + `model/properties/nextField", "value": {"type": "string"}}`,
+			model(`uri: https://a/b, nextField: a`), []string{"model", "nextField"}, "spec: the fields model.nextField may not be set",
+		},
+		{
+			modelBox, `{"op": "replace", "path": "` + properties + `model/properties/uri/pattern", "value": "(?i)^((https|http|s3|hf|oci|pvc|nfs)://.*)?$"}`,
+			model(`uri: PVC://models/a`), []string{"model", "uri"}, "spec.model.uri must begin with https://",
+		},
+		{
+			modelBox, `{"op": "replace", "path": "` + properties + `modelFileURL/pattern", "value": "(?i)^((https|http|s3|hf|oci|pvc|nfs)://.*)?$"}`,
+			alias("nfs://server/models"), []string{"modelFileURL"}, "spec.modelFileURL must begin with https://",
+		},
+	} {
+		s := parse(t, test.text)
+		patchCRD(t, test.kind, test.patch)
+		// Until the new schema is in effect, the field is dropped, or the value is refused.
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			stored, err := test.kind.in(editor, editor.namespace).Create(ctx, test.kind.object("a", s), metav1.CreateOptions{DryRun: dryRun})
+			if apierrors.IsInvalid(err) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			_, found, err := unstructured.NestedString(stored.Object, append([]string{"spec"}, test.path...)...)
+			return found, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tried(t, c, test.kind, "a", s)
+		if got != byDelegated || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %s (%v)", test.text, got, err)
+		}
+	}
+}
+
+// patchCRD patches the CRD of a kind with an operation of a JSON patch.
+func patchCRD(t *testing.T, k kind, operation string) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -82,25 +133,9 @@ func TestANewFieldIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, []byte(add))); err != nil {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: k.resource.GroupResource().String()}}
+	if err := admin.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, []byte("["+operation+"]"))); err != nil {
 		t.Fatal(err)
-	}
-	s := spec{"image": "a:1", "nextField": "a"}
-	// Until the new schema is in effect, the field is dropped.
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		stored, err := genericdaemon.in(editor, editor.namespace).Create(ctx, genericdaemon.object("a", s), metav1.CreateOptions{DryRun: dryRun})
-		if err != nil {
-			return false, err
-		}
-		_, found, err := unstructured.NestedString(stored.Object, "spec", "nextField")
-		return found, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := tried(t, c, genericdaemon, "a", s)
-	if got != byDelegated || !strings.Contains(err.Error(), "spec: the fields nextField may not be set") {
-		t.Errorf("%s (%v)", got, err)
 	}
 }
 
@@ -198,7 +233,9 @@ func TestEveryReferenceIsBounded(t *testing.T) {
 			t.Errorf("nameless has %s, which does not exist", path)
 		}
 	}
-	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "App.spec.envFrom[].secretRef.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName", "Eru.spec.deploymentname"} {
+	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "ModelBox.spec.model.credentials.name",
+		"ModelBox.spec.model.claim", "ModelBox.spec.model.uri", "ModelBox.spec.modelFileURL",
+		"App.spec.envFrom[].secretRef.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName", "Eru.spec.deploymentname"} {
 		if !found[path] {
 			t.Errorf("%s was not found", path)
 		}
@@ -214,11 +251,17 @@ type reference struct {
 
 var likeAName = regexp.MustCompile(`(?i)(name|secret|configmap|claim|account|volume|class|ref|deployment)s?$`)
 
+// likeAURI is a field that may name an object in a URI.
+var likeAURI = regexp.MustCompile(`(?i)ur[il]s?$`)
+
 // referencesIn returns the references in a field. within returns the spec that has a value in
 // this field.
 func referencesIn(path, field string, schema apiextensionsv1.JSONSchemaProps, within func(any) any) []reference {
-	if schema.Type == "string" && likeAName.MatchString(field) {
+	switch {
+	case schema.Type == "string" && likeAName.MatchString(field):
 		return []reference{{path, within("root")}}
+	case schema.Type == "string" && likeAURI.MatchString(field):
+		return []reference{{path, within("pvc://root/models")}}
 	}
 	var out []reference
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -234,9 +277,12 @@ func referencesIn(path, field string, schema apiextensionsv1.JSONSchemaProps, wi
 	return out
 }
 
-// required returns an object with the required fields of a schema.
+// required returns an object with the required fields of a schema. A uri is required by CEL.
 func required(schema apiextensionsv1.JSONSchemaProps) map[string]any {
 	object := map[string]any{}
+	if _, ok := schema.Properties["uri"]; ok {
+		object["uri"] = "https://a/b"
+	}
 	for _, name := range schema.Required {
 		switch schema.Properties[name].Type {
 		case "integer":

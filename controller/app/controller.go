@@ -13,6 +13,7 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
+	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
@@ -34,7 +35,8 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := deployment.NewReconciler(mgr, clk, "app", &appv1.App{}, kind)
-	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget)))
+	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget))
+	return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
 }
 
 // Reconcile applies the children of an App and sets its status. It runs the defaults and

@@ -20,19 +20,19 @@ import (
 // annotation is written together with other changes only, and is not part of the hash.
 const AnnotationGeneration = "model.github.com/owner-generation"
 
-// StaleError reports that a child was written for a newer generation of its owner than the
-// one in the informer cache. The reconcile is retried until the cache is up to date.
+// StaleError reports that there is a newer generation of the owner of a child than the one in
+// the informer cache. The reconcile is retried until the cache is up to date.
 type StaleError struct {
-	// Kind and Name are those of the child.
+	// Kind and Name are those of the child, which was not written.
 	Kind, Name string
-	// Written is the generation of the owner that the child was written for, Cached the one
-	// in the cache.
-	Written, Cached int64
+	// Newer is the generation of the owner that the child was written for, or that the API
+	// server has; Cached is the one in the cache.
+	Newer, Cached int64
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("%s %q was written for generation %d of its owner, but the informer cache still has generation %d",
-		e.Kind, e.Name, e.Written, e.Cached)
+	return fmt.Sprintf("%s %q is not written: its owner has generation %d, but the informer cache still has generation %d",
+		e.Kind, e.Name, e.Newer, e.Cached)
 }
 
 func setGeneration(desired, owner client.Object) {
@@ -58,18 +58,27 @@ func newerThan(owner, live client.Object) (written int64, newer bool) {
 // owner is read from the API server. If it is not newer, the annotation is wrong and has to
 // be reverted.
 func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child *Child) error {
-	written, newer := newerThan(owner, child.Live)
+	_, newer := newerThan(owner, child.Live)
 	if !child.found || !newer {
 		return nil
 	}
+	if err := w.checkOwnerLive(ctx, owner, child.Live); err != nil {
+		return err
+	}
+	child.wrongGeneration = true
+	return nil
+}
+
+// checkOwnerLive reads the owner of a child from the API server. It returns ErrOwnerGone if the
+// owner was deleted, and a *StaleError if it has a newer generation than the one in the cache.
+func (w Writer) checkOwnerLive(ctx context.Context, owner, child client.Object) error {
 	live, err := w.readOwner(ctx, owner)
 	if err != nil {
 		return err
 	}
 	if live.GetGeneration() > owner.GetGeneration() {
-		return &StaleError{Kind: kindOf(child.Live), Name: owner.GetName(), Written: written, Cached: owner.GetGeneration()}
+		return &StaleError{Kind: kindOf(child), Name: owner.GetName(), Newer: live.GetGeneration(), Cached: owner.GetGeneration()}
 	}
-	child.wrongGeneration = true
 	return nil
 }
 
@@ -89,11 +98,11 @@ func (w Writer) readOwner(ctx context.Context, owner client.Object) (client.Obje
 	return live, nil
 }
 
-// hadChild reports whether the owner may have had a child of this kind before: its status was
-// written, or this process created the child. It returns false for a new object, for which
-// no request is sent.
-func (w Writer) hadChild(owner, child client.Object) bool {
-	if w.Memory.wasCreated(owner.GetUID(), kindOf(child)) {
+// hadChild reports whether the owner may have had a child of this kind before: another child
+// exists, its status was written, or this process created the child. It returns false for a new
+// object, for which no request is sent.
+func (w Writer) hadChild(owner client.Object, child *Child) bool {
+	if child.hasSibling || w.Memory.wasCreated(owner.GetUID(), kindOf(child.Desired)) {
 		return true
 	}
 	reported, ok := owner.(interface{ GetConditions() []metav1.Condition })

@@ -47,7 +47,7 @@ func (w Writer) readForRepair(ctx context.Context, owner client.Object, child *C
 		return nil, err
 	}
 	if generation, newer := newerThan(owner, live); newer && !child.wrongGeneration {
-		return nil, &StaleError{Kind: kindOf(live), Name: owner.GetName(), Written: generation, Cached: owner.GetGeneration()}
+		return nil, &StaleError{Kind: kindOf(live), Name: owner.GetName(), Newer: generation, Cached: owner.GetGeneration()}
 	}
 	if !child.wrongHash && !hashMatches(child.Desired, live) {
 		return nil, apierrors.NewConflict(resourceOf(live), owner.GetName(), errBehind)

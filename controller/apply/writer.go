@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,8 +66,16 @@ type Child struct {
 	Desired client.Object
 	// Live is filled with the observed state; its type determines what is read.
 	Live client.Object
+	// Keep changes Desired to what is to stay as it is in Live, before the two are compared. It
+	// is called if the child exists, and may be nil.
+	Keep func() error
+	// Verify returns an error, of a type that the API server could respond with, if what it stores
+	// of Desired lacks what the child must not be without. It may be nil.
+	Verify func(stored client.Object) error
 
 	found bool
+	// hasSibling is true if another child existed before the first write.
+	hasSibling bool
 	// wrongGeneration and wrongHash are true if another field manager modified the annotation.
 	wrongGeneration, wrongHash bool
 }
@@ -98,10 +107,14 @@ func (w Writer) applyAll(ctx context.Context, owner client.Object, children []*C
 		if err := w.checkGeneration(ctx, owner, child); err != nil {
 			return err
 		}
+		child.hasSibling = slices.ContainsFunc(children, (*Child).Exists)
 	}
 	var contested error
 	for _, child := range children {
 		err := w.write(ctx, owner, child, report)
+		if err == nil {
+			err = child.verifyLive()
+		}
 		if _, ok := errors.AsType[*ContestedError](err); ok {
 			contested = errors.Join(contested, err)
 			continue
@@ -150,7 +163,10 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 		child.found = metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil
 	}
-	return checkOwner(child.Live, child.Desired)
+	if err := checkOwner(child.Live, child.Desired); err != nil || child.Keep == nil {
+		return err
+	}
+	return child.Keep()
 }
 
 func (w Writer) write(ctx context.Context, owner client.Object, child *Child, report *report) error {
@@ -169,7 +185,11 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child, re
 		return ErrPaused
 	case action == actionDelete:
 		return Refused("deleting", child.Live, w.delete(ctx, child.Live))
-	case action == actionCreate:
+	}
+	if err := w.verify(ctx, child); err != nil {
+		return err
+	}
+	if action == actionCreate {
 		return w.create(ctx, owner, child, report)
 	}
 	setGeneration(child.Desired, owner)
@@ -221,8 +241,9 @@ func (w Writer) observeUnchanged(child *Child) error {
 }
 
 func (w Writer) create(ctx context.Context, owner client.Object, child *Child, report *report) error {
-	if w.hadChild(owner, child.Desired) {
-		if _, err := w.readOwner(ctx, owner); err != nil {
+	// A child that is absent has no annotation with the generation that it was deleted for.
+	if w.hadChild(owner, child) {
+		if err := w.checkOwnerLive(ctx, owner, child.Desired); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,12 @@ func Desired(w *workload.Workload, errs field.ErrorList) (*Children, error) {
 		return children, err
 	}
 	children.deployment.Desired = deployment
+	if w.Model != nil {
+		children.deployment.Keep = func() error {
+			return w.KeepFetcher(deployment, children.deployment.Live.(*appsv1.Deployment))
+		}
+		children.deployment.Verify = w.VerifyModel
+	}
 	if service := w.Service(); service != nil {
 		children.service.Desired = service
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
+	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
@@ -61,12 +62,13 @@ func setup(mgr manager.Manager, clk clock.PassiveClock, looker *problems.Looker)
 	own := &trigger.OwnWrites{}
 	writer := apply.NewWriter(mgr, clk, own.Add)
 	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet"), Problems: looker}
+	recorded := status.Recorded(mgr.GetClient(), r.Writer.Recorder, r, status.OnGone(looker.Forget))
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
 		For(&mydomainv1beta1.Genericdaemon{}, trigger.SpecChanged()).
 		Watches(&appsv1.DaemonSet{}, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind(), own)).
 		WithOptions(trigger.Options()).
-		Complete(status.Recorded(mgr.GetClient(), r.Writer.Recorder, r, status.OnGone(looker.Forget)))
+		Complete(spans.Reconciler(mgr, kind.Kind, recorded))
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the

@@ -23,6 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // store is a client with one ModelBox and its children. It returns copies of them as a
@@ -91,7 +92,7 @@ func atRest(tb testing.TB) (*store, func()) {
 	modelbox.Default(box, nil, nil) // As admission has stored it.
 	s := &store{box: box}
 	recorder := events.NewFakeRecorder(1)
-	r := status.Recorded(client.Client(s), recorder, &Reconciler{deployment.Reconciler{
+	r := status.Recorded(client.Client(s), recorder, &Reconciler{Reconciler: deployment.Reconciler{
 		Writer: apply.Writer{Client: s, Live: s, Recorder: recorder}, Clock: clock.RealClock{},
 		Rollouts: rollout.NewEvents(recorder, kind, "Deployment"),
 	}})
@@ -135,7 +136,7 @@ func BenchmarkChildren(b *testing.B) {
 }
 
 func build(tb testing.TB, box *modelv1.ModelBox) {
-	w := workloadOf(box)
+	w := workloadOf(box, modelsource.Fetcher{Image: "modelbox-controller:test"})
 	if _, err := w.Deployment(); err != nil {
 		tb.Fatal(err)
 	}

@@ -13,8 +13,10 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
+	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch
@@ -29,12 +31,18 @@ var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 // Reconciler reconciles ModelBoxes.
 type Reconciler struct {
 	deployment.Reconciler
+	// Fetcher is what the operator decides of the container that fetches a model.
+	Fetcher modelsource.Fetcher
 }
 
-// SetupWithManager adds the controller for ModelBoxes to a manager.
-func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	steps, controller := deployment.NewReconciler(mgr, clk, "modelbox", &modelv1.ModelBox{}, kind)
-	return controller.Complete(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget)))
+// SetupWithManager returns a function that adds the controller for ModelBoxes to a manager.
+func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.PassiveClock) error {
+	return func(mgr manager.Manager, clk clock.PassiveClock) error {
+		steps, controller := deployment.NewReconciler(mgr, clk, "modelbox", &modelv1.ModelBox{}, kind)
+		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
+		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget))
+		return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
+	}
 }
 
 // Reconcile applies the children of a ModelBox and sets its status. It runs the defaults and
@@ -44,7 +52,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
-	children, err := deployment.Desired(workloadOf(box), errs)
+	children, err := deployment.Desired(workloadOf(box, r.Fetcher), errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
 	}

@@ -16,6 +16,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // Pods restart if and only if the pod template changes. These tests compare what is built for a
@@ -46,7 +47,7 @@ func templateOf(t *testing.T, stored *modelv1.ModelBox) string {
 	t.Helper()
 	box := stored.DeepCopy()
 	modelbox.DefaultStored(box)
-	template, err := workloadOf(box).Template()
+	template, err := workloadOf(box, modelsource.Fetcher{Image: "modelbox-controller:test"}).Template()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestTheUpgradeRestartsNoPod(t *testing.T) {
 	t.Parallel()
 	for _, spec := range specs010 {
 		stored := stored010(t, spec)
-		before, err := workloadOf(stored).Template()
+		before, err := workloadOf(stored, modelsource.Fetcher{Image: "modelbox-controller:test"}).Template()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,6 +207,7 @@ var fieldEdits = map[string]string{
 	"ports": `[{port: 81, targetPort: 81, protocol: TCP}]`, "serviceType": `LoadBalancer`, "envs": `[{name: A}]`, "envFrom": `[{secretRef: {name: a}}]`,
 	"readinessProbe": `{tcpSocket: {port: 80}, periodSeconds: 5}`, "livenessProbe": `{tcpSocket: {port: 80}, periodSeconds: 5}`,
 	"startupProbe": `{exec: {command: [a]}}`, "defaultProbes": `Disabled`, "podTemplate": `{spec: {nodeName: a}}`, "paused": `true`,
+	"model": `{uri: "https://models.example.com/a.bin", mountPath: /m, sizeLimit: 1Gi}`, "modelFileURL": `https://models.example.com/a.bin`,
 }
 
 // Newer defaults are added with a change of a field if and only if that field is in the pod

@@ -7,6 +7,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // minReadySeconds is how long a pod must have been ready before a rollout counts it as
@@ -14,7 +15,7 @@ import (
 const minReadySeconds = 3
 
 // workloadOf returns the workload of a ModelBox that has its defaults.
-func workloadOf(box *modelv1.ModelBox) *workload.Workload {
+func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Workload {
 	spec := &box.Spec
 	return &workload.Workload{
 		Owner:     box,
@@ -31,6 +32,8 @@ func workloadOf(box *modelv1.ModelBox) *workload.Workload {
 		Env:             spec.Envs,
 		EnvFrom:         spec.EnvFrom,
 		SharedMemory:    spec.SharedMemory,
+		Model:           spec.ModelOrDefault(),
+		Fetcher:         fetcher,
 		ReadinessProbe:  spec.ReadinessProbe,
 		LivenessProbe:   spec.LivenessProbe,
 		StartupProbe:    spec.StartupProbe,

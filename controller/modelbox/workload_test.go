@@ -9,6 +9,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
 	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // Each testdata/NAME.yaml is a ModelBox as a user writes it; NAME.golden.yaml has
@@ -20,7 +21,7 @@ func TestDesiredObjects(t *testing.T) {
 		if errs := modelbox.Validate(box); len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
-		w := workloadOf(box)
+		w := workloadOf(box, modelsource.Fetcher{Image: "modelbox-controller:test"})
 		deployment, err := w.Deployment()
 		if err != nil {
 			return nil, err

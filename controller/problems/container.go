@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -124,10 +125,17 @@ func (c *container) crashed(last *corev1.ContainerStateTerminated) *finding {
 	if line := c.clean(lastLine(last.Message)); line != "" {
 		message += ": " + line
 	}
+	if fetched := c.clean(lastLine(last.Message)); c.fetches() && fetched != "" {
+		reason, message = reasonModelFetchFailed, fetched
+	}
 	f := c.finding(reason, message)
 	f.restarts = c.status.RestartCount
 	return f
 }
+
+// fetches reports whether it is the init container that fetches the model of a ModelBox. Its
+// termination message says why it failed.
+func (c *container) fetches() bool { return c.init && c.spec != nil && modelsource.IsFetcher(c.spec) }
 
 var signals = map[int32]string{
 	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
@@ -163,6 +171,8 @@ func (c *container) memoryLimit() string {
 func (c *container) running(state *corev1.ContainerStateRunning) *finding {
 	var f *finding
 	switch {
+	case c.fetches():
+		f = c.finding(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
 	case c.runsOnce():
 		f = c.finding(reasonPodInitializing, "the init container has not completed yet")
 	case c.spec == nil:

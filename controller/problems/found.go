@@ -33,12 +33,20 @@ func (f Found) Describe(r status.Readiness) status.Readiness {
 		if worst.Reason != reasonReplicaFailure || r.Reason != status.ReasonReplicaFailure {
 			r.AppendMessage(sentence(worst, f.Human))
 		}
-		if f.Human {
+		switch {
+		case f.Human:
 			r.Reason, r.Stalled, r.Reconciling = worst.Reason, true, false
+		case f.isFetching() && r.Reason == status.ReasonProgressing:
+			r.Reason = worst.Reason
 		}
 	}
 	r.AppendMessage(f.note)
 	return r
+}
+
+// isFetching reports whether the first problem is that a model is being fetched.
+func (f *Found) isFetching() bool {
+	return len(f.Problems) > 0 && f.Problems[0].Reason == reasonFetchingModel
 }
 
 // sentence returns a problem for the message of a condition. For one that may pass by itself

@@ -36,8 +36,9 @@ const (
 )
 
 // Looker finds out why objects of one kind are not ready. It lists the pods of an object that
-// has been not ready for more than 15 s, at most every 15 s, and at most every 5 minutes while
-// their problems stay the same. Nil finds nothing.
+// has been not ready for more than 15 s, at most every 15 s (5 s while a model is being fetched, in
+// the first minute), and at most every 5 minutes while their problems stay the same. Nil finds
+// nothing.
 type Looker struct {
 	// Reader reads from the API server: a cache of pods would cost more than all else.
 	Reader client.Reader

@@ -172,6 +172,35 @@ func TestAnHour(t *testing.T) {
 	}
 }
 
+// While a model is being fetched, the pods are listed every 5 s in the first minute, and every
+// 15 s then: when the fetch fails, nothing that is watched changes. The status is written when it begins, when it fails, and not in between.
+func TestAModelIsBeingFetched(t *testing.T) {
+	o := newObject()
+	pod := badImage("box-5d4f-x")
+	pod.Spec.InitContainers = []corev1.Container{{Name: "fetch-model", Command: []string{"/fetch-model"}}}
+	pod.Status.ContainerStatuses = nil
+	fetch := corev1.ContainerStatus{Name: "fetch-model", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(start)}}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{fetch}
+	o.pods = []corev1.Pod{pod}
+	o.reconcile(false)
+	o.run(10 * time.Minute)
+	if o.pod < 43 || o.pod > 47 || o.writes != 2 {
+		t.Errorf("%d lists and %d writes in ten minutes, want about 45 and 2", o.pod, o.writes)
+	}
+	got, want := o.reconcile(false), status.Progressing("0 of 1 pods are available; FetchingModel (container %q of 1 pod, since 2026-01-02T03:00:00Z): "+
+		"the model is being fetched; the log of the container has the progress", "fetch-model")
+	if want.Reason = "FetchingModel"; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	failed := corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(o.clock.Now()), Message: "[WrongHash] sha256 is 12"}
+	o.pods[0].Status.InitContainerStatuses[0].State = corev1.ContainerState{Terminated: &failed}
+	o.run(16 * time.Second)
+	got, want = o.reconcile(false), status.NewStalled("ModelFetchFailed", `0 of 1 pods are available; ModelFetchFailed (container "fetch-model" of 1 pod): [WrongHash] sha256 is 12`)
+	if got != want || o.writes != 3 {
+		t.Errorf("%d writes, %+v, want %+v", o.writes, got, want)
+	}
+}
+
 func TestTheShortestPauseComesBack(t *testing.T) {
 	for name, change := range map[string]func(*object){
 		"the generation":    func(o *object) { o.Generation++ },
@@ -396,6 +425,10 @@ func TestDescribe(t *testing.T) {
 		"the deadline is over": {
 			Found{Problems: []modelv1.Problem{{Reason: "NotReady", Message: "m", Count: 1}}},
 			status.NewStalled("ProgressDeadlineExceeded", "over"), status.NewStalled("ProgressDeadlineExceeded", "over; NotReady (1 pod): m"),
+		},
+		"a fetch after the deadline": {
+			Found{Problems: []modelv1.Problem{{Reason: "FetchingModel", Message: "m", Count: 1}}},
+			status.NewStalled("ProgressDeadlineExceeded", "over"), status.NewStalled("ProgressDeadlineExceeded", "over; FetchingModel (1 pod): m"),
 		},
 		"refused, as the Deployment says": {
 			Found{Problems: []modelv1.Problem{{Reason: "ReplicaFailure", Message: "exceeded quota"}}, Human: true},

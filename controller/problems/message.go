@@ -43,9 +43,9 @@ var varying = []struct {
 	{regexp.MustCompile(` ?Threshold quantity: .*`), ""},
 }
 
-// identifiers are the ids of containers and sandboxes. A digest of an image is the same in
-// all pods, and stays.
-var identifiers = regexp.MustCompile(`(sha256:)?\b[0-9a-f]{64}\b`)
+// identifiers are the ids of containers and sandboxes. The digest of an image and the hashes
+// of a model, which fetch-model names, are the same in all pods, and stay.
+var identifiers = regexp.MustCompile(`(sha256(:| is | says ))?\b[0-9a-f]{64}\b`)
 
 // colours are what programs write for a terminal.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
@@ -61,7 +61,7 @@ func clean(message, podName string) string {
 		message = v.pattern.ReplaceAllString(message, v.by)
 	}
 	message = identifiers.ReplaceAllStringFunc(message, func(id string) string {
-		if strings.HasPrefix(id, "sha256:") {
+		if strings.HasPrefix(id, "sha256") {
 			return id
 		}
 		return "<id>"

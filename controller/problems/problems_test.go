@@ -249,6 +249,7 @@ func TestClean(t *testing.T) {
 		"[2026/01/02 03:04:05] boom":                                                                     "boom",
 		"2026-01-02T03:04:05.678+02:00 boom at 03:04:05":                                                 "boom at",
 		"image@sha256:" + strings.Repeat("ab", 32) + " in " + strings.Repeat("cd", 32):                   "image@sha256:" + strings.Repeat("ab", 32) + " in <id>",
+		"sha256 is " + strings.Repeat("ab", 32) + ", spec.model.sha256 says " + strings.Repeat("cd", 32): "sha256 is " + strings.Repeat("ab", 32) + ", spec.model.sha256 says " + strings.Repeat("cd", 32),
 		"pod server-7c5d-x of 6a1e2c55-0000-4000-8000-000000000001":                                      "pod <pod> of <uid>",
 		"panic at 0xc000123456, 0/5 nodes are available: 3 Insufficient cpu, 2 node(s) had taint {a: b}": "panic at 0x.., 0/5 nodes are available: 3 Insufficient cpu, 2 node(s) had taint {a: b}",
 	} {

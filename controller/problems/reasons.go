@@ -33,6 +33,10 @@ const (
 	// reasonPodInitializing: an init container runs.
 	reasonPodInitializing   = "PodInitializing"
 	reasonContainerCreating = "ContainerCreating"
+	// reasonFetchingModel: the init container of spec.model runs.
+	reasonFetchingModel = "FetchingModel"
+	// reasonModelFetchFailed: it has exited with an error.
+	reasonModelFetchFailed = "ModelFetchFailed"
 	// reasonPending: the scheduler, or kubelet, has not acted on the pod.
 	reasonPending = "Pending"
 	// reasonPodNotDeleted: the pod exists although its grace period is over.
@@ -74,10 +78,12 @@ var classes = map[string]class{
 	reasonOOMKilled:                  {rankCrashes, true},
 	reasonCrashLoopBackOff:           {rankCrashes, true},
 	reasonPostStartHookError:         {rankCrashes, true},
+	reasonModelFetchFailed:           {rankCrashes, true},
 	reasonUnschedulable:              {rankUnschedulable, true},
 	reasonNotStarted:                 {rankStarting, false},
 	reasonNotReady:                   {rankStarting, false},
 	reasonPodInitializing:            {rankStarting, false},
+	reasonFetchingModel:              {rankStarting, false},
 	reasonContainerCreating:          {rankStarting, false},
 	reasonPodNotDeleted:              {rankNotDeleted, false},
 }

@@ -18,8 +18,12 @@ import (
 
 const (
 	// firstPause is how long an object must have been not ready before its pods are listed, and
-	// the shortest time between two lists.
+	// the shortest time between two lists, other than those of the next pause.
 	firstPause = 15 * time.Second
+	// fetchPause is the time between two lists while a model is being fetched, in the first minute
+	// in which the object is not ready: most errors, such as a wrong name or hash, come soon, and
+	// status is to say so within 30 s.
+	fetchPause, fetchBegins = 5 * time.Second, time.Minute
 	// longestPause is the time between two lists of an object whose problems stay the same.
 	longestPause = 5 * time.Minute
 )
@@ -33,6 +37,8 @@ type schedule struct {
 	// list, the last change of the spec, or the time from which on the object is not ready.
 	from, due time.Time
 	pause     time.Duration
+	// began is the last change of the spec, or the time from which on the object is not ready.
+	began time.Time
 	// workload is the state of the Deployment or DaemonSet, seen is the result of the last list.
 	workload, seen string
 	// kept is true if the problems in status are those of this generation.
@@ -61,7 +67,7 @@ func newSchedule(s *Subject, now time.Time) *schedule {
 
 // restart begins with the shortest pause.
 func (c *schedule) restart(from time.Time) {
-	c.from, c.pause = from, firstPause
+	c.from, c.began, c.pause = from, from, firstPause
 	// Times in status are in whole seconds: "longer than" counts from the next one.
 	c.due = from.Truncate(time.Second).Add(firstPause + time.Second)
 }
@@ -92,9 +98,14 @@ func (c *schedule) advance(now time.Time) {
 // record sets the time of the next list after one that found something.
 func (c *schedule) record(found *Found, now time.Time) {
 	seen := found.essence()
-	if c.kept && c.seen == seen {
+	switch {
+	case found.isFetching() && now.Sub(c.began) < fetchBegins:
+		c.pause = fetchPause
+	case found.isFetching(): // When a fetch ends with an error, the status of the workload does not change.
+		c.pause = firstPause
+	case c.kept && c.seen == seen:
 		c.pause = min(2*c.pause, longestPause)
-	} else {
+	default:
 		c.pause = firstPause
 	}
 	c.seen, c.kept, c.human, c.note = seen, true, found.Human, found.note

@@ -76,7 +76,7 @@ func Recorded[T Object](c client.Client, events events.EventRecorder, kind recon
 
 // RecordedWithWriteAhead is Recorded for a WriteAheadReconciler.
 func RecordedWithWriteAhead[T Object](c client.Client, events events.EventRecorder, kind WriteAheadReconciler[T], with ...Option) reconcile.Reconciler {
-	r := &recorder[T]{client: c, events: events, kind: kind}
+	r := &recorder[T]{client: c, events: events, kind: kind, name: reflect.TypeFor[T]().Elem().Name()}
 	for _, option := range with {
 		option(&r.options)
 	}
@@ -94,6 +94,8 @@ type recorder[T Object] struct {
 	client client.Client
 	events events.EventRecorder
 	kind   WriteAheadReconciler[T]
+	// name is the kind's name, such as ModelBox.
+	name string
 }
 
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -106,9 +108,13 @@ func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		}
 	}
 	switch {
+	case apierrors.IsNotFound(err):
+		notReadyObjects.forget(r.name, req.NamespacedName)
+		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	case obj.GetDeletionTimestamp() != nil:
+		notReadyObjects.forget(r.name, req.NamespacedName)
 		return reconcile.Result{}, nil
 	case failure != nil:
 		return reconcile.Result{}, r.undecodable(ctx, obj, failure)
@@ -128,6 +134,7 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		return err
 	}
 	result, err := r.kind.Reconcile(ctx, obj, writeAhead)
+	notReadyObjects.observe(r.name, client.ObjectKeyFromObject(obj), obj.GetConditions())
 	after, encodingErr := json.Marshal(obj.GetStatus())
 	if encodingErr != nil || bytes.Equal(before, after) {
 		return result, errors.Join(err, encodingErr)

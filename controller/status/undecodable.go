@@ -24,6 +24,7 @@ import (
 // not reconciled. The reconciler of its kind is not called, because the part that could not
 // be decoded is empty in the object: it would build children from that, or delete them.
 func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.DecodeError) error {
+	notReadyObjects.set(r.name, client.ObjectKeyFromObject(obj), ReasonInvalidSpec)
 	reason := readyReason(obj)
 	before, after, err := withFailure(obj, failure)
 	if err != nil {

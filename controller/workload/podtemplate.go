@@ -16,6 +16,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -23,8 +24,13 @@ import (
 // strategic merge patch. Its error is a *status.InvalidSpecError: admission would have
 // refused the PodTemplate.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: w.podSpec()}
+	model, err := w.modelPod()
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: w.podSpec(model)}
 	if w.PodTemplate == nil || len(w.PodTemplate.Raw) == 0 {
+		settle(&template, model)
 		return template, nil
 	}
 	merged, err := merge(template, w.PodTemplate)
@@ -32,7 +38,14 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 		return template, &status.InvalidSpecError{Err: fmt.Errorf("spec.podTemplate: cannot be applied to the generated pod template: %w", err)}
 	}
 	w.keepOwn(&merged.Spec)
+	settle(&merged, model)
 	return ownFields(merged), nil
+}
+
+func settle(template *corev1.PodTemplateSpec, model *modelsource.Pod) {
+	if model != nil {
+		model.Settle(&template.Spec)
+	}
 }
 
 // keepOwn keeps the fields of the main container for which PodTemplate has an empty value,
@@ -57,17 +70,27 @@ func notEmpty[S ~[]E, E any](list, otherwise S) S {
 	return otherwise
 }
 
-func (w *Workload) podSpec() corev1.PodSpec {
-	volumes, mounts := rules.SharedMemory(w.SharedMemory)
-	return corev1.PodSpec{
-		Containers:                    []corev1.Container{w.mainContainer(mounts)},
-		Volumes:                       volumes,
+func (w *Workload) podSpec(model *modelsource.Pod) corev1.PodSpec {
+	own := rules.SharedMemory(w.SharedMemory)
+	pod := corev1.PodSpec{
+		Containers:                    []corev1.Container{w.mainContainer()},
 		ImagePullSecrets:              w.ImagePullSecrets,
 		TerminationGracePeriodSeconds: w.TerminationGracePeriodSeconds,
 	}
+	if model != nil {
+		own = append(own, model.Volume)
+	}
+	if model != nil && model.Fetch != nil {
+		pod.InitContainers = []corev1.Container{*model.Fetch}
+	}
+	for i := range own {
+		pod.Volumes = append(pod.Volumes, own[i].Volume)
+		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, own[i].Mount)
+	}
+	return pod
 }
 
-func (w *Workload) mainContainer(mounts []corev1.VolumeMount) corev1.Container {
+func (w *Workload) mainContainer() corev1.Container {
 	container := corev1.Container{
 		Name:            w.Container,
 		Image:           w.Image,
@@ -77,7 +100,6 @@ func (w *Workload) mainContainer(mounts []corev1.VolumeMount) corev1.Container {
 		Ports:           modelv1.ContainerPorts(w.Ports),
 		Env:             w.Env,
 		EnvFrom:         w.EnvFrom,
-		VolumeMounts:    mounts,
 		ReadinessProbe:  w.ReadinessProbe,
 		LivenessProbe:   w.LivenessProbe,
 		StartupProbe:    w.StartupProbe,

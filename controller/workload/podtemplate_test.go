@@ -81,7 +81,7 @@ func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		want := w.podSpec()
+		want := w.podSpec(nil)
 		want.Priority, want.Containers[0].TTY = got.Spec.Priority, got.Spec.Containers[0].TTY
 		if diff := cmp.Diff(want, got.Spec, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)

@@ -21,6 +21,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
@@ -45,6 +46,10 @@ type Workload struct {
 	EnvFrom         []corev1.EnvFromSource
 	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
 	SharedMemory *resource.Quantity
+	// Model is the model with its defaults; nil is none. Fetcher is what the operator decides of
+	// the container that fetches it.
+	Model   *modelv1.Model
+	Fetcher modelsource.Fetcher
 
 	ReadinessProbe *corev1.Probe
 	LivenessProbe  *corev1.Probe
@@ -97,7 +102,7 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &appsv1.Deployment{
+	deployment := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: w.ObjectMeta(),
 		Spec: appsv1.DeploymentSpec{
@@ -108,7 +113,11 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 			MinReadySeconds:         w.MinReadySeconds,
 			ProgressDeadlineSeconds: w.ProgressDeadlineSeconds,
 		},
-	}, nil
+	}
+	if fetches(&template) {
+		err = w.chooseFetcher(deployment)
+	}
+	return deployment, err
 }
 
 // Service returns the desired Service, nil if there are no ports. It does not set clusterIP,

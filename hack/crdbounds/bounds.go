@@ -68,6 +68,7 @@ var textBounds = []textBound{
 	{"MapRef.name", 253},
 	{"secretRef.name", 253},
 	{".imagePullSecrets[].name", 253},
+	{".credentials.name", 253},
 	{".strategy.type", 64},
 	{".claims[].name", 253},
 	{".claims[].request", 253},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -76,8 +77,27 @@ func demo(ctx context.Context, l local) (err error) {
 	return errors.Join(err, running.Stop())
 }
 
+// fetcher returns where buildFetcher puts the program.
+func (l local) fetcher() string { return filepath.Join(l.root, "bin", "fetch-model") }
+
+// buildFetcher builds the program that fetches models.
+func (l local) buildFetcher(ctx context.Context) error {
+	step := l.report.Start("building ./fetch")
+	defer step.Fail()
+	command := exec.CommandContext(ctx, "go", "build", "-o", l.fetcher(), ".")
+	command.Dir = filepath.Join(l.root, "fetch")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the program that fetches models: %w\n%s", err, out)
+	}
+	step.Done()
+	return nil
+}
+
 // stage starts both processes and prepares the tour.
 func (l local) stage(ctx context.Context, options operator.Options) (*operator.Operator, *tour.Tour, error) {
+	if err := l.buildFetcher(ctx); err != nil {
+		return nil, nil, err
+	}
 	running, err := operator.Start(ctx, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("starting the operator: %w", err)
@@ -93,6 +113,7 @@ func (l local) stage(ctx context.Context, options operator.Options) (*operator.O
 		Kubeconfig: options.Kubeconfig,
 		Client:     c,
 		Samples:    filepath.Join(l.root, "config", "samples"),
+		FetchModel: l.fetcher(),
 		AuditLog:   l.cluster.AuditLog(),
 	}, nil
 }

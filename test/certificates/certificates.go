@@ -26,6 +26,17 @@ func New(name string, serial int) (cert, key []byte) {
 	return sign(template, template, private, private), encode(private)
 }
 
+// NewServer returns a self-signed certificate for a host, and its key, both as PEM. The
+// certificate is valid for a day.
+func NewServer(host string) (cert, key []byte) {
+	private := newKey()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "models"}, DNSNames: []string{host},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	return sign(template, template, private, private), encode(private)
+}
+
 // NewClient returns a CA, and a client certificate with a common name that it has signed, with
 // its key, all as PEM. They are valid for an hour.
 func NewClient(name string) (ca, cert, key []byte) {

@@ -28,11 +28,16 @@ func ServiceAccount(namespace, name string) string {
 // BindControllers installs config/rights/controller.yaml, the policy that bounds what the
 // controller may write, for every user whose name begins with prefix, and returns when the
 // API server enforces it. One of these users is needed for that; its request is denied. The
-// names of the policy and its binding get a suffix.
-func (e *Env) BindControllers(ctx context.Context, suffix, prefix string, one *rest.Config) error {
+// names of the policy and its binding get a suffix. What a component of config/ changes in the
+// policy can be changed here too.
+func (e *Env) BindControllers(ctx context.Context, suffix, prefix string, one *rest.Config,
+	changes ...func(*admissionregistrationv1.ValidatingAdmissionPolicy)) error {
 	policy, binding, err := controllerPolicy()
 	if err != nil {
 		return err
+	}
+	for _, change := range changes {
+		change(policy)
 	}
 	policy.Spec.MatchConditions[0].Expression = fmt.Sprintf("request.userInfo.username.startsWith('%s')", prefix)
 	policy.Name += suffix

@@ -41,6 +41,9 @@ type Options struct {
 	// Policies installs config/rights. The API server needs a moment until the policies
 	// are in effect.
 	Policies bool
+	// EmulatedVersion is the minor version of Kubernetes, such as 1.34, whose fields and feature
+	// gates the API server has; by default its own.
+	EmulatedVersion string
 	// ClientCertificate is what the API server presents to webhooks, by default nothing.
 	ClientCertificate *ClientCertificate
 }
@@ -81,6 +84,9 @@ func Start(options Options) (*Env, error) {
 	}
 	if err := e.configure(); err != nil {
 		return nil, err
+	}
+	if options.EmulatedVersion != "" {
+		e.env.ControlPlane.GetAPIServer().Configure().Set("emulated-version", options.EmulatedVersion)
 	}
 	if err := e.presentToWebhooks(options.ClientCertificate); err != nil {
 		return nil, err

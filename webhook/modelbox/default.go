@@ -5,6 +5,7 @@ package modelbox
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -95,6 +96,18 @@ func (d *defaults) fixed() {
 	}
 	if d.spec.DefaultProbes == "" {
 		patch.Set(d.ops, "/spec/defaultProbes", &d.spec.DefaultProbes, modelv1.DefaultProbesEnabled)
+	}
+	if d.spec.Model != nil {
+		d.model(d.spec.Model)
+	}
+}
+
+func (d *defaults) model(model *modelv1.Model) {
+	if model.MountPath == "" {
+		patch.Set(d.ops, "/spec/model/mountPath", &model.MountPath, modelv1.DefaultModelMountPath)
+	}
+	if model.SizeLimit == nil {
+		patch.Set(d.ops, "/spec/model/sizeLimit", &model.SizeLimit, new(resource.MustParse(modelv1.DefaultModelSizeLimit)))
 	}
 }
 

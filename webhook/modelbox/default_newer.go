@@ -85,7 +85,8 @@ func (d *defaults) ownStartupProbe() *corev1.Probe {
 	case is == nil || d.old == nil:
 		return is
 	case !d.owners.HasManagedFields():
-		if isDefaultStartupProbe(is) && equality.Semantic.DeepEqual(is, d.old.StartupProbe) {
+		// With the action of livenessProbe it stays, also where that has more fields, which a client set.
+		if isDefaultStartupProbe(is) && equality.Semantic.DeepEqual(is, d.old.StartupProbe) && !probesPort(d.spec.LivenessProbe, is.TCPSocket.Port) {
 			return nil
 		}
 		return is

@@ -41,6 +41,8 @@ var (
 	livenessProbePath  = spec.Child("livenessProbe")
 	startupProbePath   = spec.Child("startupProbe")
 	defaultProbesPath  = spec.Child("defaultProbes")
+	modelPath          = spec.Child("model")
+	modelFileURLPath   = spec.Child("modelFileURL")
 )
 
 var (
@@ -81,6 +83,7 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, environment(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec, declared)...)
+	errs = append(errs, model(&box.Spec)...)
 	of := owner(box, declared)
 	return podtemplate.Validate(box.Spec.PodTemplate, &of, errs)
 }
@@ -96,13 +99,13 @@ func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) podtemplate.O
 	if spec.Resources != nil {
 		main.Resources = *spec.Resources
 	}
-	volumes, mounts := rules.SharedMemory(spec.SharedMemory)
-	main.VolumeMounts = mounts
+	volumes, fetch := modelVolume(spec)
 	return podtemplate.Owner{
 		AppName: AppName, Instance: box.Name, ImagePullSecrets: spec.ImagePullSecrets,
 		Main: podvalidation.MainContainer{
 			Container: main, ServicePorts: spec.Ports, Reserved: reserved,
-			Volumes: volumes, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+			Volumes:        append(rules.SharedMemory(spec.SharedMemory), volumes...),
+			InitContainers: fetch, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
 		},
 	}
 }

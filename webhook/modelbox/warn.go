@@ -31,6 +31,7 @@ func Warn(box *modelv1.ModelBox) []string {
 	if warning, line := rules.LivenessWarning(livenessProbeText, box.Spec.LivenessProbe, box.Spec.StartupProbe); warning != "" {
 		out = append(out, warning, line)
 	}
+	out = append(out, modelWarnings(&box.Spec)...)
 	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
 	return append(out, podtemplate.Warnings(box.Spec.PodTemplate)...)
 }

@@ -5,8 +5,10 @@ package podtemplate
 
 import (
 	"path"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/webhook/podvalidation"
@@ -27,7 +29,7 @@ func (owner *Owner) mainContainer(at *field.Path, c *corev1.Container) field.Err
 			errs = append(errs, field.Forbidden(own, "may not be set on the main container; use "+reserved.Instead))
 		}
 	}
-	errs = append(errs, owner.mountOverSharedMemory(at.Child("volumeMounts"), c)...)
+	errs = append(errs, owner.mountsOverOwn(at.Child("volumeMounts"), c)...)
 	return append(rules.MarkUnbuildable(errs...), containerKeys(at, &rest)...)
 }
 
@@ -52,29 +54,52 @@ func (owner *Owner) podFields(path *field.Path, pod *corev1.PodSpec) field.Error
 	if pod.TerminationGracePeriodSeconds != nil && owner.Main.TerminationGracePeriodSeconds != nil {
 		errs = append(errs, inBoth(path.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
 	}
-	for i := range pod.Volumes {
-		if len(owner.Main.Volumes) > 0 && pod.Volumes[i].Name == rules.SharedMemoryVolume {
-			errs = append(errs, field.Forbidden(path.Child("volumes").Index(i).Child("name"),
-				rules.SharedMemoryVolume+" is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory"))
+	for i := range owner.Main.Volumes {
+		own := &owner.Main.Volumes[i]
+		for at := range pod.Volumes {
+			if pod.Volumes[at].Name == own.Volume.Name {
+				errs = append(errs, field.Forbidden(path.Child("volumes").Index(at).Child("name"),
+					own.Volume.Name+" is the volume of "+own.Field+"; use another name, or remove "+own.Field))
+			}
 		}
 	}
 	return rules.MarkUnbuildable(errs...)
 }
 
-// mountOverSharedMemory refuses mounts of the main container at the path of the volume of
-// spec.sharedMemory. Kubernetes refuses only those with the same text.
-func (owner *Owner) mountOverSharedMemory(list *field.Path, c *corev1.Container) field.ErrorList {
-	if len(owner.Main.Volumes) == 0 {
-		return nil
-	}
+// mountsOverOwn refuses mounts of the main container at the path of a volume that the object's
+// own fields define. Kubernetes refuses only those with the same text.
+func (owner *Owner) mountsOverOwn(list *field.Path, c *corev1.Container) field.ErrorList {
 	var errs field.ErrorList
-	for i := range c.VolumeMounts {
-		if path.Clean(c.VolumeMounts[i].MountPath) == rules.SharedMemoryPath {
-			errs = append(errs, field.Forbidden(list.Index(i).Child("mountPath"),
-				"spec.sharedMemory is mounted at "+rules.SharedMemoryPath+"; remove this mount, or remove spec.sharedMemory"))
+	for i := range owner.Main.Volumes {
+		own := &owner.Main.Volumes[i]
+		for at := range c.VolumeMounts {
+			if path.Clean(c.VolumeMounts[at].MountPath) == path.Clean(own.Mount.MountPath) {
+				errs = append(errs, field.Forbidden(list.Index(at).Child("mountPath"),
+					own.Field+" is mounted at "+own.Mount.MountPath+"; remove this mount, or remove "+own.Field))
+			}
 		}
 	}
 	return errs
+}
+
+// ownInitContainer returns the errors of what is added to an init container that the object's
+// own fields define: it may have more environment variables and mounts, and other resources and
+// another security context, and nothing else.
+func (owner *Owner) ownInitContainer(at *field.Path, c *corev1.Container) field.ErrorList {
+	rest := *c
+	rest.Name, rest.Env, rest.VolumeMounts, rest.SecurityContext = "", nil, nil, nil
+	rest.Resources.Limits, rest.Resources.Requests = nil, nil
+	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(rest, corev1.Container{}) {
+		errs = rules.MarkUnbuildable(field.Forbidden(at, c.Name+" is the init container of spec.model, of which only env, "+
+			"volumeMounts, securityContext, resources.limits and resources.requests may be set; remove the other fields, or use another name"))
+	}
+	return append(errs, containerKeys(at, c)...)
+}
+
+func (owner *Owner) isOwnInitContainer(name string) bool {
+	named := func(c corev1.Container) bool { return c.Name == name }
+	return slices.ContainsFunc(owner.Main.InitContainers, named)
 }
 
 // take clears a field of a container and reports whether it was set.

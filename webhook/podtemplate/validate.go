@@ -81,7 +81,12 @@ func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
 		}
 	}
 	for i := range template.Spec.InitContainers {
-		errs = append(errs, otherContainer(spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i])...)
+		at, c := spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i]
+		if owner.isOwnInitContainer(c.Name) {
+			errs = append(errs, owner.ownInitContainer(at, c)...)
+		} else {
+			errs = append(errs, otherContainer(at, c)...)
+		}
 	}
 	return errs
 }

@@ -183,7 +183,7 @@ spec.podTemplate.spec.containers[0].volumeMounts[1].mountPath` + mount,
 		if errs := owner.validate(spec); len(errs) > 0 {
 			t.Errorf("without sharedMemory, %s: %v", template, errs)
 		}
-		owner.Main.Volumes, owner.Main.Container.VolumeMounts = rules.SharedMemory(new(resource.MustParse("1Gi")))
+		owner.Main.Volumes = rules.SharedMemory(new(resource.MustParse("1Gi")))
 		if got := ruletest.Lines(owner.validate(spec)); got != want {
 			t.Errorf("%s: errors:\n%s\nwant:\n%s", template, got, want)
 		}

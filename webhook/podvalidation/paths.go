@@ -20,8 +20,6 @@ const (
 	templatePrefix   = "spec.podTemplate."
 	containersPrefix = templatePrefix + "spec.containers"
 	volumesPrefix    = templatePrefix + "spec.volumes["
-	// sharedMemory is the path of the only field of an object that defines a volume.
-	sharedMemory = "spec.sharedMemory"
 )
 
 // paths maps the paths of the pods' fields to those of the object's fields.
@@ -70,10 +68,16 @@ func (p *paths) relocate(err *field.Error) bool {
 // relocateVolume is relocate for an error outside of the main container.
 func (p *paths) relocateVolume(err *field.Error) bool {
 	if volume, _, ok := item(err.Field, volumesPrefix); ok && volume >= p.volumes {
-		err.Field = sharedMemory
-		return !p.isKnown(sharedMemory)
+		err.Field = p.fieldOf(volume - p.volumes)
+		return !p.isKnown(err.Field)
 	}
 	return true
+}
+
+// fieldOf returns the path of the object's field that defines an added volume, or its mount. If
+// the template has one of the volumes, which is refused, it may be that of another volume.
+func (p *paths) fieldOf(added int) string {
+	return p.main.Volumes[min(added, len(p.main.Volumes)-1)].Field
 }
 
 // ownOf returns the path in the object of a field of the main container, "" if the field is
@@ -85,7 +89,7 @@ func (p *paths) ownOf(of string) string {
 		}
 	}
 	if mount, _, ok := item(of, "volumeMounts["); ok && mount >= p.mounts {
-		return sharedMemory
+		return p.fieldOf(mount - p.mounts)
 	}
 	return ""
 }

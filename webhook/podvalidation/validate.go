@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
 )
 
 // The API server's flag --allow-privileged decides whether privileged containers are
@@ -50,9 +51,10 @@ type MainContainer struct {
 	ServicePorts []modelv1.Port
 	// Reserved are the fields of Container that have a field of their own in the object.
 	Reserved []ReservedField
-	// Volumes and TerminationGracePeriodSeconds are those of the pod that the object's own
-	// fields define.
-	Volumes                       []corev1.Volume
+	// Volumes, which the main container mounts, InitContainers and
+	// TerminationGracePeriodSeconds are those of the pod that the object's own fields define.
+	Volumes                       []rules.OwnVolume
+	InitContainers                []corev1.Container
 	TerminationGracePeriodSeconds *int64
 }
 
@@ -102,6 +104,7 @@ func cutImages(spec *corev1.PodSpec) {
 // container; a duplicate is refused by Kubernetes.
 func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	main.addVolumes(spec)
+	main.addInitContainers(spec)
 	spec.TerminationGracePeriodSeconds = cmp.Or(spec.TerminationGracePeriodSeconds, main.TerminationGracePeriodSeconds)
 	// The controller applies no other service account under the deprecated name.
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
@@ -118,7 +121,7 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 					fill(c, from, reserved.Field)
 				}
 			}
-			addMounts(c, from.VolumeMounts)
+			main.addMounts(c)
 		}
 	}
 	if len(indexes) > 0 {
@@ -128,6 +131,7 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 	if c.Name == "" {
 		c.Name = placeholder
 	}
+	main.addMounts(c)
 	spec.Containers = append(spec.Containers, *c)
 	return []int{len(spec.Containers) - 1}
 }
@@ -136,14 +140,20 @@ func (main *MainContainer) mergeInto(spec *corev1.PodSpec) (indexes []int) {
 // server generates the object's name after admission.
 const placeholder = "00000000000000000000000000000000000000000000000000000000000"
 
-// addMounts adds mounts to a container. The operator's own rules refuse one of the same path
-// in the template.
-func addMounts(c *corev1.Container, mounts []corev1.VolumeMount) {
-	for _, mount := range mounts {
-		here := func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }
-		if !slices.ContainsFunc(c.VolumeMounts, here) {
-			c.VolumeMounts = append(c.VolumeMounts, mount)
-		}
+// addMounts adds the mounts of the volumes that the object's own fields define to the main
+// container.
+func (main *MainContainer) addMounts(c *corev1.Container) {
+	for i := range main.Volumes {
+		addMount(c, main.Volumes[i].Mount)
+	}
+}
+
+// addMount adds a mount to a container. The operator's own rules refuse one of the same path in
+// the template.
+func addMount(c *corev1.Container, mount corev1.VolumeMount) {
+	here := func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }
+	if !slices.ContainsFunc(c.VolumeMounts, here) {
+		c.VolumeMounts = append(c.VolumeMounts, mount)
 	}
 }
 
@@ -151,11 +161,53 @@ func addMounts(c *corev1.Container, mounts []corev1.VolumeMount) {
 // refuse one of the same name in the template.
 func (main *MainContainer) addVolumes(spec *corev1.PodSpec) {
 	for i := range main.Volumes {
-		named := func(v corev1.Volume) bool { return v.Name == main.Volumes[i].Name }
+		volume := &main.Volumes[i].Volume
+		named := func(v corev1.Volume) bool { return v.Name == volume.Name }
 		if !slices.ContainsFunc(spec.Volumes, named) {
-			spec.Volumes = append(spec.Volumes, *main.Volumes[i].DeepCopy())
+			spec.Volumes = append(spec.Volumes, *volume.DeepCopy())
 		}
 	}
+}
+
+// addInitContainers adds the init containers that the object's own fields define. What the
+// template has of one of them is merged into it; the operator's own rules say what that may be.
+func (main *MainContainer) addInitContainers(spec *corev1.PodSpec) {
+	for i := range main.InitContainers {
+		c := main.InitContainers[i].DeepCopy()
+		at := slices.IndexFunc(spec.InitContainers, func(in corev1.Container) bool { return in.Name == c.Name })
+		if at < 0 {
+			spec.InitContainers = append(spec.InitContainers, *c)
+			continue
+		}
+		mergeInit(&spec.InitContainers[at], c)
+	}
+}
+
+// mergeInit merges an init container into what the template has of it: its environment
+// variables, mounts, resources and security context.
+func mergeInit(c, from *corev1.Container) {
+	for _, name := range [...]string{"image", "imagePullPolicy", "command", "args", "envFrom"} {
+		fill(c, from, name)
+	}
+	for i := range from.VolumeMounts {
+		addMount(c, from.VolumeMounts[i])
+	}
+	c.Resources.Limits = withOthers(c.Resources.Limits, from.Resources.Limits)
+	c.Resources.Requests = withOthers(c.Resources.Requests, from.Resources.Requests)
+	c.SecurityContext = cmp.Or(c.SecurityContext, from.SecurityContext)
+}
+
+func withOthers(list, others corev1.ResourceList) corev1.ResourceList {
+	for name, amount := range others {
+		if _, ok := list[name]; ok {
+			continue
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = amount
+	}
+	return list
 }
 
 // missingClaims returns an error for each claim of a container that the pod does not

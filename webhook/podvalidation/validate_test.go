@@ -163,7 +163,7 @@ spec:
 			change: func(main *podvalidation.MainContainer) {
 				setOwn(main)
 				main.Container.ImagePullPolicy = "always"
-				main.Volumes[0].EmptyDir.SizeLimit = new(resource.MustParse("-1"))
+				main.Volumes[0].Volume.EmptyDir.SizeLimit = new(resource.MustParse("-1"))
 			},
 			want: "spec.imagePullPolicy: Unsupported value\nspec.sharedMemory: Not found\nspec.sharedMemory: Forbidden",
 		},
@@ -214,7 +214,7 @@ func setOwn(main *podvalidation.MainContainer) {
 		podvalidation.ReservedField{Field: "command", Instead: "spec.command", Either: true}, podvalidation.ReservedField{Field: "args", Instead: "spec.args", Either: true})
 	c := &main.Container
 	c.ImagePullPolicy, c.Command, c.Args = corev1.PullAlways, []string{"a"}, []string{"b"}
-	main.Volumes, c.VolumeMounts = rules.SharedMemory(new(resource.MustParse("1Gi")))
+	main.Volumes = rules.SharedMemory(new(resource.MustParse("1Gi")))
 }
 
 // Each field has one error, not the same one twice.

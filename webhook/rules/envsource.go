@@ -70,8 +70,13 @@ func keyRef(path *field.Path, name, key string) field.ErrorList {
 	return errs
 }
 
-// objectRef validates the name of a ConfigMap or Secret. In envFrom, Kubernetes accepts
-// names that end with a dash, as a prefix may.
+// ObjectReference validates the name in a reference to a ConfigMap or a Secret.
+func ObjectReference(path *field.Path, name string) field.ErrorList {
+	return objectRef(path, name, false)
+}
+
+// objectRef is ObjectReference. In envFrom, Kubernetes accepts names that end with a dash, as a
+// prefix may.
 func objectRef(path *field.Path, name string, prefix bool) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "a name is required")}

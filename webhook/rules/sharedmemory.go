@@ -17,15 +17,26 @@ const (
 	SharedMemoryPath = "/dev/shm"
 )
 
-// SharedMemory returns the volume of spec.sharedMemory and the main container's mount of it,
-// both nil if size is nil.
-func SharedMemory(size *resource.Quantity) ([]corev1.Volume, []corev1.VolumeMount) {
+// OwnVolume is a volume that a field of an object defines, other than its pod template.
+type OwnVolume struct {
+	Volume corev1.Volume
+	// Mount is the main container's mount of the volume.
+	Mount corev1.VolumeMount
+	// Field is the path of the object's field.
+	Field string
+}
+
+// SharedMemory returns the volume of spec.sharedMemory, none if size is nil.
+func SharedMemory(size *resource.Quantity) []OwnVolume {
 	if size == nil {
-		return nil, nil
+		return nil
 	}
 	memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: size}
-	return []corev1.Volume{{Name: SharedMemoryVolume, VolumeSource: corev1.VolumeSource{EmptyDir: memory}}},
-		[]corev1.VolumeMount{{Name: SharedMemoryVolume, MountPath: SharedMemoryPath}}
+	return []OwnVolume{{
+		Volume: corev1.Volume{Name: SharedMemoryVolume, VolumeSource: corev1.VolumeSource{EmptyDir: memory}},
+		Mount:  corev1.VolumeMount{Name: SharedMemoryVolume, MountPath: SharedMemoryPath},
+		Field:  "spec.sharedMemory",
+	}}
 }
 
 // SharedMemorySize refuses a size that is not greater than 0, and one that is greater than

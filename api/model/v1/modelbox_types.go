@@ -45,6 +45,10 @@ const (
 // ModelBoxSpec defines the desired state of ModelBox.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort) || p.nodePort == 0)",message="nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType",fieldPath=".serviceType"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || self.modelFileURL.size() == 0 || !has(self.model) || !has(self.model.uri) || self.model.uri.size() == 0 || self.model.uri == self.modelFileURL",message="is an alias of model.uri, which has another value; remove one of them",fieldPath=".modelFileURL"
+// +kubebuilder:validation:XValidation:rule="!has(self.model) || (has(self.model.uri) && self.model.uri.size() > 0) || (has(self.modelFileURL) && self.modelFileURL.size() > 0)",message="must have a uri, such as https://models.example.com/bert.tar.zst; set it, or remove model",fieldPath=".model"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('http://') || (has(self.model) && has(self.model.sha256) && self.model.sha256.size() > 0)",message="needs model.sha256 for http://, because nothing else protects what is fetched; set it, or use https://",fieldPath=".modelFileURL"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('oci://') || self.modelFileURL.matches('@sha256:[0-9a-f]{64}$')",message="oci:// needs the digest of the image, such as oci://registry.example.com/team/model@sha256:...",fieldPath=".modelFileURL"
 type ModelBoxSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
 	// 63 characters. Defaults to the name of the object.
@@ -252,6 +256,20 @@ type ModelBoxSpec struct {
 	//
 	// +optional
 	DefaultProbes DefaultProbes `json:"defaultProbes,omitempty"`
+
+	// model is the model that the pods serve. It is fetched, verified and unpacked before any
+	// other container of a pod starts. No default.
+	//
+	// +optional
+	Model *Model `json:"model,omitempty"`
+
+	// modelFileURL is an alias of model.uri. If both are set, they must be the same. At most 2048
+	// characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^((https|http|s3|hf|oci|pvc)://.*)?$`
+	ModelFileURL string `json:"modelFileURL,omitempty"`
 
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as

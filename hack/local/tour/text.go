@@ -48,3 +48,14 @@ func additions(a, b []string) []string {
 	}
 	return out
 }
+
+// shellWords returns a command line as it can be pasted into a shell.
+func shellWords(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		if words[i] = arg; arg == "" || strings.ContainsAny(arg, " \t\n\"'`$&|;<>(){}[]*?!#~\\") {
+			words[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -58,3 +58,15 @@ func TestPlainOfAPolicy(t *testing.T) {
 		t.Errorf("plain = %q, want %q", got, want)
 	}
 }
+
+func TestShellWords(t *testing.T) {
+	for want, args := range map[string][]string{
+		`get eru web`:                   {"get", "eru", "web"},
+		`-p '{"spec":{}}' ''`:           {"-p", `{"spec":{}}`, ""},
+		`'it'\''s' --uri=https://a/b=c`: {"it's", "--uri=https://a/b=c"},
+	} {
+		if got := shellWords(args); got != want {
+			t.Errorf("%q: %s", args, got)
+		}
+	}
+}

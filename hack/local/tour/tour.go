@@ -29,6 +29,8 @@ type Tour struct {
 	Client client.Client
 	// Samples is the directory of the sample manifests.
 	Samples string
+	// FetchModel is the program of the init container that fetches a model.
+	FetchModel string
 	// AuditLog is the API server's audit log.
 	AuditLog string
 
@@ -45,7 +47,7 @@ func (t *Tour) Run(ctx context.Context) error {
 		title string
 		show  func(context.Context) error
 	}{
-		{"An Eru is created for an annotated Deployment, to restart it at the next minute (step 9 checks that)", t.bindEru},
+		{"An Eru is created for an annotated Deployment, to restart it at the next minute (step 10 checks that)", t.bindEru},
 		{"A ModelBox: the user's spec, and the defaults that admission sets", t.modelbox},
 		{"Invalid objects are refused before they are stored, with the field and what to do", t.refusals},
 		{"A user may make through a ModelBox only what the user may make without it", t.rights},
@@ -53,6 +55,7 @@ func (t *Tour) Run(ctx context.Context) error {
 		{"Objects of other owners are never changed; changes of the operator's objects are reverted", t.ownership},
 		{"An App, and a Genericdaemon that follows a label from node to node", t.appAndDaemon},
 		{"A UnitedDeployment keeps the replicas of a Deployment", t.united},
+		{"The model of a ModelBox is fetched and verified before its server starts", t.model},
 		{"The Eru has restarted its Deployment at its scheduled time", t.eruRestarts},
 		{"All objects are Ready, and an idle controller sends no requests", t.rest},
 	} {
@@ -94,7 +97,7 @@ func (t *Tour) kubectl(ctx context.Context, args ...string) (string, error) {
 
 // kubectlOf is like kubectl, with a manifest on standard input.
 func (t *Tour) kubectlOf(ctx context.Context, stdin string, args ...string) (string, error) {
-	t.line("   $ kubectl %s", strings.Join(args, " "))
+	t.line("   $ kubectl %s", shellWords(args))
 	output, err := t.quietly(ctx, stdin, args...)
 	t.indent(output)
 	if err != nil {

@@ -19,6 +19,10 @@ import (
 // controller is the name of the controller's Deployment, its service account and its policy.
 const controller = "modelbox-controller"
 
+// certificate is the name of the ClusterRole, and its binding, for the webhook configurations of
+// an install without cert-manager. These are in no namespace, so no Role can allow to write them.
+const certificate = "modelbox-controller-certificate"
+
 // scope is what the functions for the single kinds need.
 type scope struct {
 	// own is the namespace of the operator.
@@ -106,6 +110,9 @@ func (s *scope) limit(object *unstructured.Unstructured) ([]*unstructured.Unstru
 		if isAggregated(object) {
 			return nil, nil
 		}
+		if object.GetName() == certificate {
+			return one, s.renameCertificate(object)
+		}
 		return s.inEachNamespace(object)
 	case "Role":
 		return one, s.addEvents(object)
@@ -187,6 +194,32 @@ func removeClusterScoped(role *unstructured.Unstructured) error {
 // rename gives an object that is not in the operator's namespace a name of this install.
 func (s *scope) rename(object *unstructured.Unstructured) {
 	object.SetName(object.GetName() + "-" + s.own)
+}
+
+// renameCertificate gives the ClusterRole, or its binding, a name of this install, and the names
+// that the webhook configurations have in it.
+func (s *scope) renameCertificate(object *unstructured.Unstructured) error {
+	s.rename(object)
+	if object.GetKind() == "ClusterRoleBinding" {
+		return unstructured.SetNestedField(object.Object, object.GetName(), "roleRef", "name")
+	}
+	rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		names, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resourceNames")
+		if err != nil {
+			return err
+		}
+		for i := range names {
+			names[i] += "-" + s.own
+		}
+		if err := unstructured.SetNestedStringSlice(rule.(map[string]any), names, "resourceNames"); err != nil {
+			return err
+		}
+	}
+	return unstructured.SetNestedSlice(object.Object, rules, "rules")
 }
 
 func (s *scope) addEvents(role *unstructured.Unstructured) error {

@@ -116,6 +116,12 @@ type ModelBoxSpecApplyConfiguration struct {
 	// defaultProbes defines whether readinessProbe, livenessProbe and startupProbe have a
 	// default: Enabled or Disabled. Defaults to Enabled.
 	DefaultProbes *modelv1.DefaultProbes `json:"defaultProbes,omitempty"`
+	// model is the model that the pods serve. It is fetched, verified and unpacked before any
+	// other container of a pod starts. No default.
+	Model *ModelApplyConfiguration `json:"model,omitempty"`
+	// modelFileURL is an alias of model.uri. If both are set, they must be the same. At most 2048
+	// characters.
+	ModelFileURL *string `json:"modelFileURL,omitempty"`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// init containers, sidecars, volumes, tolerations, a service account or a
@@ -323,6 +329,22 @@ func (b *ModelBoxSpecApplyConfiguration) WithStartupProbe(value corev1.Probe) *M
 // If called multiple times, the DefaultProbes field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithDefaultProbes(value modelv1.DefaultProbes) *ModelBoxSpecApplyConfiguration {
 	b.DefaultProbes = &value
+	return b
+}
+
+// WithModel sets the Model field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Model field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithModel(value *ModelApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.Model = value
+	return b
+}
+
+// WithModelFileURL sets the ModelFileURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ModelFileURL field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithModelFileURL(value string) *ModelBoxSpecApplyConfiguration {
+	b.ModelFileURL = &value
 	return b
 }
 

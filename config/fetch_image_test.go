@@ -1,0 +1,151 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/version"
+)
+
+// checkFetchImage checks that the pods that fetch a model run the image of the controller. The
+// flag is not in args, so that a patch of these keeps it.
+func checkFetchImage(t *testing.T, objects []object) {
+	t.Helper()
+	controller := container(find[*appsv1.Deployment](t, objects, controllerName))
+	// A component may add another flag behind it.
+	if want := []string{"/controller", "--fetch-image=" + controller.Image}; !slices.Equal(controller.Command[:min(2, len(controller.Command))], want) {
+		t.Errorf("the command of the controller is %q, want %q first", controller.Command, want)
+	}
+}
+
+// kustomization renders a kustomization in which CONFIG is the folder config.
+func kustomization(t *testing.T, text string) []object {
+	t.Helper()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := filepath.Rel(folder, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.ReplaceAll(text, "CONFIG", filepath.ToSlash(config))
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return render(t, folder)
+}
+
+func TestFetchImageOfTheInstall(t *testing.T) {
+	checkFetchImage(t, install(t))
+	checkFetchImage(t, render(t, "operator"))
+}
+
+// In an overlay that changes the image, the transformer has the last word.
+func TestFetchImageOfAnOverlay(t *testing.T) {
+	const patch = "patches: [{target: {kind: Deployment, name: modelbox-controller}, patch: '- %s'}]"
+	for name, test := range map[string]struct{ fields, want string }{
+		"nothing else": {"", "modelbox-controller:" + version.Version},
+		"another name": {"images: [{name: modelbox-controller, newName: localhost:5000/team/controller}]", "localhost:5000/team/controller:" + version.Version},
+		"another tag":  {"images: [{name: modelbox-controller, newTag: dev}]", "modelbox-controller:dev"},
+		"a digest":     {"images: [{name: modelbox-controller, newName: r.io/c, digest: " + digestA + "}]", "r.io/c@" + digestA},
+		"a component":  {"components: [CONFIG/monitoring/controller-tls]\nimages: [{name: modelbox-controller, newTag: dev}]", "modelbox-controller:dev"},
+		"a patch of the image": {
+			fmt.Sprintf(patch, "{op: replace, path: /spec/template/spec/containers/0/image, value: r.io/c:1}"), "r.io/c:1",
+		},
+		"a patch of args": {
+			fmt.Sprintf(patch, "{op: add, path: /spec/template/spec/containers/0/args, value: [--namespaces=a]}") + "\nimages: [{name: modelbox-controller, newTag: dev}]",
+			"modelbox-controller:dev",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := kustomization(t, "resources: [CONFIG, CONFIG/monitoring]\ntransformers: [CONFIG/fetch-image]\n"+test.fields+"\n")
+			checkFetchImage(t, objects)
+			if got := container(find[*appsv1.Deployment](t, objects, controllerName)).Image; got != test.want {
+				t.Errorf("the image is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The kustomizations of docs/install.md, with this folder in place of the repository.
+func TestFetchImageOfTheDocumentedOverlays(t *testing.T) {
+	page, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1)
+	found := 0
+	for _, block := range blocks {
+		if !strings.Contains(block, "//config?ref=") {
+			continue
+		}
+		found++
+		text := regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`).ReplaceAllString(block, "CONFIG$1")
+		checkFetchImage(t, kustomization(t, strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]))
+	}
+	if found != 3 {
+		t.Errorf("docs/install.md has %d kustomizations, want 3", found)
+	}
+}
+
+// The programs that hack/release.sh runs: docker builds nothing, and "go build" writes a program
+// that prints a digest, for hack/tools/release and for all others. "go run" is Go's own, for hack/chart.
+const (
+	noDocker = "#!/bin/sh\n"
+	fakeGo   = `#!/bin/sh
+if [ "$1" = run ]; then exec "$REAL_GO" "$@"; fi
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho "$DIGEST"\n' >"$2"
+chmod +x "$2"
+`
+)
+
+// The file install.yaml and the chart of a release have both images by digest.
+func TestFetchImageOfARelease(t *testing.T) {
+	dir, dist := t.TempDir(), t.TempDir()
+	realGo, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"docker": noDocker, "go": fakeGo} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	variables := []string{
+		"VERSION=" + version.Version, "REGISTRY=r.io/team/", "PLATFORMS=linux/amd64", "CLI_PLATFORMS=linux/amd64",
+		"DOCKER=docker", "DOCKER_BUILD_ARGS=", "DIGEST=" + digestA, "REAL_GO=" + realGo,
+	}
+	if _, failed := command(t, dir+":"+os.Getenv("KUBEBUILDER_ASSETS"), variables, "./hack/release.sh", dist); failed != "" {
+		t.Fatal(failed)
+	}
+	text, err := os.ReadFile(filepath.Join(dist, "install.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := func(name string) string { return "r.io/team/" + name + ":" + version.Version + "@" + digestA }
+	if got, want := imagesIn(t, string(text)), (images{reference(webhookName), reference(controllerName)}); got != want {
+		t.Errorf("the images are %v, want %v", got, want)
+	}
+	archive := filepath.Join(dist, "modelbox-operator-"+strings.TrimPrefix(version.Version, "v")+".tgz")
+	values, failed := command(t, "", nil, "tar", "-xOzf", archive, "modelbox-operator/values.yaml")
+	if want := "repository: r.io/team/" + controllerName + "\n"; failed != "" || !strings.Contains(values, want) || strings.Count(values, "    digest: "+digestA+"\n") != 2 {
+		t.Errorf("the values of the chart lack %q, or two digests: %s\n%s", want, failed, values)
+	}
+}

@@ -1,0 +1,118 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/modelbox-operator/modelbox-operator/tracing"
+)
+
+const tracingPolicy = "modelbox-tracing"
+
+// The install sends no spans, and its pods cannot connect to a collector.
+func TestTracingIsOff(t *testing.T) {
+	objects := install(t)
+	for _, policy := range each[*networkingv1.NetworkPolicy](objects) {
+		if policy.Name == tracingPolicy {
+			t.Error("the network policy for tracing is a part of the install")
+		}
+	}
+	for _, d := range each[*appsv1.Deployment](objects) {
+		c := container(d)
+		if all := strings.Join(slices.Concat(c.Command, c.Args), " "); strings.Contains(all, "tracing") {
+			t.Errorf("%s has the flags %s", d.Name, all)
+		}
+	}
+}
+
+// The kustomization of docs/operations.md, with this folder in place of the repository, gives both
+// processes the flag, which they have, and lets both connect to the port of the collector and to
+// DNS. It keeps the other flags, also those of a component that sets args.
+func TestTracingOfTheDocumentedOverlay(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := slices.DeleteFunc(regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1),
+		func(block string) bool { return !strings.Contains(block, "config/network/tracing?ref=") })
+	if len(blocks) != 1 {
+		t.Fatalf("docs/operations.md has %d kustomizations for tracing, want 1", len(blocks))
+	}
+	text := regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`).ReplaceAllString(blocks[0], "CONFIG$1")
+	text = strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]
+	for _, more := range []string{"", "components: [CONFIG/monitoring/controller-tls]\n"} {
+		if more != "" {
+			text = strings.Replace(text, "resources:\n", "resources:\n- CONFIG/monitoring\n", 1)
+		}
+		objects := kustomization(t, text+more)
+		policy := find[*networkingv1.NetworkPolicy](t, objects, tracingPolicy)
+		for _, name := range []string{webhookName, controllerName} {
+			checkTraced(t, find[*appsv1.Deployment](t, objects, name), policy, regexp.MustCompile(`--tracing-endpoint=[^\s\]]+`).FindString(text))
+		}
+		if args := container(find[*appsv1.Deployment](t, objects, controllerName)).Args; more != "" && !slices.Contains(args, "--metrics-secure") {
+			t.Errorf("the arguments of the controller are %q", args)
+		}
+	}
+}
+
+// checkTraced checks that a process has a flag of tracing, which is valid, and the egress for it.
+func checkTraced(t *testing.T, d *appsv1.Deployment, policy *networkingv1.NetworkPolicy, endpoint string) {
+	t.Helper()
+	flags, o := flag.NewFlagSet("", flag.ContinueOnError), tracing.Options{}
+	o.AddFlags(flags)
+	if err := flags.Parse([]string{endpoint}); err != nil || flags.NFlag() != 1 {
+		t.Errorf("the flag %q: %v", endpoint, err)
+	}
+	if c := container(d); !slices.Contains(slices.Concat(c.Command, c.Args), endpoint) {
+		t.Errorf("the flags of %s are %q and %q, without %q", d.Name, c.Command, c.Args, endpoint)
+	}
+	if !selects(t, &policy.Spec.PodSelector, d) || policy.Namespace != d.Namespace {
+		t.Errorf("the network policy does not select the pods of %s", d.Name)
+	}
+}
+
+// Beside the policies of the install, tracing allows a port in namespaces with a label, and DNS.
+func TestTracingEgress(t *testing.T) {
+	policies := each[*networkingv1.NetworkPolicy](render(t, "network/tracing"))
+	if len(policies) != 1 {
+		t.Fatalf("%d policies, want 1", len(policies))
+	}
+	namespaces := func(key, value string) []networkingv1.NetworkPolicyPeer {
+		return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}
+	}
+	port := func(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Protocol: new(protocol), Port: new(intstr.FromInt32(number))}
+	}
+	want := []networkingv1.NetworkPolicyEgressRule{
+		{To: namespaces("modelbox-operator/traces", "allowed"), Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, 4318)}},
+		{To: namespaces("kubernetes.io/metadata.name", "kube-system"), Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
+	}
+	if diff := cmp.Diff(want, policies[0].Spec.Egress); diff != "" {
+		t.Errorf("egress (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(policies[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
+		t.Errorf("the policy limits %v, and has to limit egress alone", policies[0].Spec.PolicyTypes)
+	}
+}
+
+// In another namespace the policy is there too.
+func TestTracingInAnotherNamespace(t *testing.T) {
+	objects := kustomization(t, "namespace: ops\nresources: [CONFIG, CONFIG/network/tracing]\ntransformers: [CONFIG/namespaced]\n")
+	if got := find[*networkingv1.NetworkPolicy](t, objects, tracingPolicy).Namespace; got != "ops" {
+		t.Errorf("the policy is in %q", got)
+	}
+}

@@ -1,0 +1,214 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+)
+
+var _ = Describe("a model that is an image", func() {
+	It("is mounted, and changes, in the running controller", func(ctx SpecContext) {
+		box := serving(newNamespace(), modelImage)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		image := func() (string, error) {
+			if err := env.Client.Get(ctx, client.ObjectKeyFromObject(box), deployment); err != nil || deployment.Spec.Template.Spec.Volumes[0].Image == nil {
+				return "", err
+			}
+			return deployment.Spec.Template.Spec.Volumes[0].Image.Reference, nil
+		}
+		Eventually(image).Should(HaveSuffix("52b855"))
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "https://models.example.com/bert.onnx" })
+		Eventually(image).Should(BeEmpty())
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = modelImage })
+		Eventually(image).Should(HaveSuffix("52b855"))
+		Eventually(func() int64 { return get(ctx, box).Status.ObservedGeneration }).Should(Equal(box.Generation))
+	})
+})
+
+var _ = Describe("an upgrade of the operator", func() {
+	It("does not replace the pods that fetch a model, in the running controller", func(ctx SpecContext) {
+		box := serving(newNamespace(), "https://models.example.com/bert.onnx")
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(box), deployment) }).Should(Succeed())
+		template := deployment.Spec.Template
+		Expect(template.Spec.InitContainers[0].Image).To(Equal("modelbox-controller:v1"))
+		stop()
+		released(modelsource.Fetcher{Image: "modelbox-controller:v2"})
+		start()
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Replicas = new(int32(3)) })
+		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
+		Expect(deployment.Spec.Template).To(Equal(template))
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image = "nginx:1.28" })
+		Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.InitContainers[0].Image }).Should(Equal("modelbox-controller:v2"))
+	})
+})
+
+const modelImage = "oci://registry.example.com/team/model@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// serving returns a ModelBox that serves a model.
+func serving(namespace, uri string) *modelv1.ModelBox {
+	return &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bert"},
+		Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.27", Model: &modelv1.Model{URI: uri}},
+	}
+}
+
+// released changes the flags of the controllers that start from now on, as an upgrade of the
+// operator does.
+func released(fetcher modelsource.Fetcher) {
+	GinkgoHelper()
+	before := models
+	models = fetcher
+	DeferCleanup(func() { models = before })
+}
+
+var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure, func() {
+	ctx := context.Background()
+	BeforeAll(func() {
+		stop()
+		DeferCleanup(start)
+	})
+	const uri = "https://models.example.com/bert.tar.zst"
+	upgrade := modelsource.Fetcher{Image: "modelbox-controller:v2", Mirrors: []string{"https://models.example.com=https://mirror.example.com"}}
+
+	It("is fetched as before after an upgrade of the operator, until the pod template changes", func() {
+		box := serving(newNamespace(), uri)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		fetch := func() *corev1.Container { return &get(ctx, deployment).Spec.Template.Spec.InitContainers[0] }
+		drive().settled(ctx, box)
+		Expect(fetch().Image).To(Equal("modelbox-controller:v1"))
+		before := deployment.Generation
+
+		By("an upgrade, which writes nothing")
+		released(upgrade)
+		drive().settled(ctx, box)
+		Expect(fetch().Image).To(Equal("modelbox-controller:v1"))
+		Expect(deployment.Generation).To(Equal(before))
+
+		By("a scaling, which changes no pod")
+		template := get(ctx, deployment).Spec.Template
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Replicas = new(int32(3)) })
+		drive().settled(ctx, box)
+		Expect(get(ctx, deployment).Spec.Template).To(Equal(template))
+		Expect(*deployment.Spec.Replicas).To(BeEquivalentTo(3))
+
+		By("an edit of the image by another field manager, which is reverted to the kept one")
+		change(ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.InitContainers[0].Image = "other:1" })
+		drive().settled(ctx, box)
+		Expect(fetch().Image).To(Equal("modelbox-controller:v1"))
+
+		By("a lost annotation")
+		change(ctx, deployment, func(d *appsv1.Deployment) { delete(d.Annotations, workload.AnnotationFetcher) })
+		drive().settled(ctx, box)
+		Expect(fetch().Image).To(Equal("modelbox-controller:v2"))
+		Expect(fetch().Args).To(ContainElement("--mirror=" + upgrade.Mirrors[0]))
+	})
+
+	It("is fetched with the new image when the pods are replaced anyway", func() {
+		box := serving(newNamespace(), uri)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		drive().settled(ctx, box)
+		released(upgrade)
+		drive().settled(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image = "nginx:1.28" })
+		drive().settled(ctx, box)
+		pod := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta}).Spec.Template.Spec
+		Expect(pod.InitContainers[0].Image).To(Equal("modelbox-controller:v2"))
+		Expect(pod.Containers[0].Image).To(Equal("nginx:1.28"))
+	})
+
+	It("is removed from the pods with the field", func() {
+		box := serving(newNamespace(), uri)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		drive().settled(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
+		drive().settled(ctx, box)
+		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta})
+		Expect(deployment.Spec.Template.Spec.InitContainers).To(BeEmpty())
+		Expect(deployment.Spec.Template.Spec.Volumes).To(BeEmpty())
+		Expect(deployment.Annotations).NotTo(HaveKey(workload.AnnotationFetcher))
+	})
+
+	It("becomes an image volume, and a claim", func() {
+		box := serving(newNamespace(), uri)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		drive().settled(ctx, box)
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		volume := func() corev1.Volume { return get(ctx, deployment).Spec.Template.Spec.Volumes[0] }
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = modelImage })
+		drive().settled(ctx, box)
+		Expect(volume().Image.Reference).To(Equal(strings.TrimPrefix(modelImage, "oci://")))
+		Expect(deployment.Spec.Template.Spec.InitContainers).To(BeEmpty())
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "pvc://models/bert" })
+		drive().settled(ctx, box)
+		Expect(volume().PersistentVolumeClaim).To(Equal(&corev1.PersistentVolumeClaimVolumeSource{ClaimName: "models", ReadOnly: true}))
+		Expect(volume().Image).To(BeNil())
+	})
+})
+
+// An API server without image volumes removes them from a pod template, and the mounts with
+// them, without an error: the pods would start without their model.
+var _ = Describe("a model that is an image, where the API server has no image volumes", Ordered, func() {
+	ctx := context.Background()
+	const told = "image volumes need Kubernetes 1.35 or later; use https:// or s3://"
+	BeforeAll(func() {
+		stop()
+		DeferCleanup(start)
+		served, err := testenv.Start(testenv.Options{EmulatedVersion: "1.34"})
+		Expect(err).NotTo(HaveOccurred())
+		env, served = served, env
+		DeferCleanup(func() error {
+			env, served = served, env
+			return served.Stop()
+		})
+	})
+	refused := func(box *modelv1.ModelBox) {
+		GinkgoHelper()
+		_, _, err := drive().reconcile(ctx, box)
+		Expect(err).To(MatchError(ContainSubstring(told)), "it is retried, because an upgraded API server accepts it")
+		Expect(ready(ctx, box)).To(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", status.ReasonChildRefused), HaveField("Message", ContainSubstring(told))))
+	}
+
+	It("is refused, and no pod starts", func() {
+		box := serving(newNamespace(), modelImage)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		refused(box)
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(box), &appsv1.Deployment{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+	})
+
+	It("is refused, and what runs stays", func() {
+		box := serving(newNamespace(), "pvc://models")
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		drive().settled(ctx, box)
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		before := get(ctx, deployment).Generation
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = modelImage })
+		refused(box)
+		Expect(get(ctx, deployment).Generation).To(Equal(before))
+		By("the way out")
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "https://models.example.com/bert.onnx" })
+		drive().settled(ctx, box)
+		Expect(get(ctx, deployment).Spec.Template.Spec.InitContainers).To(HaveLen(1))
+	})
+})
