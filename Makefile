@@ -50,14 +50,23 @@ DOCKER_BUILD_FLAGS ?=
 # the whole cluster.
 NAMESPACE ?= modelbox-system
 NAMESPACES ?=
+# Who issues the certificate of the webhook: cert-manager, or self-managed, which is the controller.
+CERTS ?= cert-manager
 MANIFESTS = ./hack/manifests.sh $(1) "$(NAMESPACE)" "$(NAMESPACES)"
-INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images"
+INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images" "$(CERTS)"
 
 ##@ Try it
 
 .PHONY: demo
 demo: ## Show the main job on a real control plane, then take it all down (KEEP=1 leaves it running)
 	@$(LOCALLY) demo
+
+.PHONY: recording
+recording: ## Run 'make demo' in a terminal, and write what it shows into docs/pictures/demo.svg
+	@mkdir -p $(BIN) && cd hack/tools/recording && $(GO) build -o ../../../$(BIN)/recording .
+	@$(BIN)/recording -out docs/pictures/demo.svg -still "2. A ModelBox" -title "make demo" \
+	  -desc "A recording of a terminal in which make demo runs: the main features, step by step, on a real control plane with simulated nodes. Waits are shortened, and lines stay until they can be read." \
+	  make demo
 
 .PHONY: run
 run: ## Run both processes here, for the current cluster or a local one (ENABLE_WEBHOOKS=false: the controller alone; LOCAL=1, CONTEXT=name: docs/run.md)
@@ -121,15 +130,15 @@ uninstall: ## Delete the CRDs, and with them every object of the five kinds and 
 	@kubectl delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
-deploy: ## Apply the whole install to the current cluster, which needs cert-manager (IMG; NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
+deploy: ## Apply the whole install to the current cluster, which needs cert-manager unless CERTS=self-managed (IMG; NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
 	@$(INSTALL) | kubectl apply -f -
 
 .PHONY: undeploy
-undeploy: ## Delete the operator and its namespace; CRDs, objects and what these own stay (NAMESPACE, NAMESPACES as for deploy)
-	@$(call MANIFESTS,config/operator) | kubectl delete --ignore-not-found -f -
+undeploy: ## Delete the operator and its namespace; CRDs, objects and what these own stay (NAMESPACE, NAMESPACES, CERTS as for deploy)
+	@$(call MANIFESTS,config/operator) "" "$(CERTS)" | kubectl delete --ignore-not-found -f -
 
 .PHONY: install.yaml
-install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE, NAMESPACES as for deploy)
+install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE, NAMESPACES, CERTS as for deploy)
 	@mkdir -p dist; $(INSTALL) >dist/install.yaml; echo "wrote dist/install.yaml"
 
 ##@ Check it
@@ -141,6 +150,7 @@ test: ## Run every test that needs no container engine, against a real kube-apis
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/kind/go.mod -o $(BIN)/kind sigs.k8s.io/kind
+	@$(GO) build -modfile=hack/tools/helm/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
 	@assets=$$($(LOCALLY) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
@@ -158,6 +168,10 @@ lint: ## Run the linters
 	@$(LINT) golangci-lint run ./...
 	@cd bench && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
 	@cd hack/tools/release && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
+	@cd hack/tools/chart && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
+	@cd hack/tools/promql && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
+	@cd hack/tools/recording && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
+	@cd fetch && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that the processes call (GOVULNDB=file:///path: without internet)
@@ -192,21 +206,23 @@ bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJEC
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
 	@$(GO) test -run '^$$' -bench . -benchmem -count $${COUNT:-10} ./cron/... ./webhook/... ./controller/...
+	@cd fetch && $(GO) test -run '^$$' -bench . -benchmem -count $${COUNT:-10} ./...
 
 ##@ Change it
 
 .PHONY: generate
-generate: ## Write deepcopy, CRDs, roles, webhook manifests, clients, and the references of the API and of modelbox
+generate: ## Write deepcopy, CRDs, roles, webhook manifests, the Helm chart, clients, and the references of the API and of modelbox
 	@./hack/generate.sh
 
 .PHONY: manifests
-manifests: ## Write the part of these that is in config/: CRDs, roles, webhook manifests
+manifests: ## Write the part of these that is in config/ and charts/: CRDs, roles, webhook manifests, the Helm chart
 	@./hack/generate.sh manifests
 
 .PHONY: build
-build: ## Build both processes into bin/
+build: ## Build both processes, and fetch-model, into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/webhook ./webhook
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/controller ./controller
+	@cd fetch && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/fetch-model .
 
 .PHONY: cli
 cli: ## Build the command bin/modelbox, and bin/kubectl-modelbox for "kubectl modelbox" (docs/cli.md)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests, the clients
-# under api/client, and the references in docs. Run it by "make generate". With "manifests" it
-# writes only those below config/; run that by "make manifests".
+# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests, the Helm chart,
+# the clients under api/client, and the references in docs. Run it by "make generate". With
+# "manifests" it writes only those below config/ and charts/; run that by "make manifests".
 #
 #   hack/generate.sh [manifests]
 set -euo pipefail
@@ -40,6 +40,14 @@ echo "generate: the aggregated roles"
   printf '# admin, so each subject that has one of those in a namespace has these permissions too.\n'
   go run ./hack/aggregatedroles config/crd/bases/*.yaml
 } >config/aggregated-roles/generated/roles.yaml
+
+echo "generate: the dashboard"
+mkdir -p bin
+go run ./hack/dashboard >bin/dashboard.json
+mv bin/dashboard.json config/monitoring/dashboard/modelbox-operator.json
+
+echo "generate: the Helm chart"
+go run ./hack/chart charts/modelbox-operator
 
 [ "${1:-}" != manifests ] || exit 0
 

@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
 # Writes the manifests of an install to the standard output:
-#   hack/manifests.sh FOLDER [NAMESPACE [NAMESPACES [IMAGES]]]
+#   hack/manifests.sh FOLDER [NAMESPACE [NAMESPACES [IMAGES [CERTS]]]]
 # FOLDER is config, or config/operator for an install without the CRDs. NAMESPACE is the
 # operator's own namespace, and NAMESPACES are those, separated by commas, that it is limited
 # to; without them it is for the whole cluster. IMAGES is what hack/images.sh prints for a
-# kustomization; without it the images have no registry, and the version as their tag.
+# kustomization; without it the images have no registry, and the version as their tag. CERTS is
+# cert-manager, the default, or self-managed: who issues the certificate of the webhook.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-folder=$1 namespace=${2:-modelbox-system} namespaces=${3:-} images=${4:-}
+folder=$1 namespace=${2:-modelbox-system} namespaces=${3:-} images=${4:-} certs=${5:-cert-manager}
+case $certs in
+cert-manager) components= ;;
+self-managed) components='components: [../../config/certs-self-managed]' ;;
+*)
+  echo "manifests: CERTS is $certs: it must be cert-manager or self-managed" >&2
+  exit 1
+  ;;
+esac
 
 mkdir -p dist
 overlay=$(mktemp -d dist/overlay.XXXXXX)
@@ -20,10 +29,10 @@ kind: Kustomization
 resources:
 - ../../$folder
 $images
-END
-  [ "$namespace" = modelbox-system ] || cat <<END
+$components
 namespace: $namespace
 transformers:
+- ../../config/fetch-image
 - ../../config/namespaced
 END
 }

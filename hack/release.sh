@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes the files of a release into a folder: for each image an OCI image layout and the
-# SBOMs, install.yaml with the images by digest, the command modelbox for each platform, and the
-# checksums of all of these, with a signature if there is a key. "make release" runs it, and sets the variables.
+# SBOMs, install.yaml and the Helm chart with the images by digest, the command modelbox for each
+# platform, and the checksums of all of these, with a signature if there is a key. "make release" runs
+# it, and sets the variables.
 #
 #   VERSION, REGISTRY, PLATFORMS, CLI_PLATFORMS, DOCKER, DOCKER_BUILD_ARGS
 #   IMG, IMG_WEBHOOK, IMG_CONTROLLER, TAG   refused: they cannot change a release
@@ -33,7 +34,7 @@ rm -rf "$dist"
 mkdir -p "$dist"
 (cd hack/tools/release && go build -o "$work/release" .)
 
-kubectl kustomize config >"$work/install.yaml"
+images=() flags=()
 for process in webhook controller; do
   name=modelbox-$process
   archives=()
@@ -48,10 +49,16 @@ for process in webhook controller; do
     archives+=("$work/${tag/:/-}.tar")
   done
   digest=$("$work/release" -name "$name" -version "$VERSION" -created "$created" -out "$dist" "${archives[@]}")
-  sed -i.before "s|image: $name:$VERSION\$|image: $REGISTRY$name:$VERSION@$digest|" "$work/install.yaml"
-  grep -q "@$digest" "$work/install.yaml" || { echo "release: install.yaml has no image $name:$VERSION" >&2; exit 1; }
+  images+=("$REGISTRY$name:$VERSION@$digest")
+  flags+=("-$process" "$REGISTRY$name@$digest")
 done
-cp "$work/install.yaml" "$dist/install.yaml"
+fields=$(IMG_WEBHOOK=${images[0]} IMG_CONTROLLER=${images[1]} ./hack/images.sh kustomization)
+./hack/manifests.sh config "" "" "$fields" >"$dist/install.yaml"
+
+# The archive that "helm package" makes has the time of the build.
+go run ./hack/chart "${flags[@]}" "$work/chart/modelbox-operator"
+tar --create --directory "$work/chart" --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+  --mtime="@$created" modelbox-operator | gzip -n9 >"$dist/modelbox-operator-${VERSION#v}.tgz"
 
 for platform in $CLI_PLATFORMS; do
   echo "release: building modelbox for $platform"

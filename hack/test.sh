@@ -1,23 +1,33 @@
 #!/usr/bin/env bash
 # Runs every test that needs no container engine: "make test". A part that fails does not keep
-# the next one from running; the last line names all that failed. TESTFLAGS are the flags of
-# "go test", GINKGOFLAGS those of ginkgo, which runs the controller's suite.
+# the next one from running; the last lines are its failures, and the names of the parts that
+# failed. TESTFLAGS are the flags of "go test", GINKGOFLAGS those of ginkgo, which runs the
+# controller's suite.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KUBEBUILDER_ASSETS:?is the folder of kube-apiserver and etcd: run make test}"
 
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 failed=()
 part() {
   local name=$1 from=$SECONDS result=ok
   shift
-  "$@" || { result=FAILED && failed+=("$name"); }
+  "$@" 2>&1 | tee "$logs/part" || {
+    result=FAILED && failed+=("$name")
+    cat "$logs/part" >>"$logs/failed"
+  }
   echo "test: $name: $result, $((SECONDS - from)) s"
+}
+# why prints again what failed, for a reader who has only the end of the output.
+why() {
+  grep -E -A 12 '^ *(--- FAIL|\[(FAILED|PANICKED|TIMEDOUT)\]|panic:|WARNING: DATA RACE|[^ ]+\.go:[0-9]+:[0-9]+: )' "$logs/failed" | tail -n 60
 }
 
 # The controller's suite waits for about as long as it computes, so its specs run in several
 # processes, each with a control plane of its own (about 1 GiB).
 suite() {
-  go tool ginkgo --procs 3 --timeout 25m "$@" ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
+  go tool ginkgo --no-color --procs 3 --timeout 25m "$@" ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
 }
 
 # Long tests of pure functions, which the race detector makes ten times slower: they run without
@@ -48,6 +58,9 @@ stock_cache() {
     --focus '(every kind|controller an? (ModelBox|App|Genericdaemon|UnitedDeployment|Eru)) '
 }
 module() { (cd "$1" && go test ${TESTFLAGS:-} ./...); }
+# -count 1, because the chart is not in the module of its tests, and Go would take their cached
+# results after a change of it.
+without_detector() { (cd "$1" && go test -count 1 ./...); }
 
 part packages packages
 part controller controller
@@ -56,9 +69,16 @@ part "the controller's suite with CACHE=stock" stock_cache
 part "without the race detector" without_race
 part costs measured
 part bench module bench
-part hack/tools/release module hack/tools/release
+part fetch module fetch
+# These two have one goroutine. Helm's library is large, and the tests of a release compress their
+# own program, which the race detector makes ten times slower.
+part hack/tools/release without_detector hack/tools/release
+part hack/tools/chart without_detector hack/tools/chart
+part hack/tools/promql module hack/tools/promql
+part hack/tools/recording module hack/tools/recording
 
 if [ ${#failed[@]} -gt 0 ]; then
-  printf 'test: FAILED: %s\n' "${failed[*]}" >&2
+  why || echo "test: what failed printed no failure of a test"
+  (IFS=, && printf 'test: FAILED: %s\n' "${failed[*]}") >&2
   exit 1
 fi

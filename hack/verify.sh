@@ -15,7 +15,7 @@ fingerprint() {
 before=$(fingerprint)
 ./hack/generate.sh
 go mod tidy
-for module in bench/ hack/tools/*/; do (cd "$module" && go mod tidy); done
+for module in bench/ fetch/ hack/tools/*/; do (cd "$module" && go mod tidy); done
 if [ "$before" != "$(fingerprint)" ]; then
   echo "verify: generated files were not up to date; they are now, so commit them:" >&2
   git status --short >&2

@@ -32,7 +32,7 @@ var created = time.Unix(1_767_225_600, 0).UTC()
 const debian = "Package: tzdata\nVersion: 2026a-0+deb13u1\nArchitecture: all\nDescription: time zone data\n more: of it\n"
 
 // saved writes an image of a platform as "docker save" does, built at a time, and returns
-// the file. The program in it is this test.
+// the file. Both programs in it are this test.
 func saved(t *testing.T, architecture string, built time.Time) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -54,7 +54,7 @@ func saved(t *testing.T, architecture string, built time.Time) string {
 		image, err = mutate.Append(image,
 			mutate.Addendum{Layer: base, History: history("base", time.Unix(0, 0))},
 			mutate.Addendum{History: v1.History{Created: v1.Time{Time: built}, EmptyLayer: true}},
-			mutate.Addendum{Layer: layer(t, map[string][]byte{"webhook": program}), History: history("COPY", built)})
+			mutate.Addendum{Layer: layer(t, map[string][]byte{"webhook": program, "fetch-model": program}), History: history("COPY", built)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +216,11 @@ func TestTheSBOMHasModulesAndPackages(t *testing.T) {
 		} {
 			if !strings.Contains(all.String(), want) {
 				t.Errorf("%s is not in the SBOM:\n%s", want, &all)
+			}
+		}
+		for _, program := range []string{"/webhook", "/fetch-model"} {
+			if !seen[program] {
+				t.Errorf("%s is not in the SBOM:\n%s", program, text)
 			}
 		}
 		if !strings.Contains(bom.Metadata.Component.PackageURL, "arch="+architecture) {
