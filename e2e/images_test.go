@@ -33,9 +33,9 @@ type inspected struct {
 
 var _ = Describe("the images", func() {
 	DescribeTable("are small, do not run as root, and have labels with name and version",
-		func(process string) {
+		func(process string, most int64) {
 			image := inspect(operatorImage(process))
-			Expect(image.Size).To(BeNumerically("<", 65_000_000))
+			Expect(image.Size).To(BeNumerically("<", most))
 			Expect(image.Config.User).To(Equal("65532:65532"))
 			Expect(image.Config.Entrypoint).To(Equal([]string{"/" + process}))
 			Expect(image.Config.Labels).To(HaveKeyWithValue("org.opencontainers.image.version", version.Version))
@@ -43,9 +43,16 @@ var _ = Describe("the images", func() {
 			Expect(image.Config.Labels["org.opencontainers.image.revision"]).NotTo(BeEmpty())
 			Expect(run(docker, "run", "--rm", "--network=none", operatorImage(process), "--version")).To(ContainSubstring(version.Version))
 		},
-		Entry("webhook", "webhook"),
-		Entry("controller", "controller"),
+		Entry("webhook", "webhook", int64(65_000_000)),
+		Entry("controller, with fetch-model", "controller", int64(75_000_000)),
 	)
+
+	It("have fetch-model beside the controller", func() {
+		out, err := attempt("", docker, "run", "--rm", "--network=none", "--read-only", "--entrypoint=/fetch-model",
+			operatorImage("controller"), "--uri=ftp://a/b", "--volume=/", "--directory=model", "--size-limit=1")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("[Denied] the volume is read-only"))
+	})
 
 	It("are the same when their modules come from a mirror, without a network", func() {
 		const proxy = "GOPROXY=file:///mirror"
@@ -79,7 +86,7 @@ func makeImages(img string, args ...string) []string {
 }
 
 // golangWithMirror builds an image from the Go image that the operator is built from, and
-// returns its name. It has the modules of go.mod in /mirror, a folder that the go command reads
+// returns its name. It has the modules of go.mod and fetch/go.mod in /mirror, a folder that the go command reads
 // as a proxy; an empty module cache, which is not the one that builds share; and Go's own
 // setting of the checksum database, which a build without a network cannot reach.
 func golangWithMirror() string {
@@ -87,8 +94,10 @@ func golangWithMirror() string {
 	const name = "modelbox-e2e-mirror-golang:e2e"
 	cache := GinkgoT().TempDir()
 	known := strings.TrimSpace(run("go", "env", "GOMODCACHE")) + "/cache/download"
-	run("env", "GOMODCACHE="+cache, "GOFLAGS=-modcacherw", "GOPROXY=file://"+known+","+strings.TrimSpace(run("go", "env", "GOPROXY")),
-		"go", "mod", "download")
+	for _, module := range []string{"..", "../fetch"} {
+		run("env", "GOMODCACHE="+cache, "GOFLAGS=-modcacherw", "GOPROXY=file://"+known+","+strings.TrimSpace(run("go", "env", "GOPROXY")),
+			"go", "-C", module, "mod", "download")
+	}
 	_, err := attempt(`
 FROM `+setting("GOLANG_IMAGE", "golang:1.26")+`
 COPY . /mirror
@@ -102,9 +111,16 @@ ENV GOMODCACHE=/modules GOSUMDB=sum.golang.org GONOSUMDB=none GOPRIVATE=none GOF
 // buildCrane builds a client, and a server, of container registries.
 func buildCrane() string {
 	GinkgoHelper()
-	crane := filepath.Join(GinkgoT().TempDir(), "crane")
-	run("go", "build", "-modfile=../hack/tools/release/go.mod", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
-	return crane
+	return build(GinkgoT().TempDir(), "crane", "-modfile=../hack/tools/release/go.mod", "github.com/google/go-containerregistry/cmd/crane")
+}
+
+// build builds a program, which needs no file of the image that it runs in, and returns where
+// it is.
+func build(dir, name string, args ...string) string {
+	GinkgoHelper()
+	program := filepath.Join(dir, name)
+	run(append([]string{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program}, args...)...)
+	return program
 }
 
 // serveRegistry serves an empty registry until the end of the spec, and returns its address,

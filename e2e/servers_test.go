@@ -37,7 +37,8 @@ func server(name, fields string) string {
 	return fmt.Sprintf(serverManifest, name) + "  " + strings.ReplaceAll(strings.TrimSpace(fields), "\n", "\n  ") + "\n"
 }
 
-// withinHalfAMinute is how soon status must say what is wrong with a pod.
+// withinHalfAMinute is how soon status must say what is wrong with a pod. Specs that test it are
+// Serial: beside others, pods of a small machine may need longer to start.
 const withinHalfAMinute = 30 * time.Second
 
 var _ = Describe("a ModelBox of a model server", func() {
@@ -54,7 +55,7 @@ ports: [{port: 80}]`))
 		Expect(box.Status.Problems).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
-	It("says in status why its pods are not ready, in the words of the cluster", func(ctx SpecContext) {
+	It("says in status why its pods are not ready, in the words of the cluster", Serial, func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		quota := newNamespace(ctx)
 		run(kubectl, "-n", quota, "create", "quota", "none", "--hard=pods=0")
@@ -117,7 +118,7 @@ command: [sleep, "3600"]`, "", []string{"exceeded quota: none"}},
 		Expect(box.Status.Problems).To(BeEmpty())
 	})
 
-	It("completes a rollout where every accelerator is in use, without a spare one", func(ctx SpecContext) {
+	It("completes a rollout where every accelerator is in use, without a spare one", Serial, func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		accelerators(nodes(ctx)[1].Name, 2)
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gpu"}}

@@ -43,10 +43,11 @@ var (
 	nginx      = setting("E2E_NGINX_IMAGE", "nginx:1.27")
 	nginxOther = setting("E2E_NGINX_OTHER_IMAGE", "nginx:1.26")
 	busybox    = setting("E2E_BUSYBOX_IMAGE", "busybox:1.37")
-	// docker, kind and kubectl are the commands; kind may have arguments.
+	// docker, kind, kubectl and helm are the commands; kind may have arguments.
 	docker  = setting("DOCKER", "docker")
 	kind    = setting("KIND", "kind")
 	kubectl = setting("KUBECTL", "kubectl")
+	helm    = setting("HELM", "helm")
 	// keep makes the suite delete nothing at the end.
 	keep = setting("E2E_KEEP", "") != ""
 )
@@ -154,7 +155,7 @@ func createCluster() {
 func loadImages() {
 	GinkgoHelper()
 	By("loading images")
-	images := []string{operatorImage("webhook"), operatorImage("controller")}
+	images := []string{operatorImage("webhook"), operatorImage("controller"), buildModels()}
 	for _, image := range []string{nginx, nginxOther, busybox} {
 		if _, err := attempt("", docker, "image", "inspect", image); err == nil {
 			images = append(images, image)

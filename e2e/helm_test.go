@@ -1,0 +1,166 @@
+//go:build e2e
+
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
+// ofAUser is an object whose pods must survive whatever happens to a release.
+const ofAUser = `
+apiVersion: model.github.com/v1
+kind: ModelBox
+metadata: {name: survivor}
+spec: {image: "%s", replicas: 2, ports: [{port: 80}], resourceType: custom, resources: {requests: {cpu: 10m, memory: 16Mi}}}
+`
+
+// chartRelease is the release of the chart in the operator's namespace.
+type chartRelease struct {
+	// images is a file with the values of the images.
+	images string
+}
+
+var _ = Describe("the Helm chart", Serial, Ordered, func() {
+	var release chartRelease
+	BeforeAll(func(ctx SpecContext) {
+		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+			_, _ = release.try("uninstall", "modelbox", "--wait")
+			run(kubectl, "delete", "--ignore-not-found", "namespace", system)
+			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
+			awaitOperator()
+		})
+		release = newChartRelease()
+		replaceWebhook(ctx)
+		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
+		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
+		run(kubectl, "create", "namespace", system)
+		run(kubectl, "label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
+	})
+
+	It("installs, upgrades, rolls back and uninstalls the operator, and objects survive", func(ctx SpecContext) {
+		By("helm install")
+		Expect(release.run("install")).To(ContainSubstring("is installed in namespace " + system))
+		awaitOperator()
+		ns := newNamespace(ctx)
+		apply(ns, fmt.Sprintf(ofAUser, nginx))
+		awaitReady(ns, "modelbox/survivor")
+		before := survivorOf(ctx, ns)
+		Expect(before.pods).To(HaveLen(2))
+
+		load := admitting(ctx)
+		By("helm upgrade, with other values")
+		release.run("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--drain=12s}", "--set", "dashboard.enabled=true")
+		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(1))
+		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--drain=12s"}))
+		run(kubectl, "-n", system, "get", "configmap", "modelbox-operator-dashboard")
+		Expect(survivorOf(ctx, ns)).To(Equal(before))
+
+		By("helm rollback")
+		Expect(release.try("rollback", "modelbox", "1", "--wait", "--timeout=4m")).Error().NotTo(HaveOccurred())
+		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(2))
+		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
+		Expect(found("configmap/modelbox-operator-dashboard")).To(BeFalse())
+		Expect(survivorOf(ctx, ns)).To(Equal(before))
+		load.lostNone("an upgrade and a rollback of the release")
+
+		By("helm uninstall")
+		out, err := release.try("uninstall", "modelbox", "--wait", "--timeout=4m")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("[CustomResourceDefinition] modelboxes.model.github.com"), "it says what it leaves")
+		Expect(found("deployment/modelbox-controller")).To(BeFalse())
+		Expect(run(kubectl, "get", "validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles", "-o", "name")).NotTo(ContainSubstring("modelbox-controller"))
+		Expect(survivorOf(ctx, ns)).To(Equal(before))
+
+		By("helm install again, over the CRDs that have stayed, and without cert-manager")
+		run(kubectl, "-n", system, "delete", "--ignore-not-found", "secret", "modelbox-webhook-tls") // cert-manager leaves it.
+		release.run("install", "--set", "certs.mode=self-managed")
+		awaitOperator()
+		Expect(issuer(ctx)).To(HavePrefix("modelbox-webhook-ca@"))
+		Expect(survivorOf(ctx, ns)).To(Equal(before))
+		run(kubectl, "-n", ns, "scale", "modelbox/survivor", "--replicas=1")
+		Eventually(func() int { return len(survivorOf(ctx, ns).pods) }).Should(Equal(1), "the object is reconciled again")
+	})
+})
+
+// newChartRelease returns a release with the images of the suite.
+func newChartRelease() chartRelease {
+	GinkgoHelper()
+	r := chartRelease{filepath.Join(GinkgoT().TempDir(), "images.yaml")}
+	var values strings.Builder
+	for _, process := range []string{"webhook", "controller"} {
+		name := operatorImage(process)
+		colon := strings.LastIndex(name, ":")
+		fmt.Fprintf(&values, "%s: {image: {repository: %q, tag: %q}}\n", process, name[:colon], name[colon+1:])
+	}
+	Expect(os.WriteFile(r.images, []byte(values.String()), 0o600)).To(Succeed())
+	return r
+}
+
+// run installs or upgrades the release, and returns what helm prints.
+func (r chartRelease) run(command string, values ...string) string {
+	GinkgoHelper()
+	out, err := r.try(append([]string{command, "modelbox", "../charts/modelbox-operator", "--wait", "--timeout=4m", "--values", r.images}, values...)...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+func (r chartRelease) try(args ...string) (string, error) {
+	return attempt("", append([]string{helm, "--namespace", system}, args...)...)
+}
+
+// found tells whether an object of the release exists.
+func found(what string) bool {
+	GinkgoHelper()
+	return run(kubectl, "-n", system, "get", "--ignore-not-found", "-o", "name", what) != ""
+}
+
+func operatorDeployment(ctx context.Context, process string) *appsv1.Deployment {
+	GinkgoHelper()
+	return get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "modelbox-" + process}})
+}
+
+// survivor is what of a user's object must stay the same.
+type survivor struct {
+	object, deployment, service types.UID
+	generation                  int64
+	pods                        map[types.UID]string
+}
+
+func survivorOf(ctx context.Context, ns string) survivor {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Namespace: ns, Name: "survivor"}
+	box := get(ctx, &modelv1.ModelBox{ObjectMeta: meta})
+	s := survivor{
+		object:     box.UID,
+		deployment: get(ctx, &appsv1.Deployment{ObjectMeta: meta}).UID,
+		service:    get(ctx, &corev1.Service{ObjectMeta: meta}).UID,
+		generation: box.Generation,
+		pods:       map[types.UID]string{},
+	}
+	pods := &corev1.PodList{}
+	Expect(admin.List(ctx, pods, client.InNamespace(ns), client.MatchingLabels(labelsOf("survivor")))).To(Succeed())
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil {
+			s.pods[pod.UID] = fmt.Sprint(pod.Name, " restarted ", pod.Status.ContainerStatuses[0].RestartCount)
+		}
+	}
+	return s
+}
