@@ -25,7 +25,7 @@ const (
 
 var (
 	quoted = regexp.MustCompile("`([^`]+)`")
-	inRepo = regexp.MustCompile(`^(api|bench|certs|cli|config|controller|cron|docs|e2e|hack|test|version|webhook)(/[\w.<>/-]*)?$`)
+	inRepo = regexp.MustCompile(`^(api|bench|certs|cli|config|controller|cron|docs|e2e|fetch|hack|test|tracing|version|webhook)(/[\w.<>/-]*)?$`)
 )
 
 // folders returns name, or, if "<kind>" is a part of it, name for each kind.
@@ -97,7 +97,7 @@ func TestPackagesImportWhatTheTableAllows(t *testing.T) {
 		}
 	}
 	used := map[string]map[string]bool{}
-	for name, imports := range importsOf(t, "api", "cli", "controller", "cron", "version", "webhook") {
+	for name, imports := range importsOf(t, "api", "cli", "controller", "cron", "fetch", "tracing", "version", "webhook") {
 		if allowed[name] == nil {
 			t.Errorf("%s has no row for %s, which imports %v", architecture, name, slices.Sorted(maps.Keys(imports)))
 		}
@@ -115,7 +115,7 @@ func TestPackagesImportWhatTheTableAllows(t *testing.T) {
 	}
 }
 
-// importsOf returns, for each package below the folders, the packages of this module that
+// importsOf returns, for each package below the folders, the packages of this repository that
 // it imports. All of api is one package, and what is generated is none.
 func importsOf(t *testing.T, folders ...string) map[string]map[string]bool {
 	t.Helper()

@@ -105,7 +105,7 @@ func reasons(t *testing.T) map[string]string {
 
 // The tables of reasons on a kind's page are the rows of troubleshooting.md for that kind,
 // word for word, so that each reason has one explanation. A page without them refers to
-// another kind's, whose rows are its own.
+// another kind's, which has all of its own rows.
 func TestKindsExplainReasonsAsTroubleshootingDoes(t *testing.T) {
 	sources, all := reasons(t), reasonRows(t, troubleshooting)
 	pages, err := filepath.Glob("../controller/*/controller.go")
@@ -116,7 +116,7 @@ func TestKindsExplainReasonsAsTroubleshootingDoes(t *testing.T) {
 		kind := filepath.Base(filepath.Dir(controller))
 		text, want, got := read(t, kind+".md"), rowsOf(kind, all), reasonRows(t, kind+".md")
 		if other := referral.FindStringSubmatch(text); len(got) == 0 && other != nil {
-			got = rowsOf(other[1], all)
+			got = slices.DeleteFunc(rowsOf(other[1], all), func(row string) bool { return !slices.Contains(want, row) })
 		}
 		if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
 			t.Errorf("%s.md does not have the rows of %s (-want +got):\n%s", kind, troubleshooting, diff)
@@ -205,7 +205,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md") {
+	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "zh-CN/glossary.md") {
 		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, file), ""), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
@@ -284,5 +284,51 @@ func TestExamplesAreSamples(t *testing.T) {
 		if !strings.Contains(string(page), "    "+strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", "\n    ")+"\n") {
 			t.Errorf("%s is not in modelbox.md, word for word and indented by four spaces", file)
 		}
+	}
+}
+
+// Each question has a short answer that links to the page which explains it.
+func TestAnswersAreShortAndLink(t *testing.T) {
+	const longest = 600 // In bytes.
+	_, page, _ := strings.Cut(read(t, "faq.md"), "\n### ")
+	questions := strings.Split(page, "\n### ")
+	if len(questions) < 15 || len(questions) > 25 {
+		t.Errorf("faq.md has %d questions, not 15 to 25", len(questions))
+	}
+	for _, text := range questions {
+		question, answer, _ := strings.Cut(text, "\n")
+		answer, _, _ = strings.Cut(answer, "\n## ")
+		if !strings.HasSuffix(question, "?") || len(answer) > longest || !link.MatchString(answer) {
+			t.Errorf("faq.md: %q has no question mark, or an answer of %d bytes or without a link", question, len(answer))
+		}
+	}
+}
+
+// The changelog has a section for the version that is built, and only the headings of Keep a
+// Changelog, each with entries of one sentence.
+func TestChangelog(t *testing.T) {
+	page := read(t, "../CHANGELOG.md")
+	released := strings.TrimPrefix(strings.TrimSpace(read(t, "../version/VERSION")), "v")
+	for _, want := range []string{"\n## [Unreleased]\n", "\n## [" + released + "] - ", "\n[Unreleased]: ", "\n[" + released + "]: "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("CHANGELOG.md does not have %q", want)
+		}
+	}
+	sections := strings.Split(page, "\n### ")[1:]
+	for _, section := range sections {
+		title, entries, _ := strings.Cut(section, "\n")
+		if !slices.Contains([]string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}, title) {
+			t.Errorf("CHANGELOG.md has the heading %q", title)
+		}
+		entries, _, _ = strings.Cut(entries, "\n## ")
+		entries, _, _ = strings.Cut(entries, "\n[")
+		for entry := range strings.SplitSeq(strings.TrimPrefix(strings.TrimSpace(entries), "- "), "\n- ") {
+			if !strings.HasSuffix(entry, ".") || strings.Contains(entry, ". ") {
+				t.Errorf("CHANGELOG.md, %s: %q is not one sentence", title, entry)
+			}
+		}
+	}
+	if len(sections) < 5 {
+		t.Errorf("CHANGELOG.md has only %d sections", len(sections))
 	}
 }
