@@ -10,11 +10,11 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -153,6 +153,17 @@ var _ = Describe("tracing", Ordered, func() {
 		Eventually(readiness(ctx, box)).Should(HavePrefix("False "))
 		// The end of the process would cut the reconcile whose status has just been written.
 		Eventually(func() []string { return resultsOf(c, box.Namespace) }).Should(ContainElement(BeElementOf("success", "requeue_after")))
+
+		// A repair begins with a live read.
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
+		change(ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
+		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).ShouldNot(BeEquivalentTo(7))
+		Eventually(func(g Gomega) {
+			all, err := c.Spans()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(all).To(ContainElement(HaveField("Attributes", And(
+				HaveKeyWithValue("http.request.method", "PATCH"), HaveKeyWithValue("url.full", ContainSubstring("/deployments/box"))))))
+		}).Should(Succeed())
 		p.stop()
 
 		all, err := c.Spans()
@@ -173,7 +184,8 @@ var _ = Describe("tracing", Ordered, func() {
 			Expect(span.Attributes["reconcileID"]).NotTo(BeEmpty())
 			requests = append(requests, requestsOf(all, span.ID)...)
 		}
-		Expect(requests).To(ContainElements("POST deployments 201", "POST services 201", "PATCH modelboxes/box/status 200"))
+		Expect(requests).To(ContainElements("POST deployments 201", "POST services 201", "PATCH modelboxes/box/status 200",
+			"GET deployments/box 200", "PATCH deployments/box 200"))
 
 		for _, span := range all {
 			if span.Parent == "" {
@@ -187,14 +199,11 @@ var _ = Describe("tracing", Ordered, func() {
 		for _, span := range all {
 			ofReconcile["00-"+span.Trace+"-"+span.ID+"-01"] = byID[span.Parent].Name
 		}
-		var created, watches, leases int
+		var created, watches int
 		for _, request := range p.received() {
 			switch {
 			case request.watch:
 				watches++
-				Expect(request.traceparent).To(BeEmpty(), request.path)
-			case strings.Contains(request.path, "/leases"):
-				leases++
 				Expect(request.traceparent).To(BeEmpty(), request.path)
 			case request.method == http.MethodPost && request.path == "/apis/apps/v1/namespaces/"+box.Namespace+"/deployments":
 				created++
@@ -203,7 +212,7 @@ var _ = Describe("tracing", Ordered, func() {
 				Expect(ofReconcile).To(HaveKeyWithValue(request.traceparent, HavePrefix("reconcile ")), request.path)
 			}
 		}
-		Expect([]int{created, watches, leases}).To(HaveEach(BeNumerically(">", 0)), "creations, watches and requests for the lease")
+		Expect([]int{created, watches}).To(HaveEach(BeNumerically(">", 0)), "creations and watches")
 	})
 
 	It("delays no reconcile when the collector hangs", func(ctx SpecContext) {
