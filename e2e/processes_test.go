@@ -163,10 +163,15 @@ func podsWithArgs(ctx context.Context, process string) []string {
 	return names
 }
 
-// leader returns the name of the pod that holds the controller's lease.
-func leader() string {
+// holder returns the identity of the process that holds the controller's lease: the name of its
+// pod, "_" and an ID. A container that restarts in the same pod has another one.
+func holder() string {
 	GinkgoHelper()
-	holder := run(kubectl, "-n", system, "get", "lease", "modelbox-controller", "-o", "jsonpath={.spec.holderIdentity}")
+	return run(kubectl, "-n", system, "get", "lease", "modelbox-controller", "-o", "jsonpath={.spec.holderIdentity}")
+}
+
+// podOf returns the name of the pod of a holder of the lease.
+func podOf(holder string) string {
 	pod, _, _ := strings.Cut(holder, "_")
 	return pod
 }
