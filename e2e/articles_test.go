@@ -81,13 +81,13 @@ spec:
 `
 
 var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
-	BeforeAll(func(ctx SpecContext) {
+	BeforeAll(func() {
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
 			run(kubectl, "delete", "--ignore-not-found", "deployment", "example-deployment", "opsnatmonitor-v1")
 			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 			awaitOperator()
 		})
-		replaceWebhook(ctx)
+		stopOperator()
 		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
 		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
 	})
@@ -143,6 +143,7 @@ var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
 	})
 
 	It("make undeploy, make uninstall", func() {
+		stopOperator()
 		step{"make undeploy", []string{"deleted"}}.do()
 		step{"kubectl get eru", []string{"opsnatmonitor-v1"}}.do()
 		step{"make uninstall", []string{"deleted"}}.do()
@@ -174,7 +175,7 @@ func ownEnviron() []string {
 
 // try runs a command, and returns what it prints.
 func try(line string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	out, err := shell(ctx, line).CombinedOutput()
 	GinkgoWriter.Printf("$ %s\n%s", line, out)
@@ -190,7 +191,7 @@ func (s step) do() {
 		expected = append(expected, ContainSubstring(part))
 	}
 	attempt := func() (string, error) { return try(s.command) }
-	if strings.HasPrefix(s.command, "kubectl get ") {
+	if strings.HasPrefix(s.command, "kubectl get ") || strings.HasPrefix(s.command, "kubectl wait ") {
 		Eventually(attempt).Should(SatisfyAll(expected...), s.command)
 		return
 	}

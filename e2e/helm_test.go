@@ -40,15 +40,16 @@ type chartRelease struct {
 
 var _ = Describe("the Helm chart", Serial, Ordered, func() {
 	var release chartRelease
-	BeforeAll(func(ctx SpecContext) {
+	BeforeAll(func() {
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+			stopOperator()
 			_, _ = release.try("uninstall", "modelbox", "--wait")
 			run(kubectl, "delete", "--ignore-not-found", "namespace", system)
 			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 			awaitOperator()
 		})
 		release = newChartRelease()
-		replaceWebhook(ctx)
+		stopOperator()
 		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
 		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
 		run(kubectl, "create", "namespace", system)

@@ -54,7 +54,7 @@ var _ = Describe("the images", func() {
 		Expect(out).To(ContainSubstring("[Denied] the volume is read-only"))
 	})
 
-	It("are the same when their modules come from a mirror, without a network", func() {
+	It("are the same when their modules come from a mirror, without a network", long, func() {
 		const proxy = "GOPROXY=file:///mirror"
 		run(makeImages("modelbox-e2e-mirror", "docker-build", proxy, "GOLANG_IMAGE="+golangWithMirror(), "DOCKER_BUILD_FLAGS=--network none")...)
 		for _, process := range []string{"webhook", "controller"} {

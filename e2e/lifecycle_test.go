@@ -50,8 +50,7 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 	It("succeed in random order", func(ctx SpecContext) {
 		order := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		DeferCleanup(func() { // The other specs need the operator, also after a failure.
-			_ = applyOperator()
-			Expect(applyOperator()).To(Succeed())
+			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
 			awaitOperator()
 		})
 		ns := newNamespace(ctx)
@@ -115,6 +114,17 @@ func replaceWebhook(ctx context.Context) {
 	for _, pod := range terminating(ctx, "modelbox-webhook") {
 		run(kubectl, "-n", system, "delete", "pod", pod, "--ignore-not-found", "--force", "--grace-period=0")
 	}
+}
+
+// stopOperator ends all pods of the operator at once. It is for specs that need a cluster without
+// the operator, and do not test how it ends: otherwise its namespace waits for pods as above.
+func stopOperator() {
+	GinkgoHelper()
+	_, _ = attempt("", kubectl, "-n", system, "scale", "deployment", "--all", "--replicas=0") // There may be none.
+	Eventually(func() string {
+		_, _ = attempt("", kubectl, "-n", system, "delete", "pods", "--all", "--force", "--grace-period=0")
+		return run(kubectl, "-n", system, "get", "pods", "-o", "name")
+	}).Should(BeEmpty())
 }
 
 // terminating returns the names of the pods of a process that are being deleted.

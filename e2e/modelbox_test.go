@@ -74,6 +74,7 @@ var _ = Describe("a ModelBox", func() {
 		stop := fetchRepeatedly(ctx, ns, "http://"+box.Status.Address+"/")
 		apply(ns, fmt.Sprintf(boxManifest, nginxOther, "/no-such-page"))
 		Eventually(func() []string { return imagesOf(running(ctx, ns, labelsOf("web"))) }).Should(ContainElement(nginxOther))
+		Eventually(readyCondition(ctx, box)).Should(HavePrefix("False "))
 		Consistently(readyCondition(ctx, box), "5s").Should(HavePrefix("False "))
 		Expect(imagesOf(running(ctx, ns, labelsOf("web")))).To(ContainElement(nginx))
 

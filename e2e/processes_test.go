@@ -48,9 +48,13 @@ func restart(process string) {
 func renew(ctx context.Context) {
 	GinkgoHelper()
 	before := leaf(ctx).SerialNumber
-	run(kubectl, "-n", system, "patch", "certificate", "modelbox-webhook", "--subresource=status", "--type=json", "-p",
-		`[{"op":"add","path":"/status/conditions/-","value":{"type":"Issuing","status":"True","reason":"ManuallyTriggered",`+
-			`"message":"renewed by hand","lastTransitionTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}}]`)
+	// Refused while cert-manager has not removed the condition of the last renewal.
+	Eventually(func() error {
+		_, err := attempt("", kubectl, "-n", system, "patch", "certificate", "modelbox-webhook", "--subresource=status", "--type=json", "-p",
+			`[{"op":"add","path":"/status/conditions/-","value":{"type":"Issuing","status":"True","reason":"ManuallyTriggered",`+
+				`"message":"renewed by hand","lastTransitionTime":"`+time.Now().UTC().Format(time.RFC3339)+`"}}]`)
+		return err
+	}).Should(Succeed())
 	Eventually(func() *big.Int { return leaf(ctx).SerialNumber }).ShouldNot(Equal(before))
 }
 
@@ -72,15 +76,18 @@ func certificateIn(ctx context.Context, secret, key string) *x509.Certificate {
 
 // awaitServed waits until every webhook pod serves the certificate in the Secret. The
 // kubelet updates a Secret volume when it next syncs the pod, within about a minute; a
-// change of the pod's annotations makes it sync immediately.
+// change of the pod's annotations makes it sync immediately. It may not have the Secret yet, so
+// there is another change every two seconds.
 func awaitServed(ctx context.Context) {
 	GinkgoHelper()
 	want := leaf(ctx).SerialNumber
-	for _, pod := range podsOf(ctx, "modelbox-webhook") {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/sync":%q}}}`, want.String())
-		Expect(client.IgnoreNotFound(admin.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)))).To(Succeed())
-	}
-	Eventually(func() ([]*big.Int, error) { return served(ctx) }).Should(HaveEach(want))
+	Eventually(func(g Gomega) {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/sync":"%s %d"}}}`, want, time.Now().Unix()/2)
+		for _, pod := range podsOf(ctx, "modelbox-webhook") {
+			g.Expect(client.IgnoreNotFound(admin.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)))).To(Succeed())
+		}
+		g.Expect(served(ctx)).To(HaveEach(want))
+	}).Should(Succeed())
 }
 
 // served returns the serial numbers of the certificates that the webhook pods serve.

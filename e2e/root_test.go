@@ -20,10 +20,7 @@ var _ = Describe("a new root certificate", Serial, func() {
 	It("replaces the old one without a lost admission request", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) { // Restore the state of the manifests, also after a failure.
 			inject("inject-ca-from=modelbox-system/modelbox-webhook")
-			trust(ctx, root("modelbox-root"))
-			Expect(applyOperator()).To(Succeed())
-			run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate", "--all")
-			awaitOperator()
+			returnToCertManager(ctx)
 		})
 		load := admitting(ctx)
 
@@ -61,16 +58,6 @@ var _ = Describe("a new root certificate", Serial, func() {
 		restart("modelbox-webhook")
 		Expect(trusted(ctx)).To(HaveEach(root("modelbox-root-2")))
 		load.lostNone("a new root certificate")
-
-		By("going back to the old root in the same way")
-		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
-		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
-		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root"}}}`)
-		Eventually(func() string {
-			renew(ctx)
-			return leaf(ctx).Issuer.CommonName
-		}).Should(Equal("modelbox-root"))
-		awaitServed(ctx)
 	})
 })
 

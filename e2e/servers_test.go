@@ -56,6 +56,7 @@ ports: [{port: 80}]`))
 	}, SpecTimeout(5*time.Minute))
 
 	It("says in status why its pods are not ready, in the words of the cluster", Serial, func(ctx SpecContext) {
+		Eventually(namespacesOfSpecs).WithContext(ctx).Should(BeEmpty(), "their pods still end")
 		ns := newNamespace(ctx)
 		quota := newNamespace(ctx)
 		run(kubectl, "-n", quota, "create", "quota", "none", "--hard=pods=0")
@@ -64,8 +65,8 @@ ports: [{port: 80}]`))
 			message                  []string
 		}{
 			{ns, "image", `
-image: registry.invalid/no/such:1
-resources: {}`, "ImagePullBackOff", []string{"registry.invalid/no/such:1"}},
+image: 127.0.0.1:1/no/such:1
+resources: {}`, "ImagePullBackOff", []string{"127.0.0.1:1/no/such:1"}},
 			{ns, "crash", `
 image: ` + busybox + `
 resources: {}
@@ -118,7 +119,7 @@ command: [sleep, "3600"]`, "", []string{"exceeded quota: none"}},
 		Expect(box.Status.Problems).To(BeEmpty())
 	})
 
-	It("completes a rollout where every accelerator is in use, without a spare one", Serial, func(ctx SpecContext) {
+	It("completes a rollout where every accelerator is in use, without a spare one", long, func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		accelerators(nodes(ctx)[1].Name, 2)
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gpu"}}
@@ -136,10 +137,10 @@ ports: [{port: 80}]
 
 		By("changing the image with the default rollout, which needs a spare accelerator")
 		apply(ns, manifest(nginxOther, ""))
-		Eventually(readyCondition(ctx, box), time.Minute).Should(Equal("False Unschedulable"))
-		stalled := meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)
-		Expect(stalled).NotTo(BeNil())
-		Expect(stalled.Message).To(ContainSubstring("Insufficient example.com/gpu"))
+		Eventually(readyCondition(ctx, box)).Should(Equal("False Unschedulable"))
+		Eventually(func() *metav1.Condition {
+			return meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)
+		}).Should(HaveValue(HaveField("Message", ContainSubstring("Insufficient example.com/gpu"))))
 
 		By("setting what the warning says")
 		Expect(apply(ns, manifest(nginxOther, noSpare))).NotTo(ContainSubstring("maxSurge"))

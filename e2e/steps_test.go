@@ -32,6 +32,19 @@ func newNamespace(ctx context.Context) string {
 	return ns.Name
 }
 
+// namespacesOfSpecs returns the namespaces of specs, also of those that have ended.
+func namespacesOfSpecs(ctx context.Context) ([]string, error) {
+	list := &corev1.NamespaceList{}
+	err := admin.List(ctx, list)
+	var names []string
+	for _, ns := range list.Items {
+		if strings.HasPrefix(ns.Name, "e2e-") {
+			names = append(names, ns.Name)
+		}
+	}
+	return names, err
+}
+
 // apply applies a manifest as a user would, and returns what kubectl prints.
 func apply(ns, manifest string) string {
 	GinkgoHelper()

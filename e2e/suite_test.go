@@ -225,9 +225,9 @@ func run(args ...string) string {
 }
 
 // attempt runs a command with a text on its standard input. Its output is part of the
-// error too.
+// error too. On a new machine some commands compile for minutes.
 func attempt(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(stdin)
