@@ -34,8 +34,8 @@ CLI_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST ?= dist
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
-# How often, and under which race detector, "make test" runs: -race, -count and
-# the like go here. Those of the controller's suite, such as --repeat=1, are GINKGOFLAGS.
+# The flags of "go test" for "make test": -race, -shuffle on and the like. Those of the controller's
+# suite, such as --repeat=1, are GINKGOFLAGS. ginkgo runs a suite once: no -count above 1.
 TESTFLAGS ?= -race -timeout 25m
 
 # Reproducible: the revision is the commit's, and so is the time of creation. GOPROXY has no

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"strconv"
 	"testing"
@@ -78,10 +80,13 @@ func optionsOf(serving server.Options) options {
 	local := env.Webhooks
 	serving.Addr = net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort))
 	serving.CertDir = local.LocalServingCertDir
+	// For what is in flight. Without it, a pause of the process of a second is an error.
+	serving.Grace = cmp.Or(serving.Grace, 10*time.Second)
 	return options{metrics: metricsOptions{address: "0"}, probeAddress: "0", pprofAddress: "0", server: serving}
 }
 
-// startWith starts the webhook process with a function that runs it, and waits until it listens.
+// startWith starts the webhook process with a function that runs it, and waits until it has
+// a certificate, which it loads after it listens.
 func startWith(o *options, run func(context.Context) error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -100,7 +105,7 @@ func startWith(o *options, run func(context.Context) error) {
 		if err := env.Client.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
 		}
-		conn, err := net.DialTimeout("tcp", o.server.Addr, time.Second)
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Second}, "tcp", o.server.Addr, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -77,6 +78,11 @@ func Start(options Options) (*Env, error) {
 	e.env = &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join(Root(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
+		// The defaults, of 10 and 20 s, are too short for several at once on a small machine.
+		ControlPlaneStartTimeout: 2 * time.Minute,
+		ControlPlaneStopTimeout:  2 * time.Minute,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: time.Minute},
+		WebhookInstallOptions:    envtest.WebhookInstallOptions{MaxTime: time.Minute},
 	}
 	if options.Webhooks {
 		e.env.WebhookInstallOptions.Paths = []string{filepath.Join(Root(), "config", "webhook", "generated")}
@@ -92,7 +98,7 @@ func Start(options Options) (*Env, error) {
 		return nil, err
 	}
 	if e.Config, err = e.env.Start(); err != nil {
-		return nil, fmt.Errorf("starting the control plane: %w", err)
+		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), e.Stop())
 	}
 	if options.Policies {
 		if _, err := e.Kubectl("", "apply", "-k", filepath.Join(Root(), "config", "rights")); err != nil {

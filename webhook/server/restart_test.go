@@ -49,11 +49,10 @@ func TestRollingRestart(t *testing.T) {
 		opts  Options
 		loses bool
 	}{
-		"drained":     {Options{Drain: 1500 * time.Millisecond, Linger: 5 * time.Second, Grace: 5 * time.Second}, false},
+		"drained":     {Options{Drain: 5 * time.Second, Linger: 5 * time.Second, Grace: 5 * time.Second}, false},
 		"not drained": {Options{Grace: 5 * time.Second}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			svc := new(service)
 			svc.backend.Store(runReady(t, tc.opts, nil))
 			h := hammer(t, svc, 16)

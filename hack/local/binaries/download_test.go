@@ -235,12 +235,14 @@ func TestFetchTimesOut(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}
+	const short, long = 100 * time.Millisecond, time.Minute // An answer that does come may take long.
 	tests := map[string]struct {
-		sums, body http.HandlerFunc
-		wantErr    error
+		sums, body               http.HandlerFunc
+		answerWithin, stallAfter time.Duration
+		wantErr                  error
 	}{
-		"in the checksum": {sums: hang, body: text(program), wantErr: context.DeadlineExceeded},
-		"in the program":  {sums: text(sum(program)), body: hang, wantErr: errStalled},
+		"in the checksum": {hang, text(program), short, long, context.DeadlineExceeded},
+		"in the program":  {text(sum(program)), hang, long, short, errStalled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +254,7 @@ func TestFetchTimesOut(t *testing.T) {
 				}
 				test.body(w, r)
 			}))
-			f.answerWithin, f.stallAfter = 100*time.Millisecond, 100*time.Millisecond
+			f.answerWithin, f.stallAfter = test.answerWithin, test.stallAfter
 			from, _ := f.locate(toolNamed(t, "kubectl"), "v1.37.1")
 			err := f.fetch(t.Context(), from, filepath.Join(t.TempDir(), "kubectl"), quietStep(t))
 			if !errors.Is(err, test.wantErr) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +65,20 @@ func startComponent(t *testing.T, c *Cluster, component string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return cmd
+	// A process has its command line a moment after it has begun.
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		live, err := c.processes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if live[component] == cmd.Process.Pid {
+			return cmd
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not among the processes %v", component, live)
+		}
+		runtime.Gosched()
+	}
 }
 
 func TestProcessesOfOtherClustersAreIgnored(t *testing.T) {
