@@ -277,8 +277,8 @@ func TestLastWords(t *testing.T) {
 		args []string
 	}{
 		{"[NotFound] 404 Not Found: SERVER/b: check spec.model.uri", []string{"--uri", "SERVER/b"}},
-		{"[Unreachable] https://127.0.0.1:1/a: dial tcp 127.0.0.1:1: connect: connection refused, and no attempt brought more for 400ms: check that",
-			[]string{"--uri", "https://127.0.0.1:1/a", "--connect-for", "400ms", "--retry-for", "1h"}},
+		{"[Unreachable] https://127.0.0.1:1/a: dial tcp 127.0.0.1:1: connect: connection refused, and no attempt brought more for 499ms: check that",
+			[]string{"--uri", "https://127.0.0.1:1/a", "--connect-for", "499ms", "--retry-for", "1h"}},
 		{"[Invalid] --size-limit is required, and it, --max-files, --max-ratio, --progress-every, --connect-for and --retry-for are", []string{"--uri", "SERVER/a", "--connect-for", "0"}},
 		{"[WrongHash] sha256 is " + sum(archive) + ", spec.model.sha256 says " + sum(nil), []string{"--uri", "SERVER/a.tgz", "--sha256", sum(nil)}},
 		{"[RefusedArchive] the archive ends too early", []string{"--uri", "SERVER/short.tgz"}},

@@ -31,11 +31,13 @@ func TestCPUAndMemoryOfThisProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for start := time.Now(); time.Since(start) < 100*time.Millisecond; {
+	// The kernel counts in steps of 10 ms, and may give this process none of them for a while.
+	after := before
+	for start := time.Now(); err == nil && after <= before && time.Since(start) < 20*time.Second; {
+		after, err = us.CPU()
 	}
-	after, err := us.CPU()
 	if err != nil || after <= before || after-before > 10*time.Second {
-		t.Errorf("from %s to %s of CPU time in 100 ms of work (%v)", before, after, err)
+		t.Errorf("from %s to %s of CPU time (%v)", before, after, err)
 	}
 	now, peak, err := Memory(os.Getpid())
 	if err != nil || now < 1<<20 || peak < now {
