@@ -237,8 +237,8 @@ func addControllersAndProbes(mgr manager.Manager, o *options) error {
 const readyzTimeout = 500 * time.Millisecond
 
 // cacheSynced returns a healthz.Checker that succeeds when all informers have synced, so that
-// a rollout proceeds only when the new pod can reconcile. Without a CRD, or without the right
-// to list one of the kinds, it never succeeds.
+// a rollout proceeds only when the new pod can reconcile. Without the right to list one of the
+// kinds it never succeeds. Without a CRD it does not either, or the process has ended already.
 func cacheSynced(c ctrlcache.Cache) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), readyzTimeout)
