@@ -132,6 +132,14 @@ func TestFetchImageOfARelease(t *testing.T) {
 		"VERSION=" + version.Version, "REGISTRY=r.io/team/", "PLATFORMS=linux/amd64", "CLI_PLATFORMS=linux/amd64",
 		"DOCKER=docker", "DOCKER_BUILD_ARGS=", "DIGEST=" + digestA, "REAL_GO=" + realGo,
 	}
+	// The real go compiles with the caches and the proxy of this machine.
+	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOFLAGS"} {
+		value, err := exec.CommandContext(t.Context(), realGo, "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		variables = append(variables, name+"="+strings.TrimSpace(string(value)))
+	}
 	if _, failed := command(t, dir+":"+os.Getenv("KUBEBUILDER_ASSETS"), variables, "./hack/release.sh", dist); failed != "" {
 		t.Fatal(failed)
 	}
