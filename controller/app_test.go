@@ -39,7 +39,7 @@ var _ = Describe("an App", func() {
 		Expect(service.Spec.Ports[0].TargetPort).To(Equal(intstr.FromInt32(80)))
 		Expect(service.Spec.Type).To(Equal(corev1.ServiceTypeClusterIP))
 
-		change(ctx, app, func(a *appv1.App) { a.Spec.Ports[0].NodePort = 30111 })
+		change(ctx, app, func(a *appv1.App) { a.Spec.Ports[0].NodePort = 30061 }) // Not one that the API server allocates: it begins at 30086.
 		Eventually(func() corev1.ServiceType { return get(ctx, service).Spec.Type }).Should(Equal(corev1.ServiceTypeNodePort))
 		change(ctx, app, func(a *appv1.App) { a.Spec.Ports, a.Spec.Envs = nil, nil })
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(service), service) }).ShouldNot(Succeed())

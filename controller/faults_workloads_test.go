@@ -351,9 +351,10 @@ func eruState(eru *mtsrev1.Eru) string {
 	return fmt.Sprintf("%s %v", eru.Status.Phase, entries)
 }
 
-// slotAfter returns a schedule with one scheduled time a year, and this time, which is half a
-// minute to one and a half minutes after now.
+// slotAfter returns a schedule with one scheduled time a year, and this time, which is about ten
+// minutes after now: later than the creation of the objects, and no longer, as the clock of the
+// process is a fake one.
 func slotAfter(now time.Time) (string, time.Time) {
-	slot := now.UTC().Add(90 * time.Second).Truncate(time.Minute)
+	slot := now.UTC().Add(10 * time.Minute).Truncate(time.Minute)
 	return fmt.Sprintf("%d %d %d %d *", slot.Minute(), slot.Hour(), slot.Day(), slot.Month()), slot
 }

@@ -527,14 +527,15 @@ var _ = Describe("a stolen token of the controller", Ordered, ContinueOnFailure,
 	})
 
 	It("changes a Deployment through /scale only in its replica count", func(ctx SpecContext) {
-		web := get(ctx, &appsv1.Deployment{ObjectMeta: t.named("web")})
+		free := deploymentOf(t.named("free")) // No UnitedDeployment keeps its replicas.
+		Expect(env.Client.Create(ctx, free)).To(Succeed())
 		c, err := client.New(stolen, client.Options{Scheme: env.Client.Scheme()})
 		Expect(err).NotTo(HaveOccurred())
 		body := `{"metadata":{"labels":{"evil":""},"annotations":{"evil":""},"finalizers":["example.com/evil"]},"spec":{"replicas":3,"paused":true}}`
-		Expect(c.SubResource("scale").Patch(ctx, &appsv1.Deployment{ObjectMeta: t.named("web")}, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
-		after := get(ctx, &appsv1.Deployment{ObjectMeta: t.named("web")})
-		web.Spec.Replicas = new(int32(3))
-		Expect(after.Spec).To(Equal(web.Spec))
-		Expect([]any{after.Labels, after.Annotations, after.Finalizers}).To(Equal([]any{web.Labels, web.Annotations, web.Finalizers}))
+		Expect(c.SubResource("scale").Patch(ctx, &appsv1.Deployment{ObjectMeta: t.named("free")}, client.RawPatch(types.MergePatchType, []byte(body)))).To(Succeed())
+		after := get(ctx, &appsv1.Deployment{ObjectMeta: t.named("free")})
+		free.Spec.Replicas = new(int32(3))
+		Expect(after.Spec).To(Equal(free.Spec))
+		Expect([]any{after.Labels, after.Annotations, after.Finalizers}).To(Equal([]any{free.Labels, free.Annotations, free.Finalizers}))
 	})
 })

@@ -136,7 +136,14 @@ var _ = Describe("every kind", func() {
 					return describe(count)
 				}, duration, duration/20).Should(BeEmpty(), why)
 			}
-			_, mark := writes(namespace, 0)
+			var mark int
+			Eventually(func(g Gomega) { // The API server writes its audit log after the object.
+				_, mark = writes(namespace, 0)
+				g.Consistently(func() string {
+					count, _ := writes(namespace, mark)
+					return describe(count)
+				}, 200*time.Millisecond).Should(BeEmpty())
+			}).Should(Succeed())
 			silent(mark, "at rest")
 			stop()
 			start()

@@ -214,8 +214,10 @@ var _ = Describe("the events of rollouts", func() {
 			By("a restart of the controller in the middle of the rollout")
 			stop()
 			// The new process writes the status again when it has observed the rollout.
-			obj.GetConditions()[0].Message = "written by the test"
-			Expect(env.Client.Status().Update(ctx, obj)).To(Succeed())
+			Eventually(func() error { // After what the former one has sent.
+				get(ctx, obj).GetConditions()[0].Message = "written by the test"
+				return env.Client.Status().Update(ctx, obj)
+			}).Should(Succeed())
 			start()
 			Eventually(func() string { return get(ctx, obj).GetConditions()[0].Message }).ShouldNot(Equal("written by the test"))
 			// The cluster reports the time of the completion in whole seconds.

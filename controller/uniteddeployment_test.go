@@ -44,8 +44,11 @@ var _ = Describe("a UnitedDeployment", func() {
 		_, mark := writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 		Eventually(replicas).Should(BeEquivalentTo(2))
-		count, _ := writes(named.Namespace, mark)
-		Expect(count).To(HaveKeyWithValue("patch deployments/scale 200", 1))
+		var count map[string]int
+		Eventually(func() map[string]int { // The API server writes its audit log after the object.
+			count, _ = writes(named.Namespace, mark)
+			return count
+		}).Should(HaveKeyWithValue("patch deployments/scale 200", 1))
 		Expect(count).NotTo(HaveKey(ContainSubstring("deployments 200")))
 		Eventually(func() int { return eventCount(ctx, ud, "Scaled") }).Should(Equal(2))
 
@@ -55,6 +58,11 @@ var _ = Describe("a UnitedDeployment", func() {
 		_, mark = writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
 		rollOut(ctx, named)
+		Eventually(func() *int32 {
+			d := &appsv1.Deployment{}
+			Expect(running.cache.Get(ctx, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, d)).To(Succeed())
+			return d.Spec.Replicas
+		}).Should(HaveValue(BeEquivalentTo(5)), "the next one is not to scale it because the cache is behind")
 		// The next one's status proves that the controller has seen the scale.
 		next := united(named, "next", 5)
 		Expect(env.Client.Create(ctx, next)).To(Succeed())

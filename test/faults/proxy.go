@@ -4,6 +4,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -17,7 +18,8 @@ import (
 )
 
 // Proxy is a reverse proxy in front of an API server that delays its responses. Requests
-// are not delayed, and neither are the events of a watch after the response's header.
+// are not delayed, and neither are the events of a watch after the response's header. What
+// the API server takes itself is a part of the delay, so that a slow machine adds nothing to it.
 type Proxy struct {
 	server *httptest.Server
 
@@ -37,7 +39,7 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 		return nil, fmt.Errorf("parsing the address of the API server: %w", err)
 	}
 	p := &Proxy{delay: Constant(0)}
-	p.server = httptest.NewServer(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // Each event of a watch is forwarded immediately.
@@ -46,7 +48,10 @@ func NewProxy(cfg *rest.Config) (*Proxy, error) {
 		},
 		// It is not an error if a client does not wait for a response.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	})
+	}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), arrival{}, time.Now())))
+	}))
 	return p, nil
 }
 
@@ -59,7 +64,8 @@ func (p *Proxy) Close() {
 	p.server.Close()
 }
 
-// Delay sets the function that returns the delay of each response from now on.
+// Delay sets the function that returns the delay of each response from now on: how long after
+// its request it is sent, at least.
 func (p *Proxy) Delay(each func() time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,9 +78,13 @@ func (p *Proxy) next() time.Duration {
 	return p.delay()
 }
 
-// wait waits for the next delay, or until the request is cancelled.
+// arrival is the key of the time at which the proxy received a request, in its context.
+type arrival struct{}
+
+// wait waits for the rest of the next delay, or until the request is cancelled.
 func (p *Proxy) wait(request *http.Request) error {
-	timer := time.NewTimer(p.next())
+	arrived, _ := request.Context().Value(arrival{}).(time.Time)
+	timer := time.NewTimer(p.next() - time.Since(arrived))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
