@@ -129,25 +129,19 @@ var _ = Describe("every kind", func() {
 			for _, obj := range objects {
 				Eventually(readiness(ctx, obj)).Should(HavePrefix("True "))
 			}
-			silent := func(since int, why string) {
-				GinkgoHelper()
-				Consistently(func() string {
-					count, _ := writes(namespace, since)
-					return describe(count)
-				}, duration, duration/20).Should(BeEmpty(), why)
-			}
 			var mark int
+			written := func() string {
+				count, _ := writes(namespace, mark)
+				return describe(count)
+			}
 			Eventually(func(g Gomega) { // The API server writes its audit log after the object.
 				_, mark = writes(namespace, 0)
-				g.Consistently(func() string {
-					count, _ := writes(namespace, mark)
-					return describe(count)
-				}, 200*time.Millisecond).Should(BeEmpty())
+				g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
 			}).Should(Succeed())
-			silent(mark, "at rest")
+			Consistently(written, duration, duration/20).Should(BeEmpty(), "at rest")
 			stop()
 			start()
-			silent(mark, "after a restart")
+			Consistently(written, duration, duration/20).Should(BeEmpty(), "after a restart")
 		})
 
 		for i, foreign := range g.children {
