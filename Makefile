@@ -12,7 +12,7 @@ BIN = bin
 LOCALLY = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
 LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
 # The one place that says which version this is.
-VERSION := $(shell cat version/VERSION)
+VERSION := $(shell cat internal/version/VERSION)
 DOCKER ?= docker
 # What the images are built from: GOLANG_IMAGE and BASE_IMAGE.
 include hack/base-images.mk

@@ -47,9 +47,9 @@ func TestEveryKindIsWhole(t *testing.T) {
 			sample := "config/samples/" + group + "_" + gvk.Version + "_" + lower + ".yaml"
 			for _, file := range []string{
 				sample,
-				"webhook/" + lower + "/default.go",
-				"webhook/" + lower + "/validate.go",
-				"webhook/" + lower + "/webhook.go",
+				"kinds/" + lower + "/default.go",
+				"kinds/" + lower + "/validate.go",
+				"kinds/" + lower + "/kind.go",
 				"controller/" + lower + "/controller.go",
 				"docs/" + lower + ".md",
 				"e2e/" + lower + "_test.go",
@@ -61,7 +61,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
 				{sample, "kind: " + gvk.Kind + "\n"},
-				{"webhook/main.go", "\t" + lower + ".SetupWebhookWithManager,\n"},
+				{"webhook/webhook.go", "\tadmission.Register(server, " + lower + ".Kind())\n"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
@@ -87,9 +87,9 @@ func TestEveryKindIsWhole(t *testing.T) {
 
 // complete are files that name all kinds but one on purpose.
 var complete = map[string]string{
-	"config/rights/controller.yaml":  "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
-	"config/rights/schema_test.go":   "it has the kinds as variables",
-	"controller/stale_cache_test.go": "a Genericdaemon has the children of an App, of another type",
+	"config/policies/controller.yaml": "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
+	"config/policies/schema_test.go":  "it has the kinds as variables",
+	"controller/stale_cache_test.go":  "a Genericdaemon has the children of an App, of another type",
 }
 
 // Where all other kinds are named, in a table, a list, a test or a page, a kind is named

@@ -15,7 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 // checkFetchImage checks that the pods that fetch a model run the image of the controller. The

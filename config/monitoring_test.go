@@ -19,7 +19,7 @@ import (
 	// These packages register the metrics of the two processes, including those of
 	// controller-runtime.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )

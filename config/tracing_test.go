@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/modelbox-operator/modelbox-operator/tracing"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 )
 
 const tracingPolicy = "modelbox-tracing"

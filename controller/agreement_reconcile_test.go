@@ -26,9 +26,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	webhookapp "github.com/modelbox-operator/modelbox-operator/webhook/app"
-	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	webhookapp "github.com/modelbox-operator/modelbox-operator/kinds/app"
+	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // reconciledObject is an object, the errors of admission, and the children that the controller

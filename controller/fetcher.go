@@ -11,8 +11,8 @@ import (
 
 	"github.com/distribution/reference"
 
-	"github.com/modelbox-operator/modelbox-operator/version"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // fetcher are the flags of the container that fetches a model.

@@ -38,8 +38,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
-	"github.com/modelbox-operator/modelbox-operator/tracing"
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 // kinds returns functions that add the controllers of this process to a manager, one for each

@@ -18,8 +18,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 var _ = Describe("a model that is an image", func() {

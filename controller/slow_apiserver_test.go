@@ -23,8 +23,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // thoroughly is true if "make faults" runs the tests, which may take hours.

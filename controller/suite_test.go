@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 var (

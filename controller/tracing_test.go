@@ -21,8 +21,8 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/test/collector"
-	"github.com/modelbox-operator/modelbox-operator/tracing"
 )
 
 // tracedProcess is a controller process that sends spans.

@@ -21,10 +21,11 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
@@ -83,11 +84,9 @@ func serveWebhooks(local *envtest.WebhookInstallOptions) (stop func()) {
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	for _, setup := range []func(manager.Manager) error{
-		modelbox.SetupWebhookWithManager, app.SetupWebhookWithManager, genericdaemon.SetupWebhookWithManager,
-	} {
-		Expect(setup(mgr)).To(Succeed())
-	}
+	admission.Register(mgr.GetWebhookServer(), modelbox.Kind())
+	admission.Register(mgr.GetWebhookServer(), app.Kind())
+	admission.Register(mgr.GetWebhookServer(), genericdaemon.Kind())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

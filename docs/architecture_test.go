@@ -61,7 +61,7 @@ func TestEveryPathExists(t *testing.T) {
 	}
 }
 
-// drawn returns the packages in the picture, such as "webhook/ports, rules".
+// drawn returns the packages in the picture, such as "kinds/ports, rules".
 func drawn(t *testing.T) []string {
 	t.Helper()
 	var out []string

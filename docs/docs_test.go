@@ -24,7 +24,7 @@ import (
 	// What the two processes register.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
@@ -311,7 +311,7 @@ func TestAnswersAreShortAndLink(t *testing.T) {
 // Changelog, each with entries of one sentence.
 func TestChangelog(t *testing.T) {
 	page := read(t, "../CHANGELOG.md")
-	released := strings.TrimPrefix(strings.TrimSpace(read(t, "../version/VERSION")), "v")
+	released := strings.TrimPrefix(strings.TrimSpace(read(t, "../internal/version/VERSION")), "v")
 	for _, want := range []string{"\n## [Unreleased]\n", "\n## [" + released + "] - ", "\n[Unreleased]: ", "\n[" + released + "]: "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("CHANGELOG.md does not have %q", want)

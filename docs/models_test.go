@@ -28,7 +28,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 const modelsPage = "models.md"

@@ -12,5 +12,5 @@ grep -rlE '^func Fuzz' --include='*_test.go' cron webhook controller fetch | whi
 done
 # Histories of one ModelBox under several clients, from a new seed.
 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
-echo "fuzz: TestHistories in webhook/modelbox -first-seed $seed"
-go test ./webhook/modelbox -run '^TestHistories$' -timeout 2h -count 1 -v -args -seeds "${HISTORIES:-1000}" -first-seed "$seed"
+echo "fuzz: TestHistories in kinds/modelbox -first-seed $seed"
+go test ./kinds/modelbox -run '^TestHistories$' -timeout 2h -count 1 -v -args -seeds "${HISTORIES:-1000}" -first-seed "$seed"

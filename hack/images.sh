@@ -75,7 +75,7 @@ kustomization() {
   done
 }
 
-default=${TAG:-$(cat version/VERSION)}
+default=${TAG:-$(cat internal/version/VERSION)}
 [[ $default =~ ^$tags$ ]] || fail "TAG: $default is not a tag: letters, digits, \"_\", \".\" and \"-\", at most 128"
 if [ -n "${IMG_WEBHOOK:-}" ] && [ "$IMG_WEBHOOK" = "${IMG_CONTROLLER:-}" ]; then
   fail "IMG_WEBHOOK and IMG_CONTROLLER are both $IMG_WEBHOOK, and each process has an image of its own"

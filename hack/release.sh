@@ -24,7 +24,7 @@ if [ -n "${IMG:-}${IMG_WEBHOOK:-}${IMG_CONTROLLER:-}" ]; then
   exit 1
 fi
 if [ "${TAG:-$VERSION}" != "$VERSION" ]; then
-  echo "release: TAG is $TAG, and the tag of a release is its version, $VERSION, which is in version/VERSION" >&2
+  echo "release: TAG is $TAG, and the tag of a release is its version, $VERSION, which is in internal/version/VERSION" >&2
   exit 1
 fi
 created=$(git log -1 --format=%ct)

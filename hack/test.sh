@@ -42,7 +42,7 @@ without_race() {
 # is measured without it.
 measured() {
   go test -run 'TestAllocations|TestMemory|TestAttacks|TestTenAtOnce|TestCost|TestALargeObject' \
-    ./cron ./webhook ./webhook/admission ./webhook/patch ./controller/modelbox
+    ./cron ./webhook ./webhook/admission ./kinds/patch ./controller/modelbox
 }
 
 # The longest suite begins first. Those that start a control plane wait for it, so there are more at

@@ -22,27 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/modelbox-operator/modelbox-operator/tracing"
-	"github.com/modelbox-operator/modelbox-operator/version"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	"github.com/modelbox-operator/modelbox-operator/webhook/server"
-	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
-
-// kinds are the webhooks that this process serves, two for each kind.
-var kinds = []func(manager.Manager) error{
-	modelbox.SetupWebhookWithManager,
-	app.SetupWebhookWithManager,
-	genericdaemon.SetupWebhookWithManager,
-	uniteddeployment.SetupWebhookWithManager,
-	eru.SetupWebhookWithManager,
-}
-
-// +kubebuilder:webhookconfiguration:mutating=true,name=modelbox-webhook
-// +kubebuilder:webhookconfiguration:mutating=false,name=modelbox-webhook
 
 func main() {
 	if err := run(); err != nil {
@@ -113,9 +96,7 @@ func serve(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(traced(mgr, provider)); err != nil {
-		return err
-	}
+	register(traced(mgr, provider).GetWebhookServer())
 	return mgr.Start(ctx)
 }
 
@@ -140,14 +121,4 @@ func newManager(o *options) (manager.Manager, error) {
 		return nil, err
 	}
 	return mgr, addProbes(mgr, o.probeAddress, webhooks)
-}
-
-// setup adds the webhooks of all kinds to a manager.
-func setup(mgr manager.Manager) error {
-	for _, setupKind := range kinds {
-		if err := setupKind(mgr); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/modelbox-operator/modelbox-operator/tracing"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 

@@ -31,9 +31,7 @@ func webhooks(t testing.TB) *http.ServeMux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := setup(mgr); err != nil {
-		t.Fatal(err)
-	}
+	register(mgr.GetWebhookServer())
 	return mgr.GetWebhookServer().WebhookMux()
 }
 

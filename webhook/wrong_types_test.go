@@ -22,8 +22,8 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/lenient"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
-	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
 )
 
 // boxOf is a ModelBox with the spec of a manifest.

@@ -12,8 +12,8 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // handlers are the handlers of a side. The defaults, the rules and the warnings

@@ -20,7 +20,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/bench/load"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // Implementation is a program that creates a Deployment and a Service for each object

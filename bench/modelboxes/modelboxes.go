@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // Namespace holds all objects of a benchmark.

@@ -12,7 +12,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // Writes are the three writes that a new ModelBox needs, with the bodies that the

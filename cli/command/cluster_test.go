@@ -31,9 +31,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 var (

@@ -17,8 +17,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/version"
 )
 
 // result is what a command printed, and its exit code.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 // fileFlags name the files that a command reads.

@@ -23,7 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 type nextOptions struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 type renderOptions struct {

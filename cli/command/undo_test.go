@@ -19,7 +19,7 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // revision returns the ReplicaSet of a revision of a Deployment.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/modelbox-operator/modelbox-operator/version"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 type versionOptions struct {

@@ -28,12 +28,13 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
 // apiServer is the real one, with the webhooks of the five kinds.
@@ -76,14 +77,11 @@ func (s *server) start(ctx context.Context, env *testenv.Env) error {
 	if err != nil {
 		return err
 	}
-	for _, setup := range []func(manager.Manager) error{
-		modelbox.SetupWebhookWithManager, app.SetupWebhookWithManager, genericdaemon.SetupWebhookWithManager,
-		uniteddeployment.SetupWebhookWithManager, eru.SetupWebhookWithManager,
-	} {
-		if err := setup(mgr); err != nil {
-			return err
-		}
-	}
+	admission.Register(mgr.GetWebhookServer(), modelbox.Kind())
+	admission.Register(mgr.GetWebhookServer(), app.Kind())
+	admission.Register(mgr.GetWebhookServer(), genericdaemon.Kind())
+	admission.Register(mgr.GetWebhookServer(), uniteddeployment.Kind())
+	admission.Register(mgr.GetWebhookServer(), eru.Kind())
 	go func() { _ = mgr.Start(ctx) }()
 	cfg := rest.CopyConfig(env.Config)
 	cfg.QPS = -1

@@ -22,13 +22,14 @@ import (
 	appchildren "github.com/modelbox-operator/modelbox-operator/controller/app"
 	genericdaemonchildren "github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	modelboxchildren "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
 // Kind is one of the five kinds.
@@ -61,11 +62,11 @@ func withoutModel[P any](children func(P) ([]client.Object, error)) func(P, mode
 
 // object is a pointer to a kind's type.
 type object[T any] interface {
-	admission.Object[T]
+	domain.Object[T]
 	client.Object
 }
 
-func kind[T any, P object[T]](k admission.Kind[T], children func(P, modelsource.Fetcher) ([]client.Object, error)) *Kind {
+func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fetcher) ([]client.Object, error)) *Kind {
 	out := &Kind{
 		GVK:      k.GVK,
 		New:      func() client.Object { return P(new(T)) },

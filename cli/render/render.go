@@ -18,8 +18,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/version"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Object is an object as it would be stored, and its kind.

@@ -15,7 +15,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
 
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=get;list;watch

@@ -7,7 +7,7 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
 
 // workloadOf returns the workload of an App that has its defaults.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
 // Each testdata/NAME.yaml is an App as a user writes it; NAME.golden.yaml has the

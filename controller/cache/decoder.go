@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 var (

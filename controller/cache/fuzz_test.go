@@ -25,13 +25,13 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
-	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
 )
 
 // storedKinds are the kinds by number, each with a function that defaults and validates an

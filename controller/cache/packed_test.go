@@ -24,8 +24,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
 )
 
 // random returns an object that an API server could send.

@@ -25,8 +25,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // The reasons of events on Deployments.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 // withAnnotations sets the annotations of a Deployment to pairs of key and value.

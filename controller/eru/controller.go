@@ -27,7 +27,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus,verbs=list;watch;create

@@ -17,7 +17,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 // day is the date of the times in the tables.

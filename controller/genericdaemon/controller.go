@@ -23,7 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
 
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons,verbs=get;list;watch

@@ -15,7 +15,7 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
 
 // desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
-	"github.com/modelbox-operator/modelbox-operator/webhook/genericdaemon"
 )
 
 // Each testdata/NAME.yaml is a Genericdaemon as a user writes it;

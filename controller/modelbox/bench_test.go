@@ -22,8 +22,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // store is a client with one ModelBox and its children. It returns copies of them as a

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Children returns the desired Deployment and Service of a ModelBox that has its defaults

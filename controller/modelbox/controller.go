@@ -15,8 +15,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch

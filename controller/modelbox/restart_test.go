@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Pods restart if and only if the pod template changes. These tests compare what is built for a

@@ -6,8 +6,8 @@ package modelbox
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // minReadySeconds is how long a pod must have been ready before a rollout counts it as

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
 )
 
 // Each testdata/NAME.yaml is a ModelBox as a user writes it; NAME.golden.yaml has

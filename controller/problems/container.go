@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list

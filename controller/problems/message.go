@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 const (

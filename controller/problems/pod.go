@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 const (

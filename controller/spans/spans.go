@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/modelbox-operator/modelbox-operator/tracing"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 )
 
 // Requests makes a span of each request of a client configuration that belongs to a reconcile. The

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // ConditionAvailable is present from the first reconcile on, as Ready is. It says whether the

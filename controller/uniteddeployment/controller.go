@@ -28,7 +28,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/webhook/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 )
 
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments,verbs=list;watch

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // AnnotationFetcher holds, on a Deployment whose pods fetch a model, the image and the mirrors

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 func withModel(t *testing.T, uri, raw string, fetcher modelsource.Fetcher) *Workload {

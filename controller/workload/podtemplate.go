@@ -16,8 +16,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Template returns the desired pod template: PodTemplate applied to the main container as a

@@ -21,8 +21,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/webhook/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Workload is the part of a spec that the desired objects are built from, in the form that

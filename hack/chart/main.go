@@ -43,7 +43,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	version, err := os.ReadFile("version/VERSION")
+	version, err := os.ReadFile("internal/version/VERSION")
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ const (
 // A textBound bounds the length of the strings whose path has a suffix. No bound refuses
 // a value that a pod can have: names have Kubernetes' own limits, and texts without a limit
 // have that of Linux for a variable or a word of a command line (MAX_ARG_STRLEN), which is
-// also that of a whole spec at admission (MaxBytes of webhook/rules).
+// also that of a whole spec at admission (MaxBytes of kinds/rules).
 type textBound struct {
 	suffix string
 	length int64

@@ -25,7 +25,7 @@ func ServiceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// BindControllers installs config/rights/controller.yaml, the policy that bounds what the
+// BindControllers installs config/policies/controller.yaml, the policy that bounds what the
 // controller may write, for every user whose name begins with prefix, and returns when the
 // API server enforces it. One of these users is needed for that; its request is denied. The
 // names of the policy and its binding get a suffix. What a component of config/ changes in the
@@ -72,7 +72,7 @@ func ignoreForbidden(err error) error {
 
 // controllerPolicy reads the policy of the controller and its binding.
 func controllerPolicy() (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
-	file, err := os.Open(filepath.Join(Root(), "config", "rights", "controller.yaml"))
+	file, err := os.Open(filepath.Join(Root(), "config", "policies", "controller.yaml"))
 	if err != nil {
 		return nil, nil, err
 	}

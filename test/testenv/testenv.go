@@ -39,7 +39,7 @@ type Env struct {
 type Options struct {
 	// Webhooks installs config/webhook's configurations, changed to call a local port.
 	Webhooks bool
-	// Policies installs config/rights. The API server needs a moment until the policies
+	// Policies installs config/policies. The API server needs a moment until the policies
 	// are in effect.
 	Policies bool
 	// EmulatedVersion is the minor version of Kubernetes, such as 1.34, whose fields and feature
@@ -101,7 +101,7 @@ func Start(options Options) (*Env, error) {
 		return nil, errors.Join(fmt.Errorf("starting the control plane: %w", err), e.Stop())
 	}
 	if options.Policies {
-		if _, err := e.Kubectl("", "apply", "-k", filepath.Join(Root(), "config", "rights")); err != nil {
+		if _, err := e.Kubectl("", "apply", "-k", filepath.Join(Root(), "config", "policies")); err != nil {
 			return nil, errors.Join(err, e.Stop())
 		}
 	}

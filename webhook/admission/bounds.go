@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Everything here reads JSON that has not been decoded yet, in one pass: decoding a value

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/lenient"
-	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
+	"github.com/modelbox-operator/modelbox-operator/kinds/lenient"
+	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
 )
 
 // read decodes an object without what in it cannot be decoded, of which it returns

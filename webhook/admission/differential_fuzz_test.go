@@ -24,8 +24,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
-	"github.com/modelbox-operator/modelbox-operator/webhook/quantity"
 )
 
 // FuzzDecodersAgree decodes text with the decoder of this package, with the API server's

@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // The types of webhooks.
@@ -29,16 +30,16 @@ const (
 )
 
 // handler is what both webhooks of a kind have in common.
-type handler[T any, P Object[T]] struct {
-	Kind[T]
+type handler[T any, P kinds.Object[T]] struct {
+	kinds.Kind[T]
 	webhook string
 }
 
 // defaulter is the mutating webhook of a kind.
-type defaulter[T any, P Object[T]] struct{ handler[T, P] }
+type defaulter[T any, P kinds.Object[T]] struct{ handler[T, P] }
 
 // validator is the validating webhook of a kind.
-type validator[T any, P Object[T]] struct{ handler[T, P] }
+type validator[T any, P kinds.Object[T]] struct{ handler[T, P] }
 
 // NewDefaulter returns the mutating webhook of a kind, which sets defaults.
 //
@@ -49,7 +50,7 @@ type validator[T any, P Object[T]] struct{ handler[T, P] }
 // That is why Kind.Validate repeats the schema's bounds.
 //
 // It never warns: the validating webhook does.
-func NewDefaulter[T any, P Object[T]](kind Kind[T]) admission.Handler {
+func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
 	return &defaulter[T, P]{handler[T, P]{kind, mutating}}
 }
 
@@ -60,7 +61,7 @@ func NewDefaulter[T any, P Object[T]](kind Kind[T]) admission.Handler {
 // It validates the object with its defaults set, as the controller does: an object
 // that was stored while the mutating webhook was not installed is not refused for
 // what a default will set.
-func NewValidator[T any, P Object[T]](kind Kind[T]) admission.Handler {
+func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
 	return &validator[T, P]{handler[T, P]{kind, validating}}
 }
 

@@ -30,8 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/test/stock"
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
 const uid = "705ab4f5-6393-11e8-b7cc-42010a800002"
@@ -626,8 +627,8 @@ func TestNames(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	handlers := paths{}
-	Register(handlers, Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}})
-	Register(handlers, Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}})
+	Register(handlers, kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}})
+	Register(handlers, kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}})
 	want := paths{
 		"/mutate-app-huolala-cn-v1-app": true, "/validate-app-huolala-cn-v1-app": true,
 		"/mutate-extension-k8s-io-v1-uniteddeployment": true, "/validate-extension-k8s-io-v1-uniteddeployment": true,
@@ -709,7 +710,7 @@ func TestWhatKindsSee(t *testing.T) {
 	stored := with(complete(), func(b *Box) { b.Status.Phase = "Running" })
 	type seen struct{ status, managedFields, oldStatus, oldManagedFields bool }
 	for name, tc := range map[string]struct {
-		webhook func(Kind[Box]) http.Handler
+		webhook func(kinds.Kind[Box]) http.Handler
 		review  string
 		want    seen
 	}{
@@ -762,10 +763,10 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-func mutatingWebhook(kind Kind[Box]) http.Handler {
+func mutatingWebhook(kind kinds.Kind[Box]) http.Handler {
 	return NewWebhook(kind.GVK.Kind, mutating, NewDefaulter(kind))
 }
 
-func validatingWebhook(kind Kind[Box]) http.Handler {
+func validatingWebhook(kind kinds.Kind[Box]) http.Handler {
 	return NewWebhook(kind.GVK.Kind, validating, NewValidator(kind))
 }

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/test/replay"
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
 )
 
 // TestMemory holds the webhooks to the allocations that any webhook has: those of

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch/raw"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
 
 // validateUpdate returns the errors of obj, with misfits, the errors of what could not

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Box is a kind that exists only here, of the shape and size of the real ones.
@@ -71,7 +72,7 @@ func (b *Box) DeepCopyObject() runtime.Object {
 
 var boxGVK = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Box"}
 
-var boxKind = Kind[Box]{GVK: boxGVK, Default: defaultBox, Validate: validateBox, Warn: warnBox}
+var boxKind = kinds.Kind[Box]{GVK: boxGVK, Default: defaultBox, Validate: validateBox, Warn: warnBox}
 
 var boxSizes = map[string]corev1.ResourceList{
 	"small": {"cpu": resource.MustParse("1"), "memory": resource.MustParse("2Gi")},

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/modelbox-operator/modelbox-operator/webhook/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Webhook serves an admission.Handler over HTTP, as the type of the same name in

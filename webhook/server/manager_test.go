@@ -22,8 +22,8 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
 // defaulter is what users of controller-runtime write.

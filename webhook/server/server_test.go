@@ -24,12 +24,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
-	"github.com/modelbox-operator/modelbox-operator/webhook/app"
 )
 
-var appKind = admission.Kind[appv1.App]{GVK: appv1.SchemeGroupVersion.WithKind("App"), Default: app.Default, Validate: app.Validate}
+var appKind = kinds.Kind[appv1.App]{GVK: appv1.SchemeGroupVersion.WithKind("App"), Default: app.Default, Validate: app.Validate}
 
 // review is the review of an App that lacks its defaults.
 const review = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002",` +

@@ -267,7 +267,7 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, interceptor.Funcs{})
 	for _, name := range []string{"requester.yaml", "delegated.yaml"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rights", name))
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "policies", name))
 		if err != nil {
 			t.Fatal(err)
 		}

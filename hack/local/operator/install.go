@@ -40,7 +40,7 @@ func (o Options) load(ctx context.Context) (m manifests, err error) {
 		return m, nil
 	}
 	for _, file := range sharedPolicies {
-		policies, err := install.Load(ctx, "", filepath.Join(o.Root, "config", "rights", file))
+		policies, err := install.Load(ctx, "", filepath.Join(o.Root, "config", "policies", file))
 		if err != nil {
 			return m, err
 		}

@@ -1,0 +1,27 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
+)
+
+// Default sets the defaults of app, which are one replica and those of ports.Default, and
+// records them in ops, which may be nil. old is the stored object on update, nil on
+// create. Default is idempotent.
+func Default(app, old *appv1.App, ops *patch.Ops) {
+	if app.Spec.Replicas == nil {
+		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
+	}
+	var before []modelv1.Port
+	var owners fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
+	if old != nil {
+		before, owners = old.Spec.Ports, fieldownership.Of(&app.ObjectMeta)
+	}
+	ports.Default(app.Spec.Ports, before, &owners, ops)
+}

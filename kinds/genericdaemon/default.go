@@ -1,0 +1,20 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package genericdaemon
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+)
+
+// Default sets the default of rollingUpdate and records it in ops, which may be nil. It
+// does not depend on other fields, so the stored object is not used.
+func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
+	if modelv1.IsUnset(daemon.Spec.RollingUpdate) {
+		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))
+	}
+}

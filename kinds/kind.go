@@ -1,0 +1,45 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kinds is the domain: what each kind's defaults and rules are, in one package a kind, and what
+// kinds share. All of it is pure: no client, no clock that it is not handed. Both processes and the
+// command run it.
+package kinds
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+)
+
+// Kind is one kind at admission: pure functions whose arguments are everything that
+// they need. They are called by many goroutines at once, each with objects of its own.
+type Kind[T any] struct {
+	// GVK names the kind, and with it the paths of its webhooks.
+	GVK schema.GroupVersionKind
+
+	// Default sets the defaults of obj and records them in ops, which may be nil. It
+	// leaves alone what is set, except for a value that was derived from old and
+	// follows its source. old is nil when an object is created, and when an object is
+	// only read; it must not be changed. Default must be idempotent. Neither object
+	// has a status, and only obj has managedFields and annotations, and only with old:
+	// they show which values were derived and which a client set.
+	Default func(obj, old *T, ops *patch.Ops)
+
+	// Validate returns all errors of an object after Default, those of the schema's
+	// bounds included. It changes nothing.
+	Validate func(obj *T) field.ErrorList
+
+	// Warn returns a sentence for each thing that is allowed but risky, of at most
+	// 120 characters; the API server cuts longer ones. It may be nil, and is
+	// called only for a valid object.
+	Warn func(obj *T) []string
+}
+
+// Object is a pointer to a kind's type.
+type Object[T any] interface {
+	*T
+	metav1.Object
+}

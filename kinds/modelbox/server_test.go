@@ -1,0 +1,219 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/test/fieldmanagement"
+)
+
+// server does with one ModelBox what the API server does, in its order: defaults of
+// the schema, field management, admission if the spec changed. Field management is
+// the API server's own code, with the schema of the CRD.
+type server struct {
+	t    testing.TB
+	live map[string]any
+	// sent is the last object that was to be stored, before admission.
+	sent map[string]any
+	// bare is for one that has neither defaults nor admission.
+	bare bool
+}
+
+var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
+
+// crd is the schema of ModelBox.
+var crd = sync.OnceValue(func() map[string]any { return fieldmanagement.Schema(kind) })
+
+// manager is the API server's field management for ModelBox.
+var manager = sync.OnceValue(func() *managedfields.FieldManager { return fieldmanagement.New(kind) })
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// manifest is a manifest in a file.
+func manifest(spec map[string]any) map[string]any {
+	return clone(map[string]any{
+		"apiVersion": kind.GroupVersion().String(),
+		"kind":       kind.Kind,
+		"metadata":   map[string]any{"name": "web"},
+		"spec":       spec,
+	})
+}
+
+// serverSideApply is kubectl apply --server-side.
+func (s *server) serverSideApply(spec map[string]any) field.ErrorList {
+	s.t.Helper()
+	return s.applyAs("person", spec)
+}
+
+// applyAs is kubectl apply --server-side --force-conflicts with a field manager.
+func (s *server) applyAs(who string, spec map[string]any) field.ErrorList {
+	s.t.Helper()
+	live := s.live
+	if live == nil {
+		live = manifest(nil)
+		delete(live, "spec")
+	}
+	applied, err := manager().Apply(object(live), object(manifest(spec)), who, true)
+	if err != nil {
+		s.t.Fatalf("applying %v: %v", spec, err)
+	}
+	return s.admit(s.filled(applied.(*unstructured.Unstructured).Object))
+}
+
+// clientSideApply is kubectl apply.
+func (s *server) clientSideApply(spec map[string]any) field.ErrorList {
+	s.t.Helper()
+	modified := manifest(spec)
+	text, err := json.Marshal(modified)
+	must(err)
+	note(modified, string(text))
+	if s.live == nil {
+		return s.update(modified, "kubectl-client-side-apply")
+	}
+	metadata := s.live["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	original, _ := annotations[corev1.LastAppliedConfigAnnotation].(string)
+	change, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(original), marshal(s.t, modified), marshal(s.t, s.live))
+	must(err)
+	return s.mergePatch(string(change), "kubectl-client-side-apply")
+}
+
+func note(object map[string]any, manifest string) {
+	object["metadata"].(map[string]any)["annotations"] = map[string]any{corev1.LastAppliedConfigAnnotation: manifest}
+}
+
+// mergePatch is kubectl patch --type=merge, and what kubectl edit sends.
+func (s *server) mergePatch(change, who string) field.ErrorList {
+	s.t.Helper()
+	data, err := jsonpatch.MergePatch(marshal(s.t, s.live), []byte(change))
+	must(err)
+	var next map[string]any
+	must(unmarshal(data, &next))
+	return s.update(next, who)
+}
+
+func (s *server) update(next map[string]any, who string) field.ErrorList {
+	s.t.Helper()
+	next = s.filled(next)
+	live := s.live
+	if live == nil {
+		live = manifest(nil)
+		delete(live, "spec")
+	}
+	updated, err := manager().Update(object(live), object(next), who)
+	if err != nil {
+		s.t.Fatalf("updating to %v: %v", next, err)
+	}
+	return s.admit(updated.(*unstructured.Unstructured).Object)
+}
+
+// filled is an object with the defaults of the schema.
+func (s *server) filled(next map[string]any) map[string]any {
+	if !s.bare {
+		fill(next, crd())
+	}
+	return next
+}
+
+// admit is the webhook, called only for a create and for a changed spec.
+func (s *server) admit(next map[string]any) field.ErrorList {
+	s.t.Helper()
+	s.sent = next
+	if s.bare {
+		s.live = next
+		return nil
+	}
+	var old *modelv1.ModelBox
+	if s.live != nil {
+		if cmp.Equal(tree(s.t, s.live["spec"]), tree(s.t, next["spec"])) {
+			s.live = next
+			return nil
+		}
+		old = decode(s.t, marshal(s.t, s.live))
+	}
+	data := marshal(s.t, next)
+	check(s.t, data, old)
+	box, ops := decode(s.t, data), &patch.Ops{}
+	modelbox.Default(box, old, ops)
+	if errs := modelbox.Validate(box); len(errs) > 0 {
+		return errs
+	}
+	if ops.Len() > 0 && ops.Fit(data) == nil {
+		decoded, err := jsonpatch.DecodePatch(ops.JSON())
+		must(err)
+		data, err = decoded.Apply(data)
+		must(err)
+	}
+	s.live = nil
+	must(unmarshal(data, &s.live))
+	return nil
+}
+
+// box is the object as it is stored.
+func (s *server) box() *modelv1.ModelBox {
+	if s.live == nil {
+		return &modelv1.ModelBox{}
+	}
+	return decode(s.t, marshal(s.t, s.live))
+}
+
+// state is all that a write could change, but for times.
+func (s *server) state() any {
+	box := s.box()
+	for i := range box.ManagedFields {
+		box.ManagedFields[i].Time = &metav1.Time{}
+	}
+	return tree(s.t, box)
+}
+
+func object(content map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: clone(content)}
+}
+
+func clone(content map[string]any) map[string]any {
+	data, err := json.Marshal(content)
+	must(err)
+	var out map[string]any
+	must(unmarshal(data, &out))
+	return out
+}
+
+// fill is the defaulting of the schema.
+func fill(value any, schema map[string]any) {
+	switch value := value.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name, property := range properties {
+			property := property.(map[string]any)
+			if preset, ok := property["default"]; ok && value[name] == nil {
+				value[name] = preset
+			}
+			fill(value[name], property)
+		}
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, item := range value {
+			fill(item, items)
+		}
+	}
+}

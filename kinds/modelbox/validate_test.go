@@ -1,0 +1,443 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+)
+
+// Each field's rules are in force, at the field's path. What a rule says in detail is
+// tested with the rules.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	const (
+		image  = `must be an image reference such as registry.example.com/team/server:1.2: `
+		action = `must specify one of exec, httpGet, tcpSocket and grpc`
+		out    = `; set resourceType: custom to use other CPU and memory, or remove both from limits and requests`
+		name   = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
+		once   = `: Forbidden: may be set in one place only: remove it here, or remove spec.`
+		not    = `no container declares a TCP port with this name; use a number or declare the port in podTemplate`
+	)
+	for name, tc := range map[string]struct{ spec, want string }{
+		"an image": {`{image: a:1}`, ``},
+		"no image": {
+			`{}`,
+			`spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`,
+		},
+		"image": {
+			`{image: A}`,
+			`spec.image: Invalid value: "A": ` + image +
+				`invalid reference format: repository name (library/A) must be lowercase`,
+		},
+		"name":       {`{image: a:1, name: 1-a}`, ``},
+		"no label":   {`{image: a:1, name: a_b}`, `spec.name: Invalid value: "a_b": ` + name},
+		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
+		"replicas": {
+			`{image: a:1, replicas: -1}`,
+			`spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
+		},
+
+		"how the image is run": {
+			`{image: a:1, imagePullPolicy: Never, imagePullSecrets: [{name: a}], command: [""], args: [a], terminationGracePeriodSeconds: 0, sharedMemory: 2Gi}`, ``,
+		},
+		"imagePullPolicy": {
+			`{image: a:1, imagePullPolicy: never}`,
+			`spec.imagePullPolicy: Unsupported value: "never": supported values: "Always", "IfNotPresent", "Never"`,
+		},
+		"imagePullSecrets": {
+			`{image: a:1, imagePullSecrets: [{}, {name: a}, {name: a}]}`,
+			`spec.imagePullSecrets[0].name: Required value: a name is required` + "\n" + `spec.imagePullSecrets[2].name: Duplicate value: "a"`,
+		},
+		"command and args": {
+			`{image: a:1, command: [` + strings.Repeat("a,", 1025) + `], args: [` + strings.Repeat("a,", 1026) + `]}`,
+			`spec.command: Too many: 1025: must have at most 1024 items` + "\n" + `spec.args: Too many: 1026: must have at most 1024 items`,
+		},
+		"terminationGracePeriodSeconds": {
+			`{image: a:1, terminationGracePeriodSeconds: -1}`,
+			`spec.terminationGracePeriodSeconds: Invalid value: -1: must be from 0 to 86400`,
+		},
+		"sharedMemory beyond the preset": {
+			`{image: a:1, resourceType: medium, sharedMemory: 5Gi}`,
+			`spec.sharedMemory: Invalid value: "5Gi": must be less than or equal to the memory limit of 4Gi of the main container, against which it counts; decrease it, or increase the limit`,
+		},
+		"sharedMemory without a limit": {`{image: a:1, resources: {}, sharedMemory: 5Gi}`, ``},
+		"fields in two places": {`
+image: a:1
+command: [a]
+args: [a]
+imagePullPolicy: Never
+imagePullSecrets: [{name: a}]
+terminationGracePeriodSeconds: 1
+sharedMemory: 1Gi
+podTemplate:
+  spec:
+    terminationGracePeriodSeconds: 1
+    imagePullSecrets: [{name: b}]
+    containers: [{name: web, command: [b], args: [b], imagePullPolicy: Never, volumeMounts: [{name: v, mountPath: /dev/shm}]}]
+    volumes: [{name: v, emptyDir: {}}, {name: shared-memory, emptyDir: {}}]`, `
+spec.podTemplate.spec.imagePullSecrets` + once + `imagePullSecrets
+spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds
+spec.podTemplate.spec.volumes[1].name: Forbidden: shared-memory is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory
+spec.podTemplate.spec.containers[0].imagePullPolicy` + once + `imagePullPolicy
+spec.podTemplate.spec.containers[0].command` + once + `command
+spec.podTemplate.spec.containers[0].args` + once + `args
+spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.sharedMemory is mounted at /dev/shm; remove this mount, or remove spec.sharedMemory`},
+		"fields in one place": {`
+image: a:1
+podTemplate:
+  spec:
+    terminationGracePeriodSeconds: 1
+    imagePullSecrets: [{name: b}]
+    containers: [{name: web, command: [b], args: [b], imagePullPolicy: Never, volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]}]
+    volumes: [{name: shared-memory, emptyDir: {medium: Memory}}]`, ``},
+
+		"a preset, written down": {
+			`{image: a:1, resourceType: medium, resources: {limits: {cpu: 2000m, memory: 4096Mi}, requests: {cpu: 2, memory: 4Gi}}}`,
+			``,
+		},
+		"small, with others": {
+			`{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`,
+			`spec.resources: Invalid value: {"limits":{"cpu":"3"}}: resourceType small is 1 CPU and 2Gi` + out,
+		},
+		"medium, with small's": {
+			`{image: a:1, resourceType: medium,` + small[len("\nresourceType: small\n"):] + `}`,
+			`spec.resources: Invalid value: {"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}: ` +
+				`resourceType medium is 2 CPU and 4Gi` + out,
+		},
+		"large, with none": {
+			`{image: a:1, resourceType: large, resources: {}}`,
+			``,
+		},
+		"large, without limits": {
+			`{image: a:1, resourceType: large, resources: {requests: {cpu: 4, memory: 8Gi}}}`,
+			``,
+		},
+		"small, and more": {
+			`{image: a:1, resourceType: small, resources: {limits: {cpu: 1, memory: 2Gi, a.b/c: 1}, requests: {cpu: 1, memory: 2Gi}}}`,
+			``,
+		},
+		"small, and a fraction of a device": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 500m}}}`,
+			`spec.resources.limits[a.b/c]: Invalid value: "500m": must be an integer`,
+		},
+		"small, and a request of a device": {
+			`{image: a:1, resourceType: small, resources: {requests: {a.b/c: 1}}}`,
+			`spec.resources.limits[a.b/c]: Required value: must be set to the request, because this resource cannot be overcommitted`,
+		},
+		"small, and a device and another memory": {
+			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 1, memory: 3Gi}}}`,
+			`spec.resources: Invalid value: {"limits":{"a.b/c":"1","memory":"3Gi"}}: resourceType small is 1 CPU and 2Gi` + out,
+		},
+		"custom, with small's": {
+			`{image: a:1, resourceType: custom,` + small[len("\nresourceType: small\n"):] + `}`,
+			``,
+		},
+		"custom, with anything": {`{image: a:1, resourceType: custom, resources: {limits: {cpu: 10m}}}`, ``},
+		"custom, empty":         {`{image: a:1, resourceType: custom, resources: {}}`, ``},
+		"custom, with none": {
+			`{image: a:1, resourceType: custom}`,
+			`spec.resources: Required value: must be set if resourceType is custom; set it, or set resourceType to small, medium or large`,
+		},
+		"custom, and wrong": {
+			`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`,
+			`spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`,
+		},
+		"an unknown type": {
+			`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`,
+			`spec.resourceType: Unsupported value: "Small": supported values: "small", "medium", "large", "custom"` + "\n" +
+				`spec.resources.limits[x]: Invalid value: "x": ` +
+				`must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu`,
+		},
+		"a claim": {
+			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
+			``,
+		},
+		"a claim without template": {
+			`{image: a:1, resources: {claims: [{name: a}]}}`,
+			`spec.resources.claims[0].name: Invalid value: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
+		},
+
+		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
+		"rollingUpdate 0": {
+			`{image: a:1, rollingUpdate: 0}`,
+			`spec.rollingUpdate: Invalid value: 0: must be a number from 1 to 1073741823, or a percentage from 1% to 100%`,
+		},
+
+		"strategy":            {`{image: a:1, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, ``},
+		"strategy beside 25%": {`{image: a:1, rollingUpdate: 25%, strategy: {type: Recreate}}`, ``},
+		"strategy beside another step": {
+			`{image: a:1, rollingUpdate: 30%, strategy: {type: Recreate}}`,
+			`spec.rollingUpdate: Forbidden: may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy`,
+		},
+		"a strategy of no kind": {
+			`{image: a:1, strategy: {type: Recreate, rollingUpdate: {}}}`,
+			`spec.strategy.rollingUpdate: Forbidden: may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate`,
+		},
+		"progressDeadlineSeconds": {`{image: a:1, progressDeadlineSeconds: 4}`, ``},
+		"a deadline of minReadySeconds": {
+			`{image: a:1, progressDeadlineSeconds: 3}`,
+			`spec.progressDeadlineSeconds: Invalid value: 3: must be from 4 to 86400`,
+		},
+		"a deadline of more than a day": {
+			`{image: a:1, progressDeadlineSeconds: 86401}`,
+			`spec.progressDeadlineSeconds: Invalid value: 86401: must be from 4 to 86400`,
+		},
+
+		"ports": {`{image: a:1, ports: [{port: 1}, {port: 2, targetPort: tcp-1}]}`, ``},
+		"a port": {
+			`{image: a:1, ports: [{port: 65536, targetPort: 1}]}`,
+			`spec.ports[0].port: Invalid value: 65536: must be between 1 and 65535, inclusive`,
+		},
+		"a port twice": {
+			`{image: a:1, ports: [{port: 1}, {port: 1, protocol: TCP}]}`,
+			`spec.ports[1]: Duplicate value: "TCP 1"`,
+		},
+		"a derived name twice": {
+			`{image: a:1, ports: [{port: 1, name: tcp-2}, {port: 2}]}`,
+			`spec.ports[1].name: Duplicate value: "tcp-2"`,
+		},
+		"a target that isn't": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}]}`,
+			`spec.ports[0].targetPort: Invalid value: "a": ` + not,
+		},
+		"a target in the template": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}], podTemplate: {spec: {containers: [{name: b, image: c, ports: [{name: a, containerPort: 1}]}]}}}`,
+			``,
+		},
+		"a target in a template that cannot be read": {
+			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
+			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
+spec.ports[0].targetPort: Invalid value: "a": no container declares a TCP port with this name; use a number or declare the port in podTemplate
+spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
+		},
+		"serviceType": {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
+		"an unknown service": {
+			`{image: a:1, serviceType: ExternalName}`,
+			`spec.serviceType: Unsupported value: "ExternalName": supported values: "ClusterIP", "NodePort", "LoadBalancer"`,
+		},
+		"a nodePort, ClusterIP": {
+			`{image: a:1, serviceType: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
+			`spec.ports[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
+		},
+
+		"envs": {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
+		"envFrom": {
+			`{image: a:1, envFrom: [{}]}`,
+			`spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`,
+		},
+
+		"probes": {`
+image: a:1
+ports: [{port: 1, name: a, protocol: UDP}]
+readinessProbe: {tcpSocket: {port: a}}
+livenessProbe: {tcpSocket: {port: b}}
+startupProbe: {}`, `
+spec.livenessProbe.tcpSocket.port: Invalid value: "b": the container has no port with this name; use a number or the name of one of its ports
+spec.startupProbe: Required value: ` + action},
+		"probes, of each kind": {`
+image: a:1
+readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}
+livenessProbe: {grpc: {port: 1}, successThreshold: 2}
+startupProbe: {grpc: {port: 1}, successThreshold: 2}`, `
+spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: may not be set for readiness probes
+spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes
+spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes`},
+		"a probe without action": {
+			`{image: a:1, readinessProbe: {periodSeconds: 5}}`,
+			`spec.readinessProbe: Required value: ` + action,
+		},
+		"a probe without, and a port": {`{image: a:1, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`, ``},
+		"a probe without, Disabled": {
+			`{image: a:1, defaultProbes: Disabled, ports: [{port: 1}], readinessProbe: {periodSeconds: 5}}`,
+			`spec.readinessProbe: Required value: ` + action,
+		},
+		"defaultProbes": {
+			`{image: a:1, defaultProbes: disabled}`,
+			`spec.defaultProbes: Unsupported value: "disabled": supported values: "Enabled", "Disabled"`,
+		},
+
+		"a template": {
+			`
+image: a:1
+podTemplate:
+  metadata: {labels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}
+  spec: {containers: [{name: web, workingDir: /a}]}`,
+			``,
+		},
+		"a template that says too much": {
+			`
+image: a:1
+podTemplate:
+  metadata: {labels: {app.kubernetes.io/name: web}, name: a}
+  spec: {restartPolicy: Never, containers: [{name: web, image: b:2}]}`, `
+spec.podTemplate.metadata.labels[app.kubernetes.io/name]: Invalid value: "web": ` +
+				`may not differ from the operator's value, because selectors use this label; remove it
+spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
+spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
+		},
+		"a template for a container of another name": {
+			`{image: a:1, name: main, podTemplate: {spec: {containers: [{name: web, image: b:2}, {name: main, env: [{name: A}]}]}}}`,
+			`spec.podTemplate.spec.containers[1].env: Forbidden: may not be set on the main container; use spec.envs`,
+		},
+		"a template with an unknown field": {
+			`{image: a:1, podTemplate: {spec: {nodeSelektor: {}, restartPolicy: Never}}}`, `
+spec.podTemplate.spec.nodeSelektor: Forbidden: Kubernetes 1.37, which this release is built for, has no such field; check its name and its position
+spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := box(t, tc.spec)
+			check(t, marshal(t, got), nil)
+			modelbox.Default(got, nil, nil)
+			if diff := cmp.Diff(strings.TrimSpace(tc.want), ruletest.Lines(modelbox.Validate(got))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.spec, diff)
+			}
+		})
+	}
+}
+
+// One answer tells all that is wrong, in the order of the fields.
+func TestValidateTellsAll(t *testing.T) {
+	t.Parallel()
+	got := box(t, `
+name: A
+image: A
+replicas: -1
+resourceType: tiny
+rollingUpdate: 0%
+ports: [{port: 0, targetPort: 1, nodePort: 1}, {port: 1, name: A, targetPort: b}]
+serviceType: ClusterIP
+envs: [{name: ""}]
+envFrom: [{}]
+readinessProbe: {exec: {}}
+livenessProbe: {tcpSocket: {port: 0}}
+startupProbe: {exec: {}}
+defaultProbes: Maybe
+podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
+	got.Name = "web.1"
+	modelbox.Default(got, nil, nil)
+	want := []string{
+		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
+		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
+		"spec.envs[0].name", "spec.envFrom[0]",
+		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe.exec.command", "spec.defaultProbes",
+		"spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
+	}
+	if diff := cmp.Diff(want, places(modelbox.Validate(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The default name of the container has no error of its own.
+func TestValidateName(t *testing.T) {
+	t.Parallel()
+	got := box(t, `{image: a:1}`)
+	got.Name = "web.1"
+	modelbox.Default(got, nil, nil)
+	if diff := cmp.Diff([]string{"metadata.name"}, places(modelbox.Validate(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestValidateLengths(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		envs, envFrom int
+		want          string
+	}{
+		"the most":         {1024, 64, ``},
+		"too many envs":    {1025, 64, `spec.envs: Too many: 1025: must have at most 1024 items`},
+		"too many envFrom": {1024, 65, `spec.envFrom: Too many: 65: must have at most 64 items`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := stored(t, `{image: a:1}`)
+			for i := range tc.envs {
+				got.Spec.Envs = append(got.Spec.Envs, corev1.EnvVar{Name: fmt.Sprint("A", i)})
+			}
+			from := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}}}
+			for range tc.envFrom {
+				got.Spec.EnvFrom = append(got.Spec.EnvFrom, from)
+			}
+			if diff := cmp.Diff(tc.want, ruletest.Lines(modelbox.Validate(got))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarn(t *testing.T) {
+	t.Parallel()
+	const spare = "spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free nvidia.com/gpu"
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"nothing": {`{image: a:1, replicas: 2, ports: [{port: 1, nodePort: 30000}], podTemplate: {spec: {containers: [{name: web}]}}}`, nil},
+		"all": {
+			`
+image: a
+rollingUpdate: 100%
+ports: [{port: 1, nodePort: 80}]
+podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}`,
+			[]string{
+				"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent",
+				"spec.rollingUpdate: 100% of 1 replicas allows a rollout to make all pods unavailable at once",
+				"spec.ports[0].nodePort: 80 is outside the default range 30000-32767; the API server may refuse it",
+				"spec.podTemplate.spec.containers[0].image: has no tag; use a version tag or imagePullPolicy: IfNotPresent",
+				"spec.podTemplate.spec.initContainers[0].image: has tag latest; use a version tag or imagePullPolicy: IfNotPresent",
+			},
+		},
+		"an image that can change, with a policy": {
+			`{image: a, imagePullPolicy: Never}`, []string{"spec.image: has no tag, so the image can change; use a version tag or a digest"},
+		},
+		"and with one in podTemplate": {
+			`{image: a:latest, podTemplate: {spec: {containers: [{name: web, imagePullPolicy: IfNotPresent}]}}}`,
+			[]string{"spec.image: the image of tag latest can change; use a version tag or a digest"},
+		},
+		"a template that cannot be read": {`{image: a:1, podTemplate: []}`, nil},
+		"a liveness probe that is quick": {
+			`{image: a:1, livenessProbe: {httpGet: {path: /healthz, port: 80}}}`,
+			[]string{
+				"spec.livenessProbe: restarts a container that is not live 30 s after its start; for 30 minutes, add this to spec:",
+				`startupProbe: {"httpGet":{"path":"/healthz","port":80},"periodSeconds":2,"failureThreshold":900}`,
+			},
+		},
+		"one that is slow":           {`{image: a:1, livenessProbe: {exec: {command: [x]}, failureThreshold: 7}}`, nil},
+		"one with a startup probe":   {`{image: a:1, livenessProbe: {exec: {command: [x]}}, startupProbe: {exec: {command: [x]}}}`, nil},
+		"the default liveness probe": {`{image: a:1, ports: [{port: 80}]}`, nil},
+		"a device, and a spare pod":  {`{image: a:1, replicas: 3, resources: {limits: {nvidia.com/gpu: 1}}}`, []string{spare}},
+		"a preset with a device":     {`{image: a:1, resourceType: small, resources: {limits: {nvidia.com/gpu: 1}}}`, []string{spare}},
+		"a device, and enough pods":  {`{image: a:1, replicas: 4, resources: {limits: {nvidia.com/gpu: 1}}}`, nil},
+		"a device, and no pods":      {`{image: a:1, replicas: 0, resources: {limits: {nvidia.com/gpu: 1}}}`, nil},
+		"a device, and no spare pod": {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, nil},
+		"a device, and Recreate":     {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {type: Recreate}}`, nil},
+		"a device, and a strategy":   {`{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {rollingUpdate: {maxUnavailable: 0}}}`, []string{spare}},
+		"a device, and an empty one": {`{image: a:1, replicas: 3, resources: {limits: {nvidia.com/gpu: 1}}, strategy: {}}`, []string{spare}},
+		"a device, and another step": {
+			`{image: a:1, replicas: 2, rollingUpdate: 30%, resources: {limits: {nvidia.com/gpu: 1}}}`,
+			[]string{spare, "spec.rollingUpdate: remove it, because it may not be set together with spec.strategy"},
+		},
+		"a claim": {
+			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
+			[]string{strings.Replace(spare, "nvidia.com/gpu", "device", 1)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, modelbox.Warn(stored(t, tc.spec))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelsource
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	"k8s.io/kubernetes/third_party/forked/golang/expansion"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+var hash = strings.Repeat("0A", 32)
+
+// podOf returns what a model adds to the pod of a main container with these resources.
+func podOf(t *testing.T, model modelv1.Model, resources *corev1.ResourceRequirements) Pod {
+	t.Helper()
+	spec := modelv1.ModelBoxSpec{Model: &model}
+	uri, err := Parse(model.URI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return PodOf(spec.ModelOrDefault(), uri, Fetcher{Image: "controller:1", Mirrors: []string{"hf://=https://a$(HOME)"}}, resources)
+}
+
+// The kubelet expands references to variables in a command line. The program must get what is
+// in the object, whatever that is.
+func TestArgsSurviveTheExpansionOfVariables(t *testing.T) {
+	t.Parallel()
+	expand := expansion.MappingFuncFor(map[string]string{"AWS_SECRET_ACCESS_KEY": "secret", "HOME": "/root"})
+	for _, path := range []string{"a", "$(AWS_SECRET_ACCESS_KEY)", "$$(HOME)", "$", "$$", "$$$(HOME)$", "$(UNKNOWN)", "%24(HOME)"} {
+		uri := "https://models.example.com/" + path
+		fetch := podOf(t, modelv1.Model{URI: uri, SHA256: hash}, nil).Fetch
+		var got []string
+		for _, arg := range fetch.Args {
+			got = append(got, expansion.Expand(arg, expand))
+		}
+		want := []string{"--uri=" + uri, "--sha256=" + strings.ToLower(hash), "--volume=/volume", "--directory=model", "--size-limit=21474836480", "--mirror=hf://=https://a$(HOME)"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// In a claim, models have one directory if and only if they are the same.
+func TestDirectoriesOfAClaim(t *testing.T) {
+	t.Parallel()
+	commit := strings.Repeat("0", 40)
+	same := [][]modelv1.Model{
+		{{URI: "https://a/b.bin", SHA256: hash}, {URI: "s3://bucket/c/b.bin", SHA256: strings.ToLower(hash)}, {URI: "https://a/x/b.bin?token=1", SHA256: hash}},
+		{{URI: "https://a/c.bin", SHA256: hash}},
+		{{URI: "https://a/b.bin", SHA256: strings.Repeat("1", 64)}},
+		{{URI: "hf://a/b@" + commit}, {URI: "hf://a/b@" + commit}},
+		{{URI: "hf://a/b@" + commit + "/onnx"}},
+	}
+	seen := map[string]int{}
+	for i, models := range same {
+		for _, model := range models {
+			model.Claim = "models"
+			pod := podOf(t, model, nil)
+			name := pod.Volume.Mount.SubPath
+			if before, ok := seen[name]; ok && before != i {
+				t.Errorf("%s and %v have the directory %s", model.URI, same[before], name)
+			}
+			seen[name] = i
+			if !slices.Contains(pod.Fetch.Args, "--directory="+name) || !slices.Contains(pod.Fetch.Args, "--shared") {
+				t.Errorf("%s: %v", model.URI, pod.Fetch.Args)
+			}
+			if model.SHA256 != "" && !strings.HasPrefix(name, strings.ToLower(model.SHA256)) {
+				t.Errorf("%s: %s", model.URI, name)
+			}
+		}
+	}
+	if len(seen) != len(same) {
+		t.Errorf("%d directories", len(seen))
+	}
+}
+
+// The container that fetches neither changes the quality of service class of a pod, nor what is
+// reserved for it.
+func TestResourcesOfThePodStay(t *testing.T) {
+	t.Parallel()
+	list := func(cpu, memory string) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		if cpu != "" {
+			out[corev1.ResourceCPU] = resource.MustParse(cpu)
+		}
+		if memory != "" {
+			out[corev1.ResourceMemory] = resource.MustParse(memory)
+		}
+		return out
+	}
+	gpu := list("4", "8Gi")
+	gpu["nvidia.com/gpu"] = resource.MustParse("1")
+	for name, r := range map[string]*corev1.ResourceRequirements{
+		"none":            nil,
+		"empty":           {},
+		"guaranteed":      {Limits: list("1", "2Gi"), Requests: list("1", "2Gi")},
+		"limits alone":    {Limits: list("1", "256Mi")},
+		"burstable":       {Limits: list("2", "2Gi"), Requests: list("100m", "256Mi")},
+		"requests of cpu": {Requests: list("100m", "")},
+		"with a gpu":      {Limits: gpu, Requests: gpu},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+		if r != nil {
+			pod.Spec.Containers[0].Resources = *r
+		}
+		class, requests := qos.ComputePodQOS(pod), resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+		pod.Spec.InitContainers = []corev1.Container{*podOf(t, modelv1.Model{URI: "https://a/b"}, r).Fetch}
+		if _, ok := pod.Spec.InitContainers[0].Resources.Limits["nvidia.com/gpu"]; ok {
+			t.Errorf("%s: the container that fetches occupies a device", name)
+		}
+		if got := qos.ComputePodQOS(pod); got != class {
+			t.Errorf("%s: %s, and %s with a model", name, class, got)
+		}
+		if diff := cmp.Diff(requests, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})); diff != "" {
+			t.Errorf("%s (-without a model +with one):\n%s", name, diff)
+		}
+	}
+	little := podOf(t, modelv1.Model{URI: "https://a/b"}, &corev1.ResourceRequirements{Limits: list("1", "64Mi")}).Fetch
+	if got := little.Resources.Limits.Memory(); got.Cmp(minMemory) != 0 {
+		t.Errorf("a memory limit of 64Mi became %s", got)
+	}
+}
+
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	image := "registry.example.com/team/model@sha256:" + strings.ToLower(hash)
+	for uri, want := range map[string]Pod{
+		"oci://" + image: {Volume: ownVolume(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}}, "")},
+		"pvc://models/a": {Volume: ownVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "models", ReadOnly: true}}, "a")},
+	} {
+		if diff := cmp.Diff(want, podOf(t, modelv1.Model{URI: uri, MountPath: "/m"}, nil)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", uri, diff)
+		}
+	}
+	fetched := podOf(t, modelv1.Model{URI: "https://a/b", MountPath: "/m", SizeLimit: new(resource.MustParse("1Gi")), Credentials: &corev1.LocalObjectReference{Name: "s"}}, nil)
+	want := ownVolume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}, "model")
+	if diff := cmp.Diff(want, fetched.Volume); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if from := fetched.Fetch.EnvFrom; len(from) != 1 || from[0].SecretRef.Name != "s" || !slices.Contains(fetched.Fetch.Args, "--size-limit=1073741824") {
+		t.Errorf("%+v", fetched.Fetch)
+	}
+	shared := podOf(t, modelv1.Model{URI: "https://a/b", SHA256: hash, Claim: "models"}, nil)
+	if claim := shared.Volume.Volume.PersistentVolumeClaim; claim == nil || claim.ClaimName != "models" || claim.ReadOnly || !shared.Volume.Mount.ReadOnly {
+		t.Errorf("%+v", shared.Volume)
+	}
+}
+
+func ownVolume(source corev1.VolumeSource, subPath string) rules.OwnVolume {
+	return rules.OwnVolume{
+		Volume: corev1.Volume{Name: Volume, VolumeSource: source},
+		Mount:  corev1.VolumeMount{Name: Volume, MountPath: "/m", SubPath: subPath, ReadOnly: true},
+		Field:  "spec.model",
+	}
+}

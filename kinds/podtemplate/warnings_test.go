@@ -1,0 +1,117 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podtemplate
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
+)
+
+// raw returns a pod template as an object has it.
+func raw(t testing.TB, text string) *runtime.RawExtension {
+	t.Helper()
+	return &runtime.RawExtension{Raw: ruletest.JSON(t, text)}
+}
+
+func TestMetadataWithoutEffect(t *testing.T) {
+	t.Parallel()
+	template := raw(t, `
+metadata:
+  name: a
+  generateName: a
+  namespace: a
+  selfLink: a
+  uid: a
+  resourceVersion: "1"
+  generation: 1
+  creationTimestamp: "2020-01-01T00:00:00Z"
+  deletionTimestamp: "2020-01-01T00:00:00Z"
+  deletionGracePeriodSeconds: 1
+  ownerReferences: [{}]
+  finalizers: [a/b]
+  managedFields: [{}]
+spec: {serviceAccount: a}`)
+	got := Warnings(template)
+	if errs := Validate(template, web(), nil); len(errs) > 0 || len(got) != 14 {
+		t.Errorf("errors %v, warnings %q", errs, got)
+	}
+	for i, want := range map[int]string{
+		0:  `spec.podTemplate.metadata.name: ignored; only labels and annotations are copied to the pods`,
+		13: `spec.podTemplate.spec.serviceAccount: deprecated and ignored; use serviceAccountName`,
+		12: `spec.podTemplate.metadata.finalizers: deleted pods remain until all finalizers are removed`,
+	} {
+		if got[i] != want {
+			t.Errorf("warning %d is %q, want %q", i, got[i], want)
+		}
+	}
+}
+
+func TestImageWarnings(t *testing.T) {
+	t.Parallel()
+	template := raw(t, `
+spec:
+  containers: [{name: main}, {name: a, image: a}, {name: b, image: b:1}]
+  initContainers: [{name: c, image: c:1}, {name: d, image: d:latest}, {name: e, image: e, imagePullPolicy: Always}, {name: f, image: f:latest, imagePullPolicy: Never}]`)
+	want := []string{
+		"spec.podTemplate.spec.containers[1].image: has no tag; use a version tag or imagePullPolicy: IfNotPresent",
+		"spec.podTemplate.spec.initContainers[1].image: has tag latest; use a version tag or imagePullPolicy: IfNotPresent",
+		"spec.podTemplate.spec.initContainers[2].image: has no tag, so the image can change; use a version tag or a digest",
+		"spec.podTemplate.spec.initContainers[3].image: the image of tag latest can change; use a version tag or a digest",
+	}
+	if diff := cmp.Diff(want, Warnings(template)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Warnings(nil); got != nil {
+		t.Errorf("no template: %q", got)
+	}
+	for _, warning := range want {
+		if len(warning) > 120 {
+			t.Errorf("%q has %d characters, and the API server may cut it after 120", warning, len(warning))
+		}
+	}
+}
+
+// The warning on the main container's image names the field that the kind has, and that of the
+// pod template for a kind that has none.
+func TestWarningOfTheMainImage(t *testing.T) {
+	t.Parallel()
+	const alone = "spec.image: has no tag, so the image can change; use a version tag or a digest"
+	own := []podvalidation.ReservedField{{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true}}
+	for name, test := range map[string]struct {
+		template string
+		fields   []podvalidation.ReservedField
+		policy   corev1.PullPolicy
+		want     string
+	}{
+		"of a kind with the field":        {`{}`, own, "", "spec.imagePullPolicy"},
+		"without a template":              {`null`, own, "", "spec.imagePullPolicy"},
+		"a policy":                        {`{}`, own, "Never", ""},
+		"a policy in the template":        {`{spec: {containers: [{name: main, imagePullPolicy: Always}]}}`, own, "", ""},
+		"that of another container":       {`{spec: {containers: [{name: a, imagePullPolicy: Always}]}}`, own, "", "spec.imagePullPolicy"},
+		"of a kind without the field":     {`{}`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
+		"with a sidecar":                  {`{spec: {containers: [{name: a}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
+		"in the template":                 {`{spec: {containers: [{name: a}, {name: main}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
+		"a policy in it":                  {`{spec: {containers: [{name: main, imagePullPolicy: Never}]}}`, nil, "", ""},
+		"a template that is not readable": {`[]`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
+	} {
+		main := &podvalidation.MainContainer{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Reserved: test.fields}
+		want := alone
+		if test.want != "" {
+			want = "spec.image: has no tag; use a version tag or " + test.want + ": IfNotPresent"
+		}
+		if got := ImageWarning(raw(t, test.template), main); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		main.Container.Image = "a:1"
+		if got := ImageWarning(raw(t, test.template), main); got != "" {
+			t.Errorf("%s, and a version: %q", name, got)
+		}
+	}
+}
