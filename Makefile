@@ -61,13 +61,6 @@ INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images
 demo: ## Show the main job on a real control plane, then take it all down (KEEP=1 leaves it running)
 	@$(LOCALLY) demo
 
-.PHONY: recording
-recording: ## Run 'make demo' in a terminal, and write what it shows into docs/pictures/demo.svg
-	@mkdir -p $(BIN) && cd hack/tools/recording && $(GO) build -o ../../../$(BIN)/recording .
-	@$(BIN)/recording -out docs/pictures/demo.svg -still "2. A ModelBox" -title "make demo" \
-	  -desc "A recording of a terminal in which make demo runs: the main features, step by step, on a real control plane with simulated nodes. Waits are shortened, and lines stay until they can be read." \
-	  make demo
-
 .PHONY: run
 run: ## Run both processes here, for the current cluster or a local one (ENABLE_WEBHOOKS=false: the controller alone; LOCAL=1, CONTEXT=name: docs/run.md)
 	@$(LOCALLY) run
@@ -170,7 +163,6 @@ lint: ## Run the linters
 	@cd hack/tools/release && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
 	@cd hack/tools/chart && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
 	@cd hack/tools/promql && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
-	@cd hack/tools/recording && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
 	@cd fetch && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
 
 .PHONY: vulnerabilities

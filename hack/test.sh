@@ -75,7 +75,6 @@ part fetch module fetch
 part hack/tools/release without_detector hack/tools/release
 part hack/tools/chart without_detector hack/tools/chart
 part hack/tools/promql module hack/tools/promql
-part hack/tools/recording module hack/tools/recording
 
 if [ ${#failed[@]} -gt 0 ]; then
   why || echo "test: what failed printed no failure of a test"
