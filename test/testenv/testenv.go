@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -49,10 +48,21 @@ type Options struct {
 	ClientCertificate *ClientCertificate
 }
 
-// Root returns the root directory of the repository.
+// Root returns the root directory of the repository: the one with hack/boilerplate.go.txt, in or
+// above the working directory. Binaries that were built with -trimpath do not know it.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "boilerplate.go.txt")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			panic("the working directory is not in the repository")
+		}
+	}
 }
 
 // Scheme returns a scheme with Kubernetes' own kinds and the project's kinds.
