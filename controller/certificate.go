@@ -19,15 +19,13 @@ import (
 // the names of the webhook configurations begin with.
 const webhookService = "modelbox-webhook"
 
-// certificateOptions are the flags of an install without cert-manager, in which the leader
-// issues the certificate of the webhook.
-type certificateOptions struct{ certificate.Options }
-
-func (o *certificateOptions) addFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.Secret, "webhook-certificate-secret", "", "name of the Secret, in the namespace of the lease, in which the leader keeps the webhook's certificate; "+
-		"if empty, it keeps none, and needs no rights for that")
+// bindCertificate adds the flags of an install without cert-manager, in which the leader issues
+// the certificate of the webhook.
+func bindCertificate(flags *flag.FlagSet, o *certificate.Options) {
+	flags.StringVar(&o.Secret, "webhook-certificate-secret", "", "name of the Secret, in the namespace of the lease, for the webhook's certificate; "+
+		"empty disables certificate management")
 	flags.DurationVar(&o.Validity, "webhook-certificate-validity", 30*24*time.Hour,
-		"how long a certificate of --webhook-certificate-secret is valid, at least "+certificate.MinValidity.String()+"; it is renewed after two thirds of that")
+		"validity of the certificate in --webhook-certificate-secret, at least "+certificate.MinValidity.String()+"; it is renewed after two thirds of that")
 }
 
 // configuration returns the name of the two webhook configurations. Those of an install that is
@@ -39,18 +37,18 @@ func (n namespaces) configuration(own string) string {
 	return webhookService + "-" + own
 }
 
-// keepCertificate adds the controller that keeps the certificate of the webhook, if a flag names
+// addCertificate adds the controller that keeps the certificate of the webhook, if a flag names
 // its Secret.
-func (o *options) keepCertificate(mgr manager.Manager) error {
+func (o *options) addCertificate(mgr manager.Manager) error {
 	if o.certificate.Secret == "" {
 		return nil
 	}
-	keep := o.certificate.Options
-	keep.Service = webhookService
+	keep := o.certificate
 	var err error
-	if keep.Namespace, err = o.leaseNamespace(mgr.GetConfig(), &o.access); err != nil {
-		return fmt.Errorf("choosing the namespace of the Secret, which --leader-election-namespace sets: %w", err)
+	if keep.Namespace, err = o.ownNamespace(); err != nil {
+		return err
 	}
+	keep.Service = webhookService
 	keep.Configuration = cmp.Or(keep.Configuration, o.namespaces.configuration(keep.Namespace))
 	if err := certificate.SetupWithManager(mgr, clock.RealClock{}, keep); err != nil {
 		return fmt.Errorf("--webhook-certificate-secret: %w", err)

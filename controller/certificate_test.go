@@ -169,7 +169,7 @@ func (s *selfManaged) start() (end func()) {
 	o.certificate.Secret, o.certificate.Configuration = secretName, s.mutating.Name
 	o.certificate.Settle, o.certificate.Mounted = settleForTest, mountedForTest
 	mgr := newManager(cfg, o)
-	Expect(o.keepCertificate(mgr)).To(Succeed())
+	Expect(o.addCertificate(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -369,9 +369,9 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 	})
 
 	It("refuses a validity that is too short for a renewal", func() {
-		o := options{certificate: certificateOptions{certificate.Options{Secret: secretName, Validity: time.Minute}}, leaseOptions: leaseOptions{leaderNamespace: "ops"}}
+		o := options{certificate: certificate.Options{Secret: secretName, Validity: time.Minute}, leaderNamespace: "ops"}
 		mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0"})
-		Expect(o.keepCertificate(mgr)).To(MatchError(ContainSubstring("--webhook-certificate-secret: the validity is 1m0s")))
+		Expect(o.addCertificate(mgr)).To(MatchError(ContainSubstring("--webhook-certificate-secret: the validity is 1m0s")))
 	})
 
 	DescribeTable("writes the configurations of its install", func(n namespaces, want string) {

@@ -23,16 +23,19 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/certificate"
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
@@ -40,30 +43,23 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
 func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
+	daemons := genericdaemon.SetupWithManager
+	if len(o.namespaces) > 0 {
+		daemons = genericdaemon.SetupWithoutNodes // Nodes are in no namespace.
+	}
 	return []func(manager.Manager, clock.PassiveClock) error{
-		modelbox.SetupWithManager(o.fetcher.Fetcher),
+		modelbox.SetupWithManager(o.fetcher),
 		app.SetupWithManager,
-		choose(o.namespaces,
-			genericdaemon.SetupWithManager,
-			genericdaemon.SetupWithoutNodes,
-		),
+		daemons,
 		uniteddeployment.SetupWithManager,
 		eru.SetupWithManager,
 	}
-}
-
-// choose returns the first of two functions, or the second one if the process is limited to
-// namespaces.
-func choose[T any](n namespaces, everywhere, limited T) T {
-	if len(n) > 0 {
-		return limited
-	}
-	return everywhere
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
@@ -92,7 +88,7 @@ func run() error {
 	}
 	metrics.Registry.MustRegister(version.Collector("controller"))
 
-	cfg, err := o.access.config()
+	cfg, err := ctrlconfig.GetConfigWithContext(o.context)
 	if err != nil {
 		return fmt.Errorf("loading the client configuration: %w", err)
 	}
@@ -110,7 +106,6 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
 	if err := addControllersAndProbes(spans.Manager(mgr, provider), &o); err != nil {
 		return err
 	}
@@ -128,40 +123,40 @@ const gcPercent = 200
 // objects would block all of their kind.
 // The longest attempt is seven requests one after the other (a child that is changed for the
 // first time is read, its managedFields are upgraded, and it is applied; a second child;
-// status). At 5.5 s each, with which the leader still keeps its lease, that is 40 s; and the
+// status). At 5 s each, with which the leader still keeps its lease, that is 35 s; and the
 // API server ends a single request after a minute. Two minutes are longer than both.
 const defaultReconcileTimeout = 2 * time.Minute
 
 // options are the flags of the process.
 type options struct {
-	leaseOptions
-	metricsOptions
-	access                                     access
-	namespaces                                 namespaces
-	certificate                                certificateOptions
-	fetcher                                    fetcher
 	version                                    bool
+	context                                    string
 	metricsAddress, probeAddress, pprofAddress string
+	metrics                                    metricsserver.Options
 	leaderElect                                bool
+	leaderNamespace                            string
+	namespaces                                 namespaces
 	workers                                    int
 	reconcileTimeout                           time.Duration
+	fetcher                                    modelsource.Fetcher
+	certificate                                certificate.Options
 	tracing                                    tracing.Options
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 disables it")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
-	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; its current context if empty. Has no effect in a pod without a kubeconfig")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 disables it")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables it")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof; 0 disables it")
+	bindMetrics(flags, &o.metrics)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
-	o.access.addFlags(flags)
-	o.leaseOptions.addFlags(flags)
-	o.metricsOptions.addFlags(flags)
-	o.fetcher.addFlags(flags)
-	o.certificate.addFlags(flags)
-	flags.Var(&o.namespaces, "namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set")
-	flags.IntVar(&o.workers, "workers", 8, "how many objects of one kind are reconciled at the same time")
+	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's if empty, required outside a pod")
+	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
+	flags.IntVar(&o.workers, "workers", 8, "number of objects of one kind that are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
+	bindFetcher(flags, &o.fetcher)
+	bindCertificate(flags, &o.certificate)
 	o.tracing.AddFlags(flags)
 }
 
@@ -181,7 +176,7 @@ func configureClient(cfg *rest.Config) {
 // the cache, and a cache that holds no more than the controllers read. It configures cfg.
 func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	configureClient(cfg)
-	server, err := o.serverOptions(o.metricsAddress)
+	server, err := o.metricsServer()
 	if err != nil {
 		return ctrl.Options{}, err
 	}
@@ -198,11 +193,8 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 		PprofBindAddress:              o.pprofAddress,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: -1}),
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              electionID, // For the metric; the lock has a name of its own.
+		LeaderElectionID:              electionID,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.leaseDuration,
-		RenewDeadline:                 &o.renewDeadline,
-		RetryPeriod:                   &o.retryPeriod,
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            new(true),
@@ -212,7 +204,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	if !o.leaderElect {
 		return options, nil
 	}
-	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg, &o.access)
+	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg)
 	return options, err
 }
 
@@ -224,7 +216,7 @@ func addControllersAndProbes(mgr manager.Manager, o *options) error {
 			return fmt.Errorf("adding a controller: %w", err)
 		}
 	}
-	if err := o.keepCertificate(mgr); err != nil {
+	if err := o.addCertificate(mgr); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -15,50 +15,41 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// metricsOptions are the flags that protect /metrics. They have the names that kubebuilder
-// gives them.
-type metricsOptions struct {
-	secure bool
-	// certPath is a folder, certName and certKey are files in it.
-	certPath, certName, certKey string
+// bindMetrics adds the flags that protect /metrics. They have the names that kubebuilder gives them.
+func bindMetrics(flags *flag.FlagSet, o *metricsserver.Options) {
+	flags.BoolVar(&o.SecureServing, "metrics-secure", false, "serve /metrics over TLS to clients whose token may get the URL /metrics; "+
+		"requires permission to create tokenreviews and subjectaccessreviews")
+	flags.StringVar(&o.CertDir, "metrics-cert-path", "", "directory of the certificate for --metrics-secure; self-signed if empty")
+	flags.StringVar(&o.CertName, "metrics-cert-name", "tls.crt", "file name of the certificate in --metrics-cert-path")
+	flags.StringVar(&o.KeyName, "metrics-cert-key", "tls.key", "file name of the private key in --metrics-cert-path")
 }
 
-func (o *metricsOptions) addFlags(flags *flag.FlagSet) {
-	flags.BoolVar(&o.secure, "metrics-secure", false, "serve /metrics over TLS to clients whose token may get the URL /metrics; "+
-		"requires the right to create tokenreviews and subjectaccessreviews")
-	flags.StringVar(&o.certPath, "metrics-cert-path", "", "the folder of the certificate for --metrics-secure; self-signed if empty")
-	flags.StringVar(&o.certName, "metrics-cert-name", "tls.crt", "the file of the certificate in --metrics-cert-path")
-	flags.StringVar(&o.certKey, "metrics-cert-key", "tls.key", "the file of the private key in --metrics-cert-path")
-}
-
-// serverOptions returns the options of the metrics server. It returns an error if the
-// certificate is missing: controller-runtime would use a self-signed one instead, which
-// clients refuse for a reason that is hard to find.
-func (o *metricsOptions) serverOptions(address string) (metricsserver.Options, error) {
-	options := metricsserver.Options{BindAddress: address}
-	if !o.secure {
-		if o.certPath != "" {
-			return options, errors.New("--metrics-cert-path has no effect without --metrics-secure: set both, or none")
+// metricsServer returns the options of the metrics server. It returns an error if the certificate
+// is missing: controller-runtime would use a self-signed one instead, which clients refuse for a
+// reason that is hard to find.
+func (o *options) metricsServer() (metricsserver.Options, error) {
+	server := o.metrics
+	server.BindAddress = o.metricsAddress
+	if !server.SecureServing {
+		if server.CertDir != "" {
+			return server, errors.New("--metrics-cert-path has no effect without --metrics-secure: set both, or none")
 		}
-		return options, nil
+		return server, nil
 	}
-	options.SecureServing = true
-	options.FilterProvider = filters.WithAuthenticationAndAuthorization
-	options.TLSOpts = []func(*tls.Config){metricsTLS}
-	if o.certPath == "" {
-		return options, nil
-	}
-	for _, name := range []string{o.certName, o.certKey} {
-		if _, err := os.Stat(filepath.Join(o.certPath, name)); err != nil {
-			return options, fmt.Errorf("--metrics-cert-path: %w", err)
+	server.FilterProvider = filters.WithAuthenticationAndAuthorization
+	server.TLSOpts = []func(*tls.Config){metricsTLS}
+	if server.CertDir != "" {
+		for _, name := range []string{server.CertName, server.KeyName} {
+			if _, err := os.Stat(filepath.Join(server.CertDir, name)); err != nil {
+				return server, fmt.Errorf("--metrics-cert-path: %w", err)
+			}
 		}
 	}
-	options.CertDir, options.CertName, options.KeyName = o.certPath, o.certName, o.certKey
-	return options, nil
+	return server, nil
 }
 
-// metricsTLS sets what the metrics server accepts. It speaks no HTTP/2, which a scrape has
-// no use for, and whose streams cost more than the client that opens them pays.
+// metricsTLS sets what the metrics server accepts: no HTTP/2, which a scrape does not need, and
+// whose streams cost the server more than the client.
 func metricsTLS(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS12
 	config.NextProtos = []string{"http/1.1"}

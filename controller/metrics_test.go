@@ -26,7 +26,7 @@ import (
 )
 
 // metricsFlags returns the options that flags set.
-func metricsFlags(t *testing.T, args ...string) metricsOptions {
+func metricsFlags(t *testing.T, args ...string) options {
 	t.Helper()
 	var o options
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -34,13 +34,13 @@ func metricsFlags(t *testing.T, args ...string) metricsOptions {
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return o.metricsOptions
+	return o
 }
 
 func TestMetricsAreServedInTheClearByDefault(t *testing.T) {
 	t.Parallel()
-	o := metricsFlags(t)
-	options, err := o.serverOptions(":1")
+	o := metricsFlags(t, "--metrics-bind-address=:1")
+	options, err := o.metricsServer()
 	if err != nil || options.SecureServing || options.FilterProvider != nil || options.BindAddress != ":1" {
 		t.Errorf("options are %+v, %v", options, err)
 	}
@@ -67,7 +67,7 @@ func TestMetricsCertificate(t *testing.T) {
 		{"without TLS", []string{"--metrics-cert-path=" + folder}, "--metrics-secure"},
 	} {
 		o := metricsFlags(t, test.flags...)
-		options, err := o.serverOptions(":0")
+		options, err := o.metricsServer()
 		switch {
 		case test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)):
 			t.Errorf("%s: the error is %v, want one with %q", test.name, err, test.fails)
@@ -110,8 +110,8 @@ var _ = Describe("/metrics with --metrics-secure", func() {
 		addresses, err := freeport.Addresses(1)
 		Expect(err).NotTo(HaveOccurred())
 		address := addresses[0]
-		o := metricsOptions{secure: true}
-		options, err := o.serverOptions(address)
+		o := options{metricsAddress: address, metrics: metricsserver.Options{SecureServing: true}}
+		options, err := o.metricsServer()
 		Expect(err).NotTo(HaveOccurred())
 		cfg := rest.AnonymousClientConfig(env.Config)
 		cfg.BearerToken = bearer

@@ -18,13 +18,10 @@ import (
 // lease, so that the process needs a Role in each and no ClusterRole.
 type namespaces []string
 
-// String returns the value of the flag. It implements flag.Value.
-func (n *namespaces) String() string { return strings.Join(*n, ",") }
-
-// Set parses a comma-separated list. It implements flag.Value, so the flag package adds the name
-// of the flag to its errors: an empty list, which a template may contain by mistake and which
-// would otherwise mean all namespaces, an invalid name, or one that occurs twice.
-func (n *namespaces) Set(value string) error {
+// set parses a comma-separated list. It returns an error if the list is empty, which a template
+// may contain by mistake and which would otherwise mean all namespaces, and for an invalid name,
+// or one that occurs twice.
+func (n *namespaces) set(value string) error {
 	if value == "" {
 		return errors.New("it is empty: leave out the flag to reconcile the objects of all namespaces")
 	}

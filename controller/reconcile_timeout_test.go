@@ -24,7 +24,7 @@ func TestDefaultReconcileTimeout(t *testing.T) {
 	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
 	// Seven requests that are as slow as the lease allows, and one that the API server ends
 	// after a minute.
-	if o.reconcileTimeout < 7*requestTimeout(o.renewDeadline) || o.reconcileTimeout <= time.Minute {
+	if o.reconcileTimeout < 7*renewDeadline/2 || o.reconcileTimeout <= time.Minute {
 		t.Errorf("an attempt may take %s, which is too short for a slow API server", o.reconcileTimeout)
 	}
 }

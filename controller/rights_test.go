@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -341,22 +340,10 @@ func (s *scenario) binding(ctx context.Context) error {
 	)
 }
 
-// lease waits until the lease was renewed and the event of its new holder exists.
+// lease waits until the lease was renewed.
 func (s *scenario) lease(ctx context.Context) error {
-	lease, list := &coordinationv1.Lease{ObjectMeta: leaseName}, &corev1.EventList{}
-	return inOrder(
-		func() error {
-			return seen(ctx, lease, func() bool { return lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) })
-		},
-		func() error {
-			return until(ctx, func() (bool, error) {
-				err := env.Client.List(ctx, list, client.InNamespace(controllerNamespace))
-				return slices.ContainsFunc(list.Items, func(event corev1.Event) bool {
-					return strings.HasPrefix(event.Message, *lease.Spec.HolderIdentity)
-				}), err
-			})
-		},
-	)
+	lease := &coordinationv1.Lease{ObjectMeta: leaseName}
+	return seen(ctx, lease, func() bool { return lease.Spec.RenewTime.After(lease.Spec.AcquireTime.Time) })
 }
 
 // clear deletes the objects, which later controllers would reconcile, and the lease, so that

@@ -96,7 +96,6 @@ func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manage
 	}
 	mgr, err := ctrl.NewManager(cfg, managerOptions)
 	Expect(err).NotTo(HaveOccurred())
-	recordElections(managerOptions.LeaderElectionResourceLockInterface, mgr)
 	return mgr
 }
 
@@ -110,7 +109,7 @@ type process struct {
 // start starts the controller process and waits until its caches have synced.
 func start() {
 	GinkgoHelper()
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: fetcher{models}}
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
 	mgr := newManager(asController, o)
 	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -45,7 +45,7 @@ type tracedRequest struct {
 // startTraced starts the controller process with a collector, as main does.
 func startTraced(c *collector.Collector) *tracedProcess {
 	GinkgoHelper()
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: fetcher{models}}
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
 	flags := flag.NewFlagSet("", flag.PanicOnError)
 	o.tracing.AddFlags(flags)
 	Expect(flags.Parse([]string{"--tracing-endpoint=" + c.URL()})).To(Succeed())

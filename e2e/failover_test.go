@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +30,8 @@ var _ = Describe("when the leading controller", Serial, func() {
 	// median is the limit for the time from the end of the leader to the first write of
 	// its successor, as the median of the rounds. longest is the limit in each round for
 	// the time until the children of ten objects are written. After SIGKILL the successor
-	// waits until the lease of 7 s expires, and for up to four times the retry period.
+	// waits until the lease of 15 s expires. It sees a renewal, and the end of the lease, up
+	// to 4.4 s late (2.2 retry periods of 2 s), and after SIGTERM the release.
 	DescribeTable("ends, the other one takes over, and no child is written twice",
 		func(ctx SpecContext, median, longest time.Duration, end func(context.Context, string)) {
 			ns := newNamespace(ctx)
@@ -52,7 +52,7 @@ var _ = Describe("when the leading controller", Serial, func() {
 				for i := range 10 {
 					create(ctx, ns, fmt.Sprintf("%s%d", prefix, i))
 				}
-				Eventually(writes.children).WithArguments(prefix).WithTimeout(20*time.Second).WithPolling(20*time.Millisecond).
+				Eventually(writes.children).WithArguments(prefix).WithTimeout(40*time.Second).WithPolling(20*time.Millisecond).
 					Should(HaveLen(20), "a Deployment and a Service each")
 				all := time.Since(ended)
 				Eventually(holder).ShouldNot(Or(Equal(old), BeEmpty()))
@@ -65,8 +65,6 @@ var _ = Describe("when the leading controller", Serial, func() {
 				AddReportEntry(fmt.Sprintf("the command took %s; after it: lease acquired %s, first write %s, all %s",
 					ended.Sub(begun), acquired.Sub(ended), first, all), ReportEntryVisibilityAlways)
 				times, slowest = append(times, first), max(slowest, all)
-				// After SIGKILL the kubelet restarts the container, which may win as well.
-				Eventually(elections).WithContext(ctx).Should(ContainElement(HavePrefix(holder())))
 			}
 			Eventually(writes.children).WithArguments("").Should(HaveLen(200))
 			Expect(writes.repeated()).To(BeEmpty())
@@ -74,25 +72,12 @@ var _ = Describe("when the leading controller", Serial, func() {
 			Expect(times[len(times)/2]).To(BeNumerically("<", median), "%v", times)
 			Expect(slowest).To(BeNumerically("<", longest))
 		},
-		Entry("by SIGKILL, within 8 s, and never more than 10 s", 8*time.Second, 10*time.Second, kill),
-		Entry("by SIGTERM, within 2 s", 2*time.Second, 4*time.Second, func(_ context.Context, pod string) {
+		Entry("by SIGKILL, within 19 s, and never more than 25 s", 19*time.Second, 25*time.Second, kill),
+		Entry("by SIGTERM, within 3 s, and never more than 6 s", 3*time.Second, 6*time.Second, func(_ context.Context, pod string) {
 			run(kubectl, "-n", system, "delete", "pod", pod, "--wait=false")
 		}),
 	)
 })
-
-// elections returns the messages of the events about the lease.
-func elections(ctx context.Context) ([]string, error) {
-	list := &eventsv1.EventList{}
-	err := admin.List(ctx, list, client.InNamespace(system))
-	var notes []string
-	for _, event := range list.Items {
-		if event.Reason == "LeaderElection" {
-			notes = append(notes, event.Note)
-		}
-	}
-	return notes, err
-}
 
 // create creates a ModelBox with no replicas.
 func create(ctx context.Context, ns, name string) string {
