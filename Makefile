@@ -5,12 +5,15 @@ SHELL := /usr/bin/env bash -o pipefail
 .DELETE_ON_ERROR:
 
 GO ?= go
+# The same flags for the control plane, the product and the tests, so that each package is compiled
+# once. No C compiler is needed but for test-race.
+export CGO_ENABLED = 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Where kubectl of the local cluster, its kubeconfig and the built binaries are.
 BIN = bin
 # Built and then run, not "go run": that would swallow signals and exit codes.
 # Its name is not LOCAL, which a user sets for "make run".
 LOCALLY = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
-LINT = $(GO) tool -modfile=hack/tools/lint/go.mod
 # The one place that says which version this is.
 VERSION := $(shell cat internal/version/VERSION)
 DOCKER ?= docker
@@ -34,9 +37,6 @@ CLI_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST ?= dist
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
-# The flags of "go test" for "make test": -race, -shuffle on and the like. Those of the controller's
-# suite, such as --repeat=1, are GINKGOFLAGS. ginkgo runs a suite once: no -count above 1.
-TESTFLAGS ?= -race -timeout 25m
 
 # Reproducible: the revision is the commit's, and so is the time of creation. GOPROXY has no
 # value here, so docker takes it from the environment.
@@ -137,14 +137,28 @@ install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE,
 ##@ Check it
 
 .PHONY: test
-test: ## Run every test that needs no container engine, against a real kube-apiserver
-	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets TESTFLAGS="$(TESTFLAGS)" GINKGOFLAGS="$(GINKGOFLAGS)" ./hack/test.sh
+test: ## Run what a change can break in minutes, against a real kube-apiserver (TESTFLAGS, GINKGOFLAGS: CONTRIBUTING.md)
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets ./hack/test.sh
+
+.PHONY: test-race
+test-race: ## Run the tests of concurrent packages with the race detector; needs a C compiler (RACE='./controller ./webhook/...')
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets ./hack/test-race.sh $(RACE)
+
+.PHONY: test-long
+test-long: ## Run all cases of faults, edits, agreement, upgrades and permissions, and attacks, with new seeds; takes hours (LONG=./controller)
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 \
+	  $(GO) test -vet=off -count 1 -timeout 8h $(TESTFLAGS) $(or $(LONG),./...)
+	@cd fetch && MODELBOX_LONG=1 $(GO) test -vet=off -count 1 -timeout 2h $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME each (30s)
+	@./hack/fuzz.sh
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/kind/go.mod -o $(BIN)/kind sigs.k8s.io/kind
 	@$(GO) build -modfile=hack/tools/helm/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
-	@assets=$$($(LOCALLY) binaries) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
+	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 .PHONY: reproducible
@@ -157,48 +171,22 @@ verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file
 	@./hack/verify.sh
 
 .PHONY: lint
-lint: ## Run the linters
-	@$(LINT) golangci-lint run ./...
-	@cd bench && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
-	@cd hack/tools/release && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
-	@cd hack/tools/chart && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
-	@cd hack/tools/promql && $(GO) tool -modfile=../lint/go.mod golangci-lint run ./...
-	@cd fetch && $(GO) tool -modfile=../hack/tools/lint/go.mod golangci-lint run ./...
+lint: ## Run the linters in each module that has code
+	@git ls-files go.mod '*/go.mod' | xargs -n 1 dirname | while read -r module; do \
+	  [ -z "$$(git ls-files "$$module/*.go")" ] || \
+	    (cd "$$module" && $(GO) tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run ./...); \
+	done
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that the processes call (GOVULNDB=file:///path: without internet)
 	@./hack/vulnerabilities.sh
 
-.PHONY: rest
-rest: ## Watch 1000 objects of each kind at rest for 10 minutes; REST_OBJECTS and REST_FOR change that
-	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets REST_OBJECTS=$${REST_OBJECTS:-1000} REST_FOR=$${REST_FOR:-10m} \
-	  $(GO) test ./controller -timeout 4h -count 1 -ginkgo.v -ginkgo.focus 'silent at rest$${KIND:+.*: $$KIND}'
-
-.PHONY: faults
-faults: ## Run every fault, every edit of a child and 2,000 hostile objects a kind, and new plans (CONTRIBUTING.md: settings); takes hours
-	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_FAULTS=1 MODELBOX_EDITS=all MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
-	  $(GO) test ./controller -timeout 6h -count 1 -ginkgo.v \
-	  -ginkgo.focus 'whatever goes wrong|answers late|a request without an answer|an edit of a child|a field of a spec|cannot be decoded stop'
-
-.PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME each (30s), and compare admission with the API server on MODELBOX_SPECS new specs (20000)
-	@./hack/fuzz.sh
-	@assets=$$($(LOCALLY) binaries) && KUBEBUILDER_ASSETS=$$assets MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} \
-	  $(GO) test ./controller -timeout 1h -count 1 -ginkgo.v -ginkgo.focus 'admission and the API server'
-	@assets=$$($(LOCALLY) binaries) && seed=$${SEED:-$$RANDOM$$RANDOM} && echo "fuzz: TestTheAnswerToAnyObject in cli/create -first-seed $$seed" && \
-	  KUBEBUILDER_ASSETS=$$assets $(GO) test ./cli/create -timeout 1h -count 1 -run TestTheAnswerToAnyObject -args -tries 3000 -first-seed $$seed
-
 .PHONY: bench
 bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)
 	@mkdir -p $(BIN)/bench && cd bench && $(GO) build -o ../$(BIN)/bench/bench .
-	@assets=$$($(LOCALLY) binaries) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
+	@assets=$$(./hack/binaries.sh) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
 	  $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(OBJECTS),-objects $(OBJECTS)) $(if $(ONLY),-only $(ONLY)) \
 	  $(if $(CONTESTANTS),-contestants $(CONTESTANTS)) $(BENCHFLAGS)
-
-.PHONY: bench-go
-bench-go: ## Run the Go benchmarks, readable by benchstat (COUNT=10)
-	@$(GO) test -run '^$$' -bench . -benchmem -count $${COUNT:-10} ./cron/... ./webhook/... ./controller/...
-	@cd fetch && $(GO) test -run '^$$' -bench . -benchmem -count $${COUNT:-10} ./...
 
 ##@ Change it
 
@@ -212,13 +200,13 @@ manifests: ## Write the part of these that is in config/ and charts/: CRDs, role
 
 .PHONY: build
 build: ## Build both processes, and fetch-model, into bin/
-	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/webhook ./webhook
-	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/controller ./controller
-	@cd fetch && CGO_ENABLED=0 $(GO) build -trimpath -o ../$(BIN)/fetch-model .
+	@$(GO) build -o $(BIN)/webhook ./webhook
+	@$(GO) build -o $(BIN)/controller ./controller
+	@cd fetch && $(GO) build -o ../$(BIN)/fetch-model .
 
 .PHONY: cli
 cli: ## Build the command bin/modelbox, and bin/kubectl-modelbox for "kubectl modelbox" (docs/cli.md)
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/modelbox ./cli
+	@$(GO) build -ldflags '-s -w' -o $(BIN)/modelbox ./cli
 	@ln -sf modelbox $(BIN)/kubectl-modelbox
 
 .PHONY: clean

@@ -15,13 +15,22 @@ fingerprint() {
 before=$(fingerprint)
 ./hack/generate.sh
 go mod tidy
-for module in bench/ fetch/ hack/tools/*/; do (cd "$module" && go mod tidy); done
+git ls-files '*/go.mod' | xargs -n 1 dirname | while read -r module; do (cd "$module" && go mod tidy); done
 if [ "$before" != "$(fingerprint)" ]; then
   echo "verify: generated files were not up to date; they are now, so commit them:" >&2
   git status --short >&2
   exit 1
 fi
 echo "verify: generated files are up to date"
+# With other versions of a dependency, the control plane, the product and the tests would compile it
+# each on their own.
+used() {
+  go list -C "$1" -deps -f '{{with .Module}}{{with or .Replace .}}{{if .Version}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}' "${@:2}" | sort -u
+}
+if ! join <(used . ./webhook ./controller ./cli) <(used hack/tools/kube tool) |
+  awk '$2 != $3 {print "verify: " $1 " is " $2 " in go.mod, and " $3 " in hack/tools/kube/go.mod"; different = 1} END {exit different || !NR}'; then
+  exit 1
+fi
 make --no-print-directory lint
 echo "verify: the linters found nothing"
 ./hack/vulnerabilities.sh

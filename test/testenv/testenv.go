@@ -78,7 +78,7 @@ func Scheme() (*apiruntime.Scheme, error) {
 // sets.
 func Start(options Options) (*Env, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of 'go run ./hack/local binaries'")
+		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of hack/binaries.sh")
 	}
 	dir, err := os.MkdirTemp("", "testenv")
 	if err != nil {

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Prints the directory of the local control plane's programs, which the demo, "make run" and the
+# tests use. Missing ones are downloaded from the sites that publish them, and verified with the
+# checksums there; where the sites cannot be reached, they are built from the modules that
+# hack/tools/kube pins, and verified with go.sum. They are kept in the user's cache directory, by
+# version, for all clones. MODELBOX_BINARIES is a directory that already has all of them.
+set -euo pipefail
+cd "$(dirname "$0")/tools/kube"
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok kwokctl)
+say() { printf '%s\n' "$*" >&2; }
+complete() {
+  for program in "${programs[@]}"; do [ -x "$1/$program" ] || return 1; done
+}
+
+if [ -n "${MODELBOX_BINARIES:-}" ]; then
+  complete "$MODELBOX_BINARIES" || { say "MODELBOX_BINARIES is $MODELBOX_BINARIES, which must have ${programs[*]}" && exit 1; }
+  (cd "$OLDPWD" && cd "$MODELBOX_BINARIES" && pwd)
+  exit
+fi
+
+version() { awk -v module="$1" '$1 == module && $2 ~ /^v/ {print $2}' go.mod; }
+kubernetes=$(version k8s.io/kubernetes) etcd=$(version go.etcd.io/etcd/server/v3)
+IFS=. read -r major minor _ <<<"${kubernetes#v}"
+# The linker sets the version, which is not in the sources of Kubernetes. The other flags are those of
+# the product and of its tests, so that all of them use the same compiled packages.
+export CGO_ENABLED=0 GOWORK=off GOGC=400
+flags=(-trimpath -buildvcs=false -ldflags "-s -w $(printf -- '-X k8s.io/component-base/version.git%s ' "Version=$kubernetes" "Major=$major" "Minor=$minor" TreeState=clean)")
+
+goos=$(go env GOOS) goarch=$(go env GOARCH)
+case $goos in
+darwin) cache=$HOME/Library/Caches ;;
+*) cache=${XDG_CACHE_HOME:-$HOME/.cache} ;;
+esac
+key=$({ cat go.mod go.sum && printf '%s ' "${flags[@]}"; } | git hash-object --stdin | cut -c 1-12)
+dir=$cache/modelbox-operator/$kubernetes-$goos-$goarch-$key
+if complete "$dir"; then
+  echo "$dir"
+  exit
+fi
+
+mkdir -p "$dir"
+if command -v flock >/dev/null; then
+  exec 9>"$dir.lock"
+  flock -n 9 || { say "waiting for another command that provides the control plane's programs" && flock 9; }
+fi
+# A program is complete when it is in the directory, because it is moved there.
+made=$(mktemp -d "$dir.XXXXXX")
+trap 'rm -rf "$made"; kill $(jobs -p) 2>/dev/null || true' EXIT
+get() { curl -fsSL --connect-timeout 5 --speed-time 15 --speed-limit 1000 "$@"; }
+# verified FILE SUM: whether the file has the SHA-256 sum.
+verified() { [ "$( (sha256sum "$1" 2>/dev/null || shasum -a 256 "$1") | cut -d ' ' -f 1)" = "$2" ]; }
+
+# download PROGRAM fails if it is not published for this platform: Kubernetes and etcd publish their
+# servers for Linux, and kwok publishes no checksums.
+download() {
+  local base=https://dl.k8s.io/release/$kubernetes/bin/$goos/$goarch/$1 archive=etcd-$etcd-$goos-$goarch
+  case $goos/$1 in
+  linux/kube-* | */kubectl)
+    get -o "$made/$1" "$base" && verified "$made/$1" "$(get "$base.sha256")"
+    ;;
+  linux/etcd)
+    base=https://github.com/etcd-io/etcd/releases/download/$etcd
+    get -o "$made/$archive.tar.gz" "$base/$archive.tar.gz" &&
+      verified "$made/$archive.tar.gz" "$(get "$base/SHA256SUMS" | awk -v f="$archive.tar.gz" '$2 == f {print $1}')" &&
+      tar -xzf "$made/$archive.tar.gz" -C "$made" --strip-components 1 "$archive/etcd"
+    ;;
+  *) return 1 ;;
+  esac
+}
+
+package() {
+  case $1 in
+  etcd) echo go.etcd.io/etcd/server/v3 ;;
+  kwok*) echo "sigs.k8s.io/kwok/cmd/$1" ;;
+  *) echo "k8s.io/kubernetes/cmd/$1" ;;
+  esac
+}
+
+# build PACKAGE... compiles programs, and prints how far it is: -v prints each package.
+build() {
+  go build -v "${flags[@]}" -o "$made/" "$@" 2>&1 | tee "$made/log" |
+    awk '!/^go: / && ++n % 250 == 0 {print "  " n " packages compiled"; fflush()}' >&2 || {
+    tail -n 20 "$made/log" >&2
+    say "building $* failed; if modules could not be fetched, check \"go env GOPROXY\", or set MODELBOX_BINARIES"
+    return 1
+  }
+}
+
+missing=()
+reachable=$(command -v curl >/dev/null && get --max-time 10 "https://dl.k8s.io/release/$kubernetes/bin/linux/amd64/kubectl.sha256" 2>/dev/null || true)
+for program in "${programs[@]}"; do
+  [ ! -x "$dir/$program" ] || continue
+  if [ -n "$reachable" ] && download "$program"; then
+    say "downloaded $program"
+    chmod 755 "$made/$program"
+    mv "$made/$program" "$dir/"
+  else
+    missing+=("$program")
+  fi
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+  say "building ${missing[*]} of Kubernetes $kubernetes (once; usually 8 to 12 minutes on two cores, for about 2,000 packages)"
+  # The modules that follow are fetched while the first program, whose modules are few, is compiled.
+  { go mod download && cd ../../.. && go mod download; } >/dev/null 2>&1 &
+  packages=()
+  for program in "${missing[@]}"; do packages+=("$(package "$program")"); done
+  build "${packages[0]}"
+  [ ${#packages[@]} -eq 1 ] || build "${packages[@]:1}"
+  [ ! -e "$made/server" ] || mv "$made/server" "$made/etcd"
+  for program in "${missing[@]}"; do mv "$made/$program" "$dir/"; done
+fi
+echo "$dir"
