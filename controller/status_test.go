@@ -188,7 +188,7 @@ var _ = Describe("the condition Available", func() {
 			Expect(waits(obj, resource, "20s")).To(Succeed())
 
 			By("a pod that is not available any more")
-			rolloutsOf[kind].disturb(ctx, named)
+			disturb[kind](ctx, named)
 			Eventually(available).Should(HaveField("Status", metav1.ConditionFalse))
 			Expect(waits(obj, resource, "1s")).NotTo(Succeed())
 		})

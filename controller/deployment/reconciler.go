@@ -21,7 +21,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
-	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -31,8 +30,6 @@ import (
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
-	// Rollouts emits the events of rollouts; it may be nil.
-	Rollouts *rollout.Events
 	// Problems finds out why the pods are not available; it may be nil.
 	Problems *problems.Looker
 }
@@ -45,7 +42,6 @@ func NewReconciler(mgr manager.Manager, clk clock.PassiveClock, name string, obj
 	writer := apply.NewWriter(mgr, clk, own.Add)
 	return Reconciler{
 			Writer: writer, Clock: clk,
-			Rollouts: rollout.NewEvents(writer.Recorder, kind, "Deployment"),
 			Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
 		},
 		builder.ControllerManagedBy(mgr).
@@ -132,13 +128,12 @@ func (r *Reconciler) UpdateStatus(
 	return result, err
 }
 
-// progress returns the readiness of an owner whose children have been applied, sets its
-// problems, and emits the events of its rollouts. into has the stored conditions still. After
-// the time that it returns, the pods are to be listed again; 0 is never.
+// progress returns the readiness of an owner whose children have been applied, and sets its
+// problems. into has the stored conditions still. After the time that it returns, the pods are
+// to be listed again; 0 is never.
 func (r *Reconciler) progress(ctx context.Context, children *Children, into *modelv1.WorkloadStatus) (status.Readiness, time.Duration) {
 	w, live := children.workload, children.deployment.Live.(*appsv1.Deployment)
 	readiness := Progress(live)
-	r.Rollouts.Observe(w.Owner, observeRollout(live, readiness.Ready, into.Conditions), r.Clock.Now())
 	explained, found, again := r.Problems.Explain(ctx, &problems.Subject{
 		Owner: w.Owner, Workload: problems.OfDeployment(live), Conditions: into.Conditions, Problems: into.Problems,
 	}, readiness, w.Paused)

@@ -23,7 +23,6 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/event"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -50,10 +49,6 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Pace delays the events of restarts; it may be nil.
-	Pace *event.Pace
-	// restarts has the last scheduled time of each Eru that a restart was reported for.
-	restarts event.Once[int64]
 	// OwnWrites contains the Deployments that were restarted here; it may be nil.
 	OwnWrites *trigger.OwnWrites
 	target    trigger.Target[*mtsrev1.Eru]
@@ -64,7 +59,7 @@ type Reconciler struct {
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := &Reconciler{
-		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, Pace: event.NewPace(), OwnWrites: &trigger.OwnWrites{}, target: target(mgr.GetClient()),
+		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, OwnWrites: &trigger.OwnWrites{}, target: target(mgr.GetClient()),
 	}
 	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
@@ -157,8 +152,8 @@ func (r *Reconciler) patch(ctx context.Context, deployment *appsv1.Deployment, s
 	return apply.Refused("restarting", deployment, err)
 }
 
-// emit emits an event for each scheduled time that was decided. The restarts of a thousand Erus
-// in the same second come before their events: see event.Pace.
+// emit emits an event for each scheduled time that was decided. One whose status could not be
+// written is decided again, and has another event.
 func (r *Reconciler) emit(obj *mtsrev1.Eru, deployment *appsv1.Deployment, d decision) {
 	var related runtime.Object
 	if deployment != nil {
@@ -169,23 +164,7 @@ func (r *Reconciler) emit(obj *mtsrev1.Eru, deployment *appsv1.Deployment, d dec
 		if entry.Reason != "" {
 			note += ": " + entry.Reason
 		}
-		if entry.Result != mtsrev1.EruRestarted {
-			r.Recorder.Eventf(obj, related, corev1.EventTypeNormal, string(entry.Result), "Restart", "%s", note)
-			continue
-		}
-		if r.restarts.First(obj.UID, entry.Slot.Unix()) {
-			regarding := reference(obj) // Not obj, which changes when its status is written.
-			r.Pace.Emit(r.Clock.Now(), func() {
-				r.Recorder.Eventf(regarding, related, corev1.EventTypeNormal, string(mtsrev1.EruRestarted), "Restart", "%s", note)
-			})
-		}
-	}
-}
-
-func reference(obj *mtsrev1.Eru) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: mtsrev1.SchemeGroupVersion.String(), Kind: "Eru",
-		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
+		r.Recorder.Eventf(obj, related, corev1.EventTypeNormal, string(entry.Result), "Restart", "%s", note)
 	}
 }
 

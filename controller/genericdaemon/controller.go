@@ -19,7 +19,6 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
-	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -39,8 +38,6 @@ var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
-	// Rollouts emits the events of rollouts; it may be nil.
-	Rollouts *rollout.Events
 	// Problems finds out why the pods are not available; it may be nil.
 	Problems *problems.Looker
 }
@@ -61,7 +58,7 @@ func SetupWithoutNodes(mgr manager.Manager, clk clock.PassiveClock) error {
 func setup(mgr manager.Manager, clk clock.PassiveClock, looker *problems.Looker) error {
 	own := &trigger.OwnWrites{}
 	writer := apply.NewWriter(mgr, clk, own.Add)
-	r := &Reconciler{Writer: writer, Clock: clk, Rollouts: rollout.NewEvents(writer.Recorder, kind, "DaemonSet"), Problems: looker}
+	r := &Reconciler{Writer: writer, Clock: clk, Problems: looker}
 	recorded := status.Recorded(mgr.GetClient(), r.Writer.Recorder, r, status.OnGone(looker.Forget))
 	return builder.ControllerManagedBy(mgr).
 		Named("genericdaemon").
@@ -119,15 +116,14 @@ func (r *Reconciler) updateStatus(
 	return result, err
 }
 
-// progress returns the readiness of a Genericdaemon whose DaemonSet has been applied, sets its
-// problems and missing nodes, and emits the events of its rollouts. The stored conditions are
+// progress returns the readiness of a Genericdaemon whose DaemonSet has been applied, and sets its
+// problems and missing nodes. The stored conditions are
 // still those of status. After the time that it returns, the pods are to be listed again; 0 is
 // never.
 func (r *Reconciler) progress(
 	ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, live *appsv1.DaemonSet,
 ) (status.Readiness, time.Duration) {
 	readiness, into := progress(live, daemon.Spec.Label), &daemon.Status
-	r.Rollouts.Observe(daemon, observeRollout(live, into.Conditions), r.Clock.Now())
 	explained, found, again := r.Problems.Explain(ctx, &problems.Subject{
 		Owner: daemon, Workload: problems.OfDaemonSet(live),
 		Conditions: into.Conditions, Problems: into.Problems, MissingNodes: into.MissingNodes,

@@ -20,7 +20,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
-	"github.com/modelbox-operator/modelbox-operator/controller/rollout"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
@@ -94,7 +93,6 @@ func atRest(tb testing.TB) (*store, func()) {
 	recorder := events.NewFakeRecorder(1)
 	r := status.Recorded(client.Client(s), recorder, &Reconciler{Reconciler: deployment.Reconciler{
 		Writer: apply.Writer{Client: s, Live: s, Recorder: recorder}, Clock: clock.RealClock{},
-		Rollouts: rollout.NewEvents(recorder, kind, "Deployment"),
 	}})
 	once := func() {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)}

@@ -13,6 +13,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -24,7 +25,6 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/event"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -45,7 +45,6 @@ const reasonScaled = "Scaled"
 type Reconciler struct {
 	client   client.Client
 	recorder events.EventRecorder
-	limit    event.Limit
 	clock    clock.PassiveClock
 	// rivals are the UnitedDeployments of a Deployment, autoscalers those that scale it.
 	rivals      trigger.Target[*extensionv1.UnitedDeployment]
@@ -128,6 +127,7 @@ func (r *Reconciler) scale(
 ) (*status.Readiness, error) {
 	readiness := status.Progressing("Deployment %q is being scaled from %d to %d",
 		target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
+	repeated := isProgressing(ud)
 	r.updateStatus(ud, target, &readiness)
 	if err := writeAhead(ctx); err != nil {
 		return nil, err
@@ -137,20 +137,18 @@ func (r *Reconciler) scale(
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
-	if err == nil {
-		r.emitScaled(ud, target)
+	if err == nil && !repeated {
+		r.recorder.Eventf(ud, target, corev1.EventTypeNormal, reasonScaled, "Scale",
+			"Deployment %q was scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 	}
 	return apply.ReadinessOf(apply.Refused("scaling", target, err))
 }
 
-// emitScaled emits an event for a Deployment that was scaled: at most a few for each
-// UnitedDeployment, because another client may change the replica count again and again.
-func (r *Reconciler) emitScaled(ud *extensionv1.UnitedDeployment, target *appsv1.Deployment) {
-	if !r.limit.Allow(ud.UID, r.clock.Now()) {
-		return
-	}
-	r.recorder.Eventf(ud, target, corev1.EventTypeNormal, reasonScaled, "Scale",
-		"Deployment %q was scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
+// isProgressing reports whether the Deployment was scaled for this spec before and is not ready
+// since. Another client may change the replica count again and again: that has one event.
+func isProgressing(ud *extensionv1.UnitedDeployment) bool {
+	ready := meta.FindStatusCondition(ud.Status.Conditions, status.ConditionReady)
+	return ready != nil && ready.Reason == status.ReasonProgressing && ready.ObservedGeneration == ud.Generation
 }
 
 // updateStatus sets the status to the observed state. The conditions stay as they are if
