@@ -66,7 +66,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},
-				{"config/aggregated-roles/generated/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
+				{"config/aggregated-roles/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"controller/kinds_test.go", "\t\"" + gvk.Kind + "\": {\n"},
 				{"docs/" + lower + ".md", "(api.md#" + lower + "spec)"},
 				{"docs/api.md", "\n### " + gvk.Kind + "\n"},

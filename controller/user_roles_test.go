@@ -73,7 +73,7 @@ func readsAndWrites(verb, subresource string) bool {
 
 // The verbs are those that the API server serves for the project's kinds.
 var _ = DescribeTable("a user with a role of Kubernetes in a namespace", func(ctx SpecContext, role string, may func(verb, subresource string) bool) {
-	rights, err := testenv.Rights("config/aggregated-roles/generated/roles.yaml", func(part *rbacv1.ClusterRole) bool {
+	rights, err := testenv.Rights("config/aggregated-roles/roles.yaml", func(part *rbacv1.ClusterRole) bool {
 		return part.Labels["rbac.authorization.k8s.io/aggregate-to-"+role] == "true"
 	})
 	Expect(err).NotTo(HaveOccurred())
