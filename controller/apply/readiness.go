@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // ReadinessOf returns the readiness of an owner whose children could not be built or
@@ -20,7 +21,7 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	if err == nil {
 		return nil, nil
 	}
-	var invalid *status.InvalidSpecError
+	var invalid *rules.InvalidSpecError
 	var conflict *ConflictError
 	var refused *RefusedError
 	var contested *ContestedError

@@ -61,7 +61,7 @@ type Children struct {
 }
 
 // Desired returns the desired children of a workload. errs are the errors of its spec. If
-// these leave open what the children have to be, it returns a *status.InvalidSpecError, and
+// these leave open what the children have to be, it returns a *rules.InvalidSpecError, and
 // children without a desired state. It is pure.
 func Desired(w *workload.Workload, errs field.ErrorList) (*Children, error) {
 	children := &Children{

@@ -23,7 +23,6 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -147,7 +146,7 @@ func (b *Binder) emitInvalid(deployment *appsv1.Deployment, errs field.ErrorList
 	if len(rules.ObjectName(&deployment.ObjectMeta)) > 0 {
 		reason, action = reasonNameNotAllowed, "create an Eru of another name yourself, with this Deployment as spec.deploymentName"
 	}
-	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", action, status.FormatErrors(errs))
+	b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Bind", "%s: %.900s", action, rules.FormatErrors(errs))
 }
 
 // desiredEru returns the Eru that a Deployment's annotations specify, nil if they specify

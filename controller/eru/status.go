@@ -16,6 +16,7 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // reasonScheduled is the reason of Ready of an enabled Eru; that of a disabled one is
@@ -81,7 +82,7 @@ func phase(enabled bool, readiness status.Readiness) mtsrev1.EruPhase {
 func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorList, target *appsv1.Deployment, d decision) status.Readiness {
 	switch {
 	case len(errs) > 0:
-		return status.NewStalled(status.ReasonInvalidSpec, status.FormatErrors(errs))
+		return status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(errs))
 	case target == nil:
 		return status.NewStalled(reasonTargetNotFound, fmt.Sprintf(
 			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", obj.DeploymentNameOrDefault()))

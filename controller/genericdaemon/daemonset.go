@@ -19,7 +19,7 @@ import (
 )
 
 // desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
-// errors of its spec leave open what it has to be, it returns a *status.InvalidSpecError,
+// errors of its spec leave open what it has to be, it returns a *rules.InvalidSpecError,
 // and a child without a desired state. It is pure.
 func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*apply.Child, error) {
 	child := &apply.Child{Live: &appsv1.DaemonSet{}}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
@@ -21,18 +20,5 @@ func TestAMessageIsNeverLongerThanAConditionTakes(t *testing.T) {
 				t.Errorf("the message of %s has %d characters, want at most %d and not much less", condition.Type, n, maxMessage)
 			}
 		}
-	}
-}
-
-func TestFormatErrorsNamesTheFirstErrorsAndCountsTheOthers(t *testing.T) {
-	var errs field.ErrorList
-	for range 25 {
-		errs = append(errs, field.Required(field.NewPath("spec", "image"), "write one"))
-	}
-	if got := FormatErrors(errs); strings.Count(got, "spec.image") != 20 || !strings.HasSuffix(got, "; and 5 more") {
-		t.Errorf("25 errors are formatted as %q", got)
-	}
-	if got := FormatErrors(errs[:2]); got != "spec.image: Required value: write one; spec.image: Required value: write one" {
-		t.Errorf("2 errors are formatted as %q", got)
 	}
 }

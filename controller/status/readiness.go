@@ -5,7 +5,6 @@ package status
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +94,7 @@ func (r *Readiness) AppendMessage(sentence string) {
 // reconciled all the same. The reason InvalidSpec means that the message has them already.
 func (r Readiness) WithSpecErrors(errs field.ErrorList) Readiness {
 	if len(errs) > 0 && r.Reason != ReasonInvalidSpec {
-		r.AppendMessage("admission would refuse this spec today: " + FormatErrors(errs))
+		r.AppendMessage("admission would refuse this spec today: " + rules.FormatErrors(errs))
 	}
 	return r
 }
@@ -149,27 +148,4 @@ func SetPaused(conditions *[]metav1.Condition, paused bool, generation int64, no
 		Reason:             ReasonPaused,
 		Message:            "spec.paused is true: nothing is written for this object; its pods keep running",
 	})
-}
-
-// InvalidSpecError reports a spec that leaves open what the children of the object have to
-// be, so that nothing is written for it. To reconcile it again is of no use before the
-// spec is changed, which is an event.
-type InvalidSpecError struct{ Err error }
-
-func (e *InvalidSpecError) Error() string { return e.Err.Error() }
-
-func (e *InvalidSpecError) Unwrap() error { return e.Err }
-
-// FormatErrors joins errors for the message of a condition: the first 20 of them, and the
-// number of the others.
-func FormatErrors(errs field.ErrorList) string {
-	const most = 20
-	parts := make([]string, 0, min(len(errs), most)+1)
-	for _, err := range errs[:min(len(errs), most)] {
-		parts = append(parts, err.Error())
-	}
-	if more := len(errs) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(parts, "; ")
 }

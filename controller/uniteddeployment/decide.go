@@ -13,6 +13,7 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // The reasons for which nothing is written.
@@ -28,7 +29,7 @@ func decide(ud *extensionv1.UnitedDeployment, errs field.ErrorList, target *apps
 	var readiness status.Readiness
 	switch {
 	case len(errs) > 0:
-		readiness = status.NewStalled(status.ReasonInvalidSpec, status.FormatErrors(errs))
+		readiness = status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(errs))
 	case target == nil:
 		readiness = status.NewStalled(reasonTargetNotFound, fmt.Sprintf(
 			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", ud.Spec.DeploymentName))

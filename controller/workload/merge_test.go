@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func templated(raw string) *Workload {
@@ -52,8 +52,8 @@ func TestATemplateThatCannotBeMergedIsAnInvalidSpec(t *testing.T) {
 		`{"spec":[]}`, `[]`, `{`, `"text"`,
 	} {
 		_, err := templated(raw).Template()
-		if _, ok := errors.AsType[*status.InvalidSpecError](err); !ok {
-			t.Errorf("%s: the error is %v, want a *status.InvalidSpecError", raw, err)
+		if _, ok := errors.AsType[*rules.InvalidSpecError](err); !ok {
+			t.Errorf("%s: the error is %v, want a *rules.InvalidSpecError", raw, err)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // AnnotationFetcher holds, on a Deployment whose pods fetch a model, the image and the mirrors
@@ -40,7 +40,7 @@ func (w *Workload) modelPod() (*modelsource.Pod, error) {
 	}
 	uri, err := modelsource.Parse(w.Model.URI)
 	if err != nil {
-		return nil, &status.InvalidSpecError{Err: fmt.Errorf("spec.model.uri: %w", err)}
+		return nil, &rules.InvalidSpecError{Err: fmt.Errorf("spec.model.uri: %w", err)}
 	}
 	pod := modelsource.PodOf(w.Model, uri, w.Fetcher, w.Resources)
 	return &pod, nil

@@ -15,13 +15,12 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Template returns the desired pod template: PodTemplate applied to the main container as a
-// strategic merge patch. Its error is a *status.InvalidSpecError: admission would have
+// strategic merge patch. Its error is a *rules.InvalidSpecError: admission would have
 // refused the PodTemplate.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	model, err := w.modelPod()
@@ -35,7 +34,7 @@ func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	}
 	merged, err := merge(template, w.PodTemplate)
 	if err != nil {
-		return template, &status.InvalidSpecError{Err: fmt.Errorf("spec.podTemplate: cannot be applied to the generated pod template: %w", err)}
+		return template, &rules.InvalidSpecError{Err: fmt.Errorf("spec.podTemplate: cannot be applied to the generated pod template: %w", err)}
 	}
 	w.keepOwn(&merged.Spec)
 	settle(&merged, model)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -162,13 +161,13 @@ func (w *Workload) Address() string {
 	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
 }
 
-// Buildable returns a *status.InvalidSpecError with the errors of a spec that leave open
+// Buildable returns a *rules.InvalidSpecError with the errors of a spec that leave open
 // what its children have to be, nil if there are none. With any other error the children
 // are built and the API server decides: a rule that is newer than a stored object must not
 // stop the scaling and the repair of what runs.
 func Buildable(errs field.ErrorList) error {
 	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
-		return &status.InvalidSpecError{Err: errors.New(status.FormatErrors(blocking))}
+		return &rules.InvalidSpecError{Err: errors.New(rules.FormatErrors(blocking))}
 	}
 	return nil
 }
