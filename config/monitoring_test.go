@@ -4,6 +4,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"slices"
@@ -15,13 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	_ "sigs.k8s.io/controller-runtime/pkg/webhook" // It registers the metrics of a webhook.
 
-	// These packages register the metrics of the two processes, including those of
-	// controller-runtime.
+	// It registers the metrics of the controller, including those of controller-runtime.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	_ "github.com/modelbox-operator/modelbox-operator/webhook/admission"
-	_ "github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 // serviceMonitor has the fields of a monitoring.coreos.com/v1 ServiceMonitor that are used.
@@ -89,10 +88,7 @@ func eachAlert(t *testing.T, test func(*testing.T, alert)) {
 }
 
 func TestAlertsHaveRunbooks(t *testing.T) {
-	runbook, err := os.ReadFile("../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runbook := readFile(t, "../docs/troubleshooting.md")
 	eachAlert(t, func(t *testing.T, a alert) {
 		for _, name := range []string{"summary", "description", "runbook_url"} {
 			if a.Annotations[name] == "" {
@@ -102,7 +98,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		if want := "/docs/troubleshooting.md#" + strings.ToLower(a.Alert); !strings.HasSuffix(a.Annotations["runbook_url"], want) {
 			t.Errorf("its runbook_url is %q, want one that ends in %s", a.Annotations["runbook_url"], want)
 		}
-		if !strings.Contains(string(runbook), "\n### "+a.Alert+"\n") {
+		if !strings.Contains(runbook, "\n### "+a.Alert+"\n") {
 			t.Errorf("docs/troubleshooting.md has no heading %q", "### "+a.Alert)
 		}
 		if !slices.Contains([]string{"critical", "warning"}, a.Labels["severity"]) {
@@ -111,33 +107,94 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	})
 }
 
-// An alert for a metric that does not exist would never fire.
-func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
+// An alert or a panel for a metric that does not exist would show nothing, for ever.
+func TestQueriesAreAboutMetricsThatExist(t *testing.T) {
 	known := registered(t)
-	eachAlert(t, func(t *testing.T, a alert) {
-		used := metricsOf(a.Expr)
+	for where, expr := range queries(t) {
+		used := selector.FindAllStringSubmatch(quoted.ReplaceAllString(expr, ""), -1)
 		if len(used) == 0 {
-			t.Errorf("no metric was found in %s", a.Expr)
+			t.Errorf("%s: no metric was found in %s", where, expr)
 		}
-		for name, with := range used {
-			has, ok := known[name]
+		allowed := slices.Clone(ofTarget)
+		for _, s := range used {
+			has, ok := known[s[1]]
 			if !ok {
-				t.Errorf("metric %s is not registered", name)
+				t.Errorf("%s: metric %s is not registered", where, s[1])
 			}
-			for _, label := range with {
-				if !slices.Contains(has, label) && !slices.Contains(ofTarget, label) {
-					t.Errorf("%s has no label %s, only %v", name, label, has)
+			for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+				if !slices.Contains(has, m[1]) && !slices.Contains(ofTarget, m[1]) {
+					t.Errorf("%s: %s has no label %s, only %v", where, s[1], m[1], has)
+				}
+			}
+			allowed = append(allowed, has...)
+		}
+		for _, by := range grouping.FindAllStringSubmatch(expr, -1) {
+			for _, label := range word.FindAllString(by[2], -1) {
+				if !slices.Contains(allowed, label) {
+					t.Errorf("%s: no metric has the label %s in %s", where, label, expr)
 				}
 			}
 		}
-	})
+		// Without a selector of its job, a metric is that of any program.
+		rest := grouping.ReplaceAllString(selector.ReplaceAllString(ranges.ReplaceAllString(quoted.ReplaceAllString(expr, ""), ""), ""), "")
+		for _, name := range word.FindAllString(rest, -1) {
+			if _, ok := known[name]; ok {
+				t.Errorf("%s: %s has no selector in %s", where, name, expr)
+			}
+		}
+	}
+	for _, name := range regexp.MustCompile("`((?:controller_runtime|certwatcher|workqueue|leader_election|rest_client|modelbox)_[a-z_]+)`").FindAllStringSubmatch(readFile(t, "../docs/troubleshooting.md"), -1) {
+		if _, ok := known[name[1]]; !ok {
+			t.Errorf("docs/troubleshooting.md names the metric %s, which is not registered", name[1])
+		}
+	}
+}
+
+// queries returns the queries of the alerts and of the dashboard.
+func queries(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, rule := range each[*prometheusRule](monitoring(t)) {
+		for _, group := range rule.Spec.Groups {
+			for _, a := range group.Rules {
+				out["alert "+a.Alert] = a.Expr
+			}
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, "monitoring/dashboard/modelbox-operator.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			out["panel "+p.Title+" "+target.RefID] = target.Expr
+		}
+	}
+	if len(out) < 30 {
+		t.Fatalf("only %d queries were found", len(out))
+	}
+	return out
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // ofTarget are the labels that Prometheus adds to each series of a ServiceMonitor. If the
 // series has a label with the same name, that one gets the prefix exported_.
 var ofTarget = []string{"job", "namespace", "service", "pod", "container", "endpoint", "instance"}
 
-var described = regexp.MustCompile(`fqName: "([^"]*)".*variableLabels: \{([^}]*)\}`)
+var described = regexp.MustCompile(`fqName: "([^"]*)".*constLabels: \{([^}]*)\}.*variableLabels: \{([^}]*)\}`)
 
 // registered returns the labels of all metrics that the processes register, by name. It
 // uses the descriptions, because a metric with labels has no series until it is used.
@@ -156,13 +213,19 @@ func registered(t *testing.T) map[string][]string {
 		if parts == nil {
 			t.Fatalf("this test cannot parse %s", d)
 		}
-		labels := strings.Split(parts[2], ",")
+		labels := strings.FieldsFunc(parts[3], func(r rune) bool { return r == ',' })
 		for i, label := range labels {
 			if slices.Contains(ofTarget, label) {
 				labels[i] = "exported_" + label
 			}
 		}
+		for _, constant := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(parts[2], -1) {
+			labels = append(labels, constant[1])
+		}
 		out[parts[1]] = labels
+		if strings.HasSuffix(parts[1], "_seconds") { // A description does not tell a histogram.
+			out[parts[1]+"_bucket"] = append(slices.Clone(labels), "le")
+		}
 	}
 	return out
 }
@@ -176,43 +239,10 @@ var (
 	word     = regexp.MustCompile(`[a-z_:]+`)
 )
 
-// metricsOf returns the metrics in an expression, each with the labels in its selectors
-// and groupings. It parses only the part of PromQL that the alerts use, in which every
-// metric has a selector.
-func metricsOf(expr string) map[string][]string {
-	expr = ranges.ReplaceAllString(quoted.ReplaceAllString(expr, ""), "")
-	var grouped []string
-	for _, by := range grouping.FindAllStringSubmatch(expr, -1) {
-		grouped = append(grouped, word.FindAllString(by[2], -1)...)
-	}
-	out := map[string][]string{}
-	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
-		out[s[1]] = nil
-		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
-			out[s[1]] = append(out[s[1]], m[1])
-		}
-	}
-	if len(out) == 1 {
-		for name := range out {
-			out[name] = append(out[name], grouped...)
-		}
-	}
-	// A word without a selector that is not a keyword is a metric too.
-	for _, name := range word.FindAllString(grouping.ReplaceAllString(selector.ReplaceAllString(expr, ""), ""), -1) {
-		if !slices.Contains(keywords, name) {
-			out[name] = nil
-		}
-	}
-	return out
-}
-
-// keywords are the keywords and functions of PromQL that the alerts use.
-var keywords = []string{"absent", "and", "delta", "increase", "max", "on", "or", "rate", "sum", "time"}
-
 var jobs = regexp.MustCompile(`job="([^"]*)"`)
 
-// The jobs in the selectors of alerts are those of the ServiceMonitors.
-func TestAlertsAreAboutJobsThatExist(t *testing.T) {
+// The jobs in the selectors of queries are those of the ServiceMonitors.
+func TestQueriesAreAboutJobsThatExist(t *testing.T) {
 	objects := monitoring(t)
 	existing := map[string]bool{}
 	for _, m := range each[*serviceMonitor](objects) {
@@ -227,17 +257,17 @@ func TestAlertsAreAboutJobsThatExist(t *testing.T) {
 			t.Errorf("ServiceMonitor %s has no endpoints", m.Name)
 		}
 	}
-	eachAlert(t, func(t *testing.T, a alert) {
-		used := jobs.FindAllStringSubmatch(a.Expr, -1)
-		if len(used) != len(selector.FindAllString(a.Expr, -1)) {
-			t.Errorf("a metric is selected without a job in %s", a.Expr)
+	for where, expr := range queries(t) {
+		used := jobs.FindAllStringSubmatch(expr, -1)
+		if len(used) != len(selector.FindAllString(quoted.ReplaceAllString(expr, ""), -1)) {
+			t.Errorf("%s: a metric is selected without a job in %s", where, expr)
 		}
 		for _, job := range used {
 			if !existing[job[1]] {
-				t.Errorf("no ServiceMonitor has the job %q, only %v", job[1], existing)
+				t.Errorf("%s: no ServiceMonitor has the job %q, only %v", where, job[1], existing)
 			}
 		}
-	})
+	}
 }
 
 // monitored returns the one Service that a ServiceMonitor selects among all Services.

@@ -39,11 +39,6 @@ mkdir -p config/images
   printf 'labels:\n- pairs:\n    app.kubernetes.io/version: %s\n' "$(cat internal/version/VERSION)"
 } >config/images/kustomization.yaml
 
-echo "generate: the dashboard"
-mkdir -p bin
-go run ./hack/dashboard >bin/dashboard.json
-mv bin/dashboard.json config/monitoring/dashboard/modelbox-operator.json
-
 echo "generate: the Helm chart"
 go run ./hack/chart charts/modelbox-operator
 
