@@ -12,8 +12,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Where kubectl of the local cluster, its kubeconfig and the built binaries are.
 BIN = bin
 # Built and then run, not "go run": that would swallow signals and exit codes.
-# Its name is not LOCAL, which a user sets for "make run".
-LOCALLY = mkdir -p $(BIN) && $(GO) build -o $(BIN)/local ./hack/local && exec $(BIN)/local
+PROGRAMS = mkdir -p $(BIN) && $(GO) build -o $(BIN)/ ./webhook ./controller ./hack/local
 # The one place that says which version this is.
 VERSION := $(shell cat internal/version/VERSION)
 DOCKER ?= docker
@@ -59,19 +58,19 @@ INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images
 
 .PHONY: demo
 demo: ## Show the main job on a real control plane, then take it all down (KEEP=1 leaves it running)
-	@$(LOCALLY) demo
+	@./hack/binaries.sh >/dev/null && $(PROGRAMS) && exec hack/local/demo.sh
 
 .PHONY: run
 run: ## Run both processes here, for the current cluster or a local one (ENABLE_WEBHOOKS=false: the controller alone; LOCAL=1, CONTEXT=name: docs/run.md)
-	@$(LOCALLY) run
+	@$(PROGRAMS) && exec $(BIN)/local
 
 .PHONY: cluster-up
 cluster-up: ## Start a local control plane with simulated nodes; kubeconfig at bin/kubeconfig
-	@$(LOCALLY) up
+	@./hack/local/cluster.sh up
 
 .PHONY: cluster-down
 cluster-down: ## Stop the local control plane and leave nothing running
-	@$(LOCALLY) down
+	@./hack/local/cluster.sh down
 
 ##@ Deploy it
 

@@ -87,7 +87,7 @@ func run() error {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return errors.New("KUBEBUILDER_ASSETS is not set: use 'make bench', or set it to the output of 'go run ./hack/local binaries'")
+		return errors.New("KUBEBUILDER_ASSETS is not set: use 'make bench', or set it to the output of hack/binaries.sh")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

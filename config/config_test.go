@@ -103,7 +103,7 @@ func kustomize(t *testing.T, folder string) string {
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of 'go run ./hack/local binaries'")
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of hack/binaries.sh")
 	}
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(t.Context(), filepath.Join(assets, "kubectl"), "kustomize", folder)

@@ -4,150 +4,197 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"net/netip"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/modelbox-operator/modelbox-operator/hack/local/cluster"
-	"github.com/modelbox-operator/modelbox-operator/hack/local/install"
-	"github.com/modelbox-operator/modelbox-operator/hack/local/target"
 )
 
-const (
-	localEnv   = "LOCAL"
-	contextEnv = "CONTEXT"
+// answerWithin bounds the first requests to the cluster of a context.
+const answerWithin = 10 * time.Second
 
-	// answerWithin bounds the first requests to the cluster of a context.
-	answerWithin = 10 * time.Second
-)
-
-// shared is the cluster of a context of the user's kubeconfig.
-type shared struct {
-	*target.Cluster
-	config *rest.Config
-	// different are the CRDs that are not those of this clone.
-	different []string
+// request is what the user selects by the environment.
+type request struct {
+	// local is whether the local cluster is selected, and name is its name.
+	local bool
+	name  string
+	// context is the name of a context, or empty.
+	context string
 }
 
-// choose selects the cluster to run against and says which one it is. It returns nil for the
-// local cluster.
-func (l local) choose(ctx context.Context) (*shared, error) {
-	request, err := requested()
+// cluster is the cluster to run for.
+type cluster struct {
+	// local is whether it is the local cluster of this name, and why says why.
+	local     bool
+	name, why string
+	// config has its context only, and no reference to another file.
+	config *clientcmdapi.Config
+}
+
+// String describes the cluster in the first line that a run prints.
+func (c *cluster) String() string {
+	if c.local {
+		return fmt.Sprintf("the local cluster %s, in %s: %s", c.name, c.kubeconfig(), c.why)
+	}
+	context := c.config.Contexts[c.config.CurrentContext]
+	return fmt.Sprintf("the cluster of context %q (%s)", c.config.CurrentContext, c.config.Clusters[context.Cluster].Server)
+}
+
+// kubeconfig is the file that cluster.sh writes.
+func (c *cluster) kubeconfig() string {
+	if c.name == "modelbox" {
+		return "bin/kubeconfig"
+	}
+	return "bin/kubeconfig-" + c.name
+}
+
+// kubectl returns the beginning of a command for the cluster.
+func (c *cluster) kubectl() string {
+	if c.local {
+		return "bin/kubectl --kubeconfig " + c.kubeconfig()
+	}
+	return "kubectl --context '" + c.config.CurrentContext + "'"
+}
+
+func (c *cluster) afterwards() string {
+	if c.local {
+		return "the cluster keeps running (make cluster-down removes it)"
+	}
+	return "the objects and their children stay"
+}
+
+func (c *cluster) rest() (*rest.Config, error) {
+	return clientcmd.NewDefaultClientConfig(*c.config, nil).ClientConfig()
+}
+
+// start starts the local cluster if it does not run.
+func (c *cluster) start(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "hack/local/cluster.sh", "up")
+	command.Env = append(os.Environ(), "CLUSTER="+c.name)
+	command.Stderr = os.Stderr
+	err := command.Run()
+	if err != nil {
+		return fmt.Errorf("starting the local cluster: %w", err)
+	}
+	c.config, err = clientcmd.LoadFromFile(c.kubeconfig())
+	return err
+}
+
+// selectCluster returns the cluster that the user's environment and kubeconfig select.
+func selectCluster(ctx context.Context) (*cluster, error) {
+	local, err := enabled("LOCAL", os.Getenv("CLUSTER") != "")
 	if err != nil {
 		return nil, err
 	}
-	var kubeconfig target.Kubeconfig
-	if request.Local == "" {
-		if kubeconfig, err = target.Load(l.cluster.Kubeconfig); err != nil {
-			return nil, err
-		}
+	r := request{local: local, name: cmp.Or(os.Getenv("CLUSTER"), "modelbox"), context: os.Getenv("CONTEXT")}
+	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil && !local {
+		return nil, fmt.Errorf("reading the kubeconfig (LOCAL=1 selects the local cluster without it): %w", err)
 	}
-	choice, err := target.Choose(request, kubeconfig)
+	context, why, err := choose(r, config)
 	if err != nil {
 		return nil, err
 	}
-	if choice.Ask {
-		if choice, err = l.permission(ctx, choice); err != nil {
-			return nil, err
-		}
+	if context == "" {
+		return &cluster{local: true, name: r.name, why: why}, nil
 	}
-	found := &shared{Cluster: choice.Cluster}
-	if choice.Cluster != nil {
-		missing, failed := l.inspect(ctx, kubeconfig, found)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if choice, err = choice.Checked(missing, failed); err != nil {
-			return nil, err
-		}
+	config.CurrentContext = context
+	if err := errors.Join(clientcmdapi.MinifyConfig(config), clientcmdapi.FlattenConfig(config)); err != nil {
+		return nil, fmt.Errorf("reading context %q: %w", context, err)
 	}
-	return l.announce(choice, found), nil
+	found := &cluster{config: config}
+	if err := found.inspect(ctx); err != nil {
+		if r.context != "" || ctx.Err() != nil {
+			return nil, fmt.Errorf("%s cannot be used: %w", found, err)
+		}
+		return &cluster{local: true, name: r.name, why: fmt.Sprintf("%s cannot be used: %v", found, err)}, nil
+	}
+	return found, nil
 }
 
-// requested returns what the environment selects.
-func requested() (target.Request, error) {
-	request := target.Request{Context: os.Getenv(contextEnv)}
-	if name := os.Getenv(cluster.NameEnv); name != "" {
-		request.Local = cluster.NameEnv + "=" + target.Quote(name)
+// choose returns the context to use, or why it is the local cluster. It sends no request.
+func choose(r request, config *clientcmdapi.Config) (context, why string, err error) {
+	if r.local {
+		if r.context != "" {
+			return "", "", fmt.Errorf("LOCAL or CLUSTER selects the local cluster and CONTEXT=%s another one: set one of them", r.context)
+		}
+		return "", "LOCAL or CLUSTER selects it", nil
 	}
-	value := os.Getenv(localEnv)
-	if value == "" {
-		return request, nil
+	name := cmp.Or(r.context, config.CurrentContext)
+	if name == "" {
+		return "", "the kubeconfig has no current context", nil
 	}
-	selected, err := strconv.ParseBool(value)
-	if err != nil {
-		return request, fmt.Errorf("%s is %q: set it to true or false", localEnv, value)
+	var found *clientcmdapi.Cluster
+	if selected := config.Contexts[name]; selected != nil {
+		found = config.Clusters[selected.Cluster]
 	}
-	if selected {
-		request.Local = localEnv + "=" + value
+	switch {
+	case found == nil && r.context != "":
+		return "", "", fmt.Errorf("the kubeconfig has no context %q with a cluster", name)
+	case found == nil:
+		return "", fmt.Sprintf("the kubeconfig has no context %q with a cluster", name), nil
+	case name == "kwok-"+r.name:
+		return "", fmt.Sprintf("it is the cluster of context %q", name), nil
+	case r.context == "" && !onThisHost(found):
+		return "", "", fmt.Errorf("the cluster of context %q (%s) is not on this host: CONTEXT='%s' permits its use, and LOCAL=1 selects the local cluster",
+			name, found.Server, name)
 	}
-	return request, nil
+	return name, "", nil
 }
 
-// permission asks the user whether a cluster that is not on this host may be used.
-func (l local) permission(ctx context.Context, choice target.Choice) (target.Choice, error) {
-	if l.ask == nil {
-		return choice.Answered(false, false)
+// onThisHost reports whether the address of a cluster is one that only this host answers: a loopback
+// address, or 0.0.0.0, which k3d writes and which is this host as a destination. A proxy may
+// answer for another host.
+func onThisHost(cluster *clientcmdapi.Cluster) bool {
+	server, err := url.Parse(cluster.Server)
+	if err != nil || cluster.ProxyURL != "" {
+		return false
 	}
-	yes, err := l.ask(ctx, fmt.Sprintf("Use %s, which is not on this host?", choice.Cluster))
-	if err != nil {
-		return choice, err
+	if server.Hostname() == "localhost" {
+		return true
 	}
-	return choice.Answered(true, yes)
+	address, err := netip.ParseAddr(server.Hostname())
+	return err == nil && (address.Unmap().IsLoopback() || address.IsUnspecified())
 }
 
-// inspect sends the first requests to the cluster of a context: it returns the CRDs that are
-// missing there, and completes found.
-func (l local) inspect(ctx context.Context, kubeconfig target.Kubeconfig, found *shared) (missing []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// inspect fails if the cluster does not answer, or lacks a CRD of config/crd/bases.
+func (c *cluster) inspect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer within %s", answerWithin))
 	defer cancel()
-	if found.config, err = kubeconfig.RESTConfig(found.Context); err != nil {
-		return nil, err
-	}
-	bounded := rest.CopyConfig(found.config)
-	bounded.Timeout = answerWithin // Discovery has no context.
-	c, err := client.New(bounded, client.Options{})
+	config, err := c.rest()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	crds, err := install.Load(ctx, "", filepath.Join(l.root, "config", "crd", "bases"))
+	config.Timeout = answerWithin // Discovery has no context.
+	reader, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	compared, err := install.CompareCRDs(ctx, c, crds)
-	found.different = compared.Different
-	return compared.Missing, err
-}
-
-// announce says which cluster was chosen. This is the first line that a run prints.
-func (l local) announce(choice target.Choice, found *shared) *shared {
-	if choice.Cluster == nil {
-		l.report.Say("using the local cluster %s, in %s: %s", l.cluster.Name, l.relative(l.cluster.Kubeconfig), choice.Why)
-		return nil
+	files, err := filepath.Glob("config/crd/bases/*.yaml")
+	if err != nil {
+		return err
 	}
-	l.report.Say("using %s", choice.Cluster)
-	if len(found.different) > 0 {
-		l.report.Say("warning: in this cluster, the CRDs %s differ from those of this clone, which 'make install' applies to the cluster of the current context",
-			strings.Join(found.different, ", "))
+	for _, file := range files {
+		group, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		crd := &unstructured.Unstructured{}
+		crd.SetAPIVersion("apiextensions.k8s.io/v1")
+		crd.SetKind("CustomResourceDefinition")
+		if err := reader.Get(ctx, client.ObjectKey{Name: plural + "." + group}, crd); err != nil {
+			return fmt.Errorf("%w ('make install' applies the CRDs to the cluster of the current context)", err)
+		}
 	}
-	return found
-}
-
-// askOn returns the function that asks the user, or nil without a terminal.
-func askOn(in, out *os.File) func(context.Context, string) (bool, error) {
-	if os.Getenv("CI") != "" || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
-		return nil
-	}
-	return func(ctx context.Context, question string) (bool, error) {
-		return target.Ask(ctx, io.Reader(in), out, question)
-	}
+	return nil
 }

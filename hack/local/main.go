@@ -1,63 +1,35 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command local runs the operator on this machine, with a real control plane and
-// simulated nodes. It needs only Go.
-//
-//	go run ./hack/local <command>
+// Command local runs both processes of the operator on this machine until it is interrupted, for
+// the cluster of the current kubeconfig or a local one: "make run". docs/run.md describes it.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
+	"strconv"
+	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/modelbox-operator/modelbox-operator/hack/local/binaries"
-	"github.com/modelbox-operator/modelbox-operator/hack/local/cluster"
-	"github.com/modelbox-operator/modelbox-operator/hack/local/progress"
+	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
-
-// command is a subcommand.
-type command struct {
-	name, does string
-	run        func(ctx context.Context, l local) error
-}
-
-var commands = []command{
-	{"up", "start the cluster, or its processes that have ended, and write bin/kubeconfig", up},
-	{"down", "stop the cluster and remove its files", down},
-	{"demo", "show and check the main features on a cluster of its own, and remove it (KEEP=1 keeps it)", demo},
-	{"run", "run both processes until Ctrl-C, against the cluster of the current kubeconfig if it has the CRDs, or else the local one", run},
-	{"binaries", "download or build the control plane's programs, and print their directory", printBinaries},
-}
-
-const environment = `
-Environment:
-  CLUSTER=name            which local cluster (default modelbox; others get bin/kubeconfig-<name>)
-  LOCAL=1                 run: against the local cluster
-  CONTEXT=name            run: against the cluster of this context of the kubeconfig
-  ENABLE_WEBHOOKS=false   run: only the controller, and no webhook configurations
-  WEBHOOK_ARGS="..."      run: more flags for the webhook process
-  CONTROLLER_ARGS="..."   run: more flags for the controller process
-  MODELBOX_BINARIES=dir   use the programs in dir; download and build nothing
-`
 
 func main() {
 	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
-	// SIGPIPE too: a Ctrl-C also ends the other programs of a pipe, such as tee, and a write to it must
-	// not end this one before it has removed what it installed.
+	// A Ctrl-C also ends the other programs of a pipe, such as tee, and a write to it must not end this
+	// one before it has removed what it installed: hence SIGPIPE.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	err := dispatch(ctx, os.Args[1:], os.Stdout)
+	err := run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
@@ -65,153 +37,152 @@ func main() {
 	}
 }
 
-// dispatch runs the command that args name. Without arguments it prints the usage.
-func dispatch(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
-		return usage(out)
+// enabled returns the value of a variable of the environment that is true or false.
+func enabled(name string, byDefault bool) (bool, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return byDefault, nil
 	}
-	for _, c := range commands {
-		if c.name == args[0] && len(args) == 1 {
-			l, err := here(out)
-			if err != nil {
-				return err
-			}
-			return c.run(ctx, l)
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("%s is %q: set it to true or false", name, value)
+	}
+	return on, nil
+}
+
+func run(ctx context.Context) (err error) {
+	webhooks, err := enabled("ENABLE_WEBHOOKS", true)
+	if err != nil {
+		return err
+	}
+	cluster, err := selectCluster(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("using %s\n", cluster)
+	if cluster.local {
+		if err := cluster.start(ctx); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("unknown command %q: `go run ./hack/local` lists the commands", args)
+	dir, err := os.MkdirTemp("bin", "run-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	o := &operator{cluster: cluster, dir: dir}
+	err = o.start(ctx, webhooks)
+	if err == nil {
+		fmt.Printf("\nThe operator is running. In another terminal:\n  %s apply -f config/samples\nCtrl-C stops it; %s.\n\n",
+			cluster.kubectl(), cluster.afterwards())
+		err = o.wait(ctx)
+	}
+	return errors.Join(err, o.stop())
 }
 
-func usage(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	_, _ = fmt.Fprint(table, "Run the operator on this machine: a real control plane, simulated nodes.\n\n"+
-		"Usage: go run ./hack/local <command>\n\n")
-	for _, c := range commands {
-		_, _ = fmt.Fprintf(table, "  %s\t%s\n", c.name, c.does)
-	}
-	_, _ = fmt.Fprint(table, environment)
-	return table.Flush()
+// operator is the two processes, and what is installed for them.
+type operator struct {
+	cluster *cluster
+	// dir has their kubeconfig, and certs the certificate of the webhook.
+	dir, certs string
+	installed  *installation
+	// running are the processes in the order of their start.
+	running []*process
 }
 
-// local is the environment of the commands.
-type local struct {
-	// root is the repository, and cache the directory of the files that all clones share.
-	root, cache string
-	cluster     *cluster.Cluster
-	report      *progress.Reporter
-	out         io.Writer
-	// ask asks the user a question that is answered by yes or no. It is nil without a terminal.
-	ask func(ctx context.Context, question string) (bool, error)
-}
-
-// here returns the environment of the working directory.
-func here(out io.Writer) (local, error) {
-	root, err := findRoot()
-	if err != nil {
-		return local{}, err
+// start returns when both processes are ready. After an error too, stop is to be called.
+func (o *operator) start(ctx context.Context, webhooks bool) error {
+	// With a single context, the processes keep their cluster when the current context changes.
+	kubeconfig := filepath.Join(o.dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*o.cluster.config, kubeconfig); err != nil {
+		return err
 	}
-	cache, err := binaries.DefaultCache()
-	if err != nil {
-		return local{}, err
+	var err error
+	if o.installed, err = newInstallation(o.cluster); err != nil {
+		return err
 	}
-	report := progress.Stderr()
-	name := cluster.DefaultName
-	if named := os.Getenv(cluster.NameEnv); named != "" {
-		name = named
+	if err := o.installed.prepare(ctx); err != nil {
+		return err
 	}
-	c, err := cluster.New(name, cache, root, report)
-	if err != nil {
-		return local{}, fmt.Errorf("%s: %w", cluster.NameEnv, err)
-	}
-	return local{root: root, cache: cache, cluster: c, report: report, out: out, ask: askOn(os.Stdin, os.Stderr)}, nil
-}
-
-// findRoot returns the repository that contains the working directory.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the working directory: %w", err)
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "hack", "tools", "kube", "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("this directory is not in a clone of the repository: change to one")
+	fmt.Printf("What this run installs in the cluster is removed when it stops. If it is killed, this command removes it:\n  %s delete %s -l %s\n",
+		o.cluster.kubectl(), resources, runLabel)
+	if webhooks {
+		if err := o.startWebhook(ctx); err != nil {
+			return err
 		}
 	}
+	if err := o.installed.policies(ctx); err != nil {
+		return err
+	}
+	return o.launch(ctx, "controller", "--kubeconfig="+kubeconfig, "--leader-elect", "--leader-election-namespace="+o.installed.namespace)
 }
 
-func printBinaries(ctx context.Context, l local) error {
-	dir, err := l.binaries(ctx)
+func (o *operator) startWebhook(ctx context.Context) error {
+	hooks, err := o.webhookConfigurations(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(l.out, dir)
-	return err
-}
-
-func (l local) binaries(ctx context.Context) (string, error) {
-	return binaries.Ensure(ctx, binaries.Config{
-		Root:     l.root,
-		Cache:    l.cache,
-		Override: os.Getenv(binaries.OverrideEnv),
-		Report:   l.report,
-	})
-}
-
-func up(ctx context.Context, l local) error {
-	if err := l.up(ctx); err != nil {
+	o.certs = hooks.LocalServingCertDir
+	address := fmt.Sprintf("%s:%d", hooks.LocalServingHost, hooks.LocalServingPort)
+	if err := o.launch(ctx, "webhook", "--webhook-bind-address="+address, "--cert-dir="+o.certs, "--drain=0s", "--linger=0s"); err != nil {
 		return err
 	}
-	l.report.Say("Try: bin/kubectl --kubeconfig %s get nodes", l.relative(l.cluster.Kubeconfig))
-	return nil
+	return o.installed.webhooks(ctx, hooks)
 }
 
-// up starts the cluster and links its kubectl in bin/.
-func (l local) up(ctx context.Context) error {
-	dir, err := l.binaries(ctx)
+// launch starts a process of bin, and waits until it is ready.
+func (o *operator) launch(ctx context.Context, name string, args ...string) error {
+	addresses, err := freeport.Addresses(2)
 	if err != nil {
 		return err
 	}
-	if err := l.cluster.Up(ctx, dir); err != nil {
+	more := strings.Fields(os.Getenv(strings.ToUpper(name) + "_ARGS"))
+	args = append(args, "--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1],
+		"--zap-encoder=console", "--zap-time-encoding=rfc3339")
+	p, err := startProcess(name, exec.Command(filepath.Join("bin", name), append(args, more...)...), os.Stdout)
+	if err != nil {
 		return err
 	}
-	return link(filepath.Join(dir, "kubectl"), filepath.Join(l.root, "bin", "kubectl"))
+	o.running = append(o.running, p)
+	fmt.Printf("%s: metrics at http://%s/metrics, health at http://%s/readyz\n", name, addresses[0], addresses[1])
+	return p.awaitReady(ctx, "http://"+addresses[1]+"/readyz")
 }
 
-// link creates the symbolic link at, or corrects it.
-func link(to, at string) error {
-	if now, err := os.Readlink(at); err == nil && now == to {
-		return nil
+// wait returns when ctx ends, or the error of a process that ends before.
+func (o *operator) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, p := range o.running {
+		go func() {
+			<-p.done
+			cancel(p.ended())
+		}()
 	}
-	if err := os.Remove(at); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("replacing %s: %w", at, err)
-	}
-	// Another command may have created it at the same time.
-	if err := os.Symlink(to, at); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("linking kubectl: %w", err)
-	}
-	return nil
-}
-
-// relative shortens a path for a message.
-func (l local) relative(path string) string {
-	if short, err := filepath.Rel(l.root, path); err == nil {
-		return short
-	}
-	return path
-}
-
-func down(ctx context.Context, l local) error {
-	if err := l.cluster.Down(ctx); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(l.certs()); err != nil {
-		return fmt.Errorf("removing the webhook's certificate: %w", err)
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	return nil
 }
 
-// certs returns the directory of the webhook's certificate for this cluster.
-func (l local) certs() string { return filepath.Join(l.root, "bin", "certs", l.cluster.Name) }
+// stop ends the controller, then removes what was installed, and then ends the webhook: so the API server
+// refuses no object because the webhook has ended.
+func (o *operator) stop() error {
+	if len(o.running) > 0 {
+		fmt.Println("stopping the operator;", o.cluster.afterwards())
+	}
+	var errs []error
+	for i := len(o.running) - 1; i >= 0; i-- {
+		if o.running[i].name == "webhook" {
+			errs = append(errs, o.installed.remove())
+		}
+		errs = append(errs, o.running[i].stop())
+	}
+	if o.installed != nil {
+		errs = append(errs, o.installed.remove())
+	}
+	if o.certs != "" {
+		errs = append(errs, os.RemoveAll(o.certs))
+	}
+	return errors.Join(errs...)
+}

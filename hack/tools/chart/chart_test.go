@@ -155,7 +155,7 @@ func kustomize(t *testing.T, text string) string {
 	t.Helper()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of 'go run ./hack/local binaries'")
+		t.Fatal("KUBEBUILDER_ASSETS is not set: run the tests with 'make test', or set it to the output of hack/binaries.sh")
 	}
 	here, err := filepath.Abs(root + "/config")
 	if err != nil {
