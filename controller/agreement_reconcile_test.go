@@ -23,9 +23,9 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	webhookapp "github.com/modelbox-operator/modelbox-operator/kinds/app"
 	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
@@ -63,12 +63,7 @@ var reconcilers = map[string]func(namespace string, spec map[string]any) reconci
 		named(daemon, namespace)
 		webhookgenericdaemon.Default(daemon, nil, nil)
 		r := &genericdaemon.Reconciler{}
-		w := deployment.Reconciler{}
-		reconcileOne := func(ctx context.Context, obj *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
-			r.Writer, r.Clock = w.Writer, w.Clock
-			return r.Reconcile(ctx, obj)
-		}
-		return reconcileWithoutChildren(daemon, webhookgenericdaemon.Validate(daemon.DeepCopy()), &w, reconcileOne)
+		return reconcileWithoutChildren(daemon, webhookgenericdaemon.Validate(daemon.DeepCopy()), &r.Reconciler, r.Reconcile)
 	},
 }
 
@@ -90,11 +85,11 @@ func named(obj client.Object, namespace string) {
 func reconcileWithoutChildren[T interface {
 	client.Object
 	DeepCopy() T
-}](obj T, errs field.ErrorList, r *deployment.Reconciler, reconcileOne func(context.Context, T) (reconcile.Result, error),
+}](obj T, errs field.ErrorList, r *workload.Reconciler, reconcileOne func(context.Context, T) (reconcile.Result, error),
 ) reconciledObject {
 	GinkgoHelper()
 	creates := &creations{}
-	*r = deployment.Reconciler{
+	*r = workload.Reconciler{
 		Writer: apply.Writer{Client: creates, Live: creates, Recorder: events.NewFakeRecorder(100)}, Clock: clock.RealClock{},
 	}
 	_, err := reconcileOne(context.Background(), obj.DeepCopy())

@@ -16,17 +16,17 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 // reconcilerOf returns the reconciler of a kind with children, with a writer and a clock.
 func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reconcile.Reconciler {
 	looker := problems.NewLooker(writer.Live, clk)
-	shared := deployment.Reconciler{Writer: writer, Clock: clk, Problems: looker}
+	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker}
 	switch kind {
 	case "ModelBox":
 		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: models})
@@ -34,7 +34,7 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 		return status.Recorded[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared})
 	}
 	return status.Recorded[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
-		&genericdaemon.Reconciler{Writer: writer, Clock: clk, Problems: looker})
+		&genericdaemon.Reconciler{Reconciler: shared})
 }
 
 // reconcileWith reconciles an object with a client, as a process that has just started does.

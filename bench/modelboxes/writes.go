@@ -10,7 +10,6 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
@@ -67,7 +66,7 @@ func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {
 		Selector:           w.Selector().String(),
 		Address:            w.Address(),
 	}
-	readiness := deployment.Progress(&appsv1.Deployment{})
+	readiness := workload.Progress(&appsv1.Deployment{})
 	readiness.SetConditions(&into.Conditions, box.Generation, metav1.Now())
 	return mustJSON(map[string]any{"status": into})
 }

@@ -7,14 +7,16 @@ package app
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
 
@@ -29,12 +31,12 @@ var kind = appv1.SchemeGroupVersion.WithKind("App")
 
 // Reconciler reconciles Apps.
 type Reconciler struct {
-	deployment.Reconciler
+	workload.Reconciler
 }
 
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	steps, controller := deployment.NewReconciler(mgr, clk, "app", &appv1.App{}, kind)
+	steps, controller := workload.NewReconciler(mgr, clk, &appv1.App{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget))
 	return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
 }
@@ -45,9 +47,9 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
 	errs := app.Validate(obj)
-	children, err := deployment.Desired(workloadOf(obj), errs)
+	children, err := workload.Desired(workloadOf(obj), &obj.Status.WorkloadStatus, errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
 	}
-	return r.UpdateStatus(ctx, children, &obj.Status.WorkloadStatus, errs, err)
+	return r.UpdateStatus(ctx, children, errs, err)
 }

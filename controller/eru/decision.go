@@ -16,8 +16,8 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
 // decision is the outcome for the scheduled times of an Eru at an instant.
@@ -173,7 +173,7 @@ func (p plan) outcome(slot time.Time, s state, target *appsv1.Deployment, now ti
 	if reason := skipReason(target, slot); reason != "" {
 		return outcome{result: mtsrev1.EruSkipped, reason: reason}
 	}
-	if !deployment.Progress(target).Ready {
+	if !workload.Progress(target).Ready {
 		// Without the progress, which would be one write of status for each pod.
 		wait := status.NewReconciling(reasonRolloutInProgress, fmt.Sprintf(
 			"the restart of %s waits for another rollout of Deployment %q to end", formatTime(slot), target.Name))

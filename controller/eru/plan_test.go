@@ -160,7 +160,11 @@ func TestDecideOnTheAnnouncedSlot(t *testing.T) {
 		{"a Deployment created after it", "12:00:03", decidedBefore("12:00:00"), web(createdAt("12:00:01")), "12:00:00 Skipped TargetIsNewer, next 13:00:00"},
 		{"paused", "12:00:00", decidedBefore("12:00:00"), web(paused, rolling), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
 		{"no pods", "12:00:00", decidedBefore("12:00:00"), web(empty), "12:00:00 Skipped NoReplicas, next 13:00:00"},
-		{"a count that the server has not filled in is 1", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) { d.Spec.Replicas = nil }), "restart 12:00:00"},
+		{"a count that the server has not filled in is 1", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) {
+			d.Spec.Replicas = new(int32(1))
+			rolledOut(d)
+			d.Spec.Replicas = nil
+		}), "restart 12:00:00"},
 		{"a rollout", "12:00:00", decidedBefore("12:00:00"), web(rolling), "wait 12:00:00 RolloutInProgress"},
 		{"a rollout that is stuck", "12:00:00", decidedBefore("12:00:00"), web(func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded"}}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -64,7 +64,7 @@ func setCompletedAt(history []mtsrev1.EruHistory, target *appsv1.Deployment, now
 	open := slices.IndexFunc(history, func(entry mtsrev1.EruHistory) bool {
 		return entry.Result == mtsrev1.EruRestarted && entry.CompletedAt == nil && entry.Slot.Time.Equal(at)
 	})
-	if open >= 0 && deployment.Progress(target).Ready {
+	if open >= 0 && workload.Progress(target).Ready {
 		history[open].CompletedAt = new(metav1.NewTime(now))
 	}
 }

@@ -4,9 +4,19 @@
 package genericdaemon
 
 import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
 
 // Children returns the desired DaemonSet of a Genericdaemon that has its defaults and no
@@ -17,4 +27,90 @@ func Children(daemon *mydomainv1beta1.Genericdaemon) ([]client.Object, error) {
 		return nil, err
 	}
 	return []client.Object{set}, nil
+}
+
+// desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
+// errors of its spec leave open what it has to be, it returns a *status.InvalidSpecError,
+// and a child without a desired state. It is pure.
+func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*workload.Children, error) {
+	into := &daemon.Status
+	o := &observer{pods: &apply.Child{Live: &appsv1.DaemonSet{}}, label: daemon.Spec.Label, into: into}
+	children := &workload.Children{
+		Owner: daemon, Paused: daemon.Spec.Paused, Pods: o.pods, Observer: o,
+		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems, MissingNodes: &into.MissingNodes,
+	}
+	if err := workload.Buildable(errs); err != nil {
+		return children, err
+	}
+	set, err := daemonSet(daemon)
+	if err != nil {
+		return children, err
+	}
+	children.Pods.Desired = set
+	return children, nil
+}
+
+// daemonSet returns the desired DaemonSet of a Genericdaemon that has its defaults.
+func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
+	spec := &daemon.Spec
+	pods := &workload.Workload{
+		Owner:       daemon,
+		OwnerKind:   kind,
+		AppName:     genericdaemon.AppName,
+		Container:   daemon.Name,
+		Image:       spec.Image,
+		Resources:   spec.Resources,
+		Env:         spec.Envs,
+		PodTemplate: spec.PodTemplate,
+	}
+	template, err := pods.Template()
+	if err != nil {
+		return nil, err
+	}
+	onNodes(&template.Spec, spec.Label)
+	step := modelv1.IntOrPercent(*spec.RollingUpdate)
+	return &appsv1.DaemonSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
+		ObjectMeta: pods.ObjectMeta(),
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: pods.Selector()},
+			Template: template,
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &step},
+			},
+		},
+	}, nil
+}
+
+// onNodes restricts the pods to the nodes that have a label. The terms of a node selector
+// are alternatives, so each of those that podTemplate contains requires the label.
+func onNodes(pod *corev1.PodSpec, label string) {
+	if label == "" {
+		return
+	}
+	if pod.Affinity == nil {
+		pod.Affinity = &corev1.Affinity{}
+	}
+	if pod.Affinity.NodeAffinity == nil {
+		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	nodes := pod.Affinity.NodeAffinity
+	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		nodes.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(label))
+	}
+}
+
+// requirement returns the node selector requirement for spec.label: "key" matches any value,
+// "key=value" only that value.
+func requirement(label string) corev1.NodeSelectorRequirement {
+	key, value, found := strings.Cut(label, "=")
+	if !found {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+	}
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }

@@ -19,8 +19,8 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
@@ -91,7 +91,7 @@ func atRest(tb testing.TB) (*store, func()) {
 	modelbox.Default(box, nil, nil) // As admission has stored it.
 	s := &store{box: box}
 	recorder := events.NewFakeRecorder(1)
-	r := status.Recorded(client.Client(s), recorder, &Reconciler{Reconciler: deployment.Reconciler{
+	r := status.Recorded(client.Client(s), recorder, &Reconciler{Reconciler: workload.Reconciler{
 		Writer: apply.Writer{Client: s, Live: s, Recorder: recorder}, Clock: clock.RealClock{},
 	}})
 	once := func() {

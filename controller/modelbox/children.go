@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
@@ -15,4 +17,46 @@ import (
 // is pure.
 func Children(box *modelv1.ModelBox, fetcher modelsource.Fetcher) ([]client.Object, error) {
 	return workloadOf(box, fetcher).Children()
+}
+
+// minReadySeconds is how long a pod must have been ready before a rollout counts it as
+// available: long enough to notice a server that starts and then crashes.
+const minReadySeconds = 3
+
+// workloadOf returns the workload of a ModelBox that has its defaults.
+func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Workload {
+	spec := &box.Spec
+	return &workload.Workload{
+		Owner:     box,
+		OwnerKind: kind,
+		AppName:   modelbox.AppName,
+
+		Container:       spec.Name,
+		Image:           spec.Image,
+		ImagePullPolicy: spec.ImagePullPolicy,
+		Command:         spec.Command,
+		Args:            spec.Args,
+		Resources:       spec.Resources,
+		Ports:           spec.Ports,
+		Env:             spec.Envs,
+		EnvFrom:         spec.EnvFrom,
+		SharedMemory:    spec.SharedMemory,
+		Model:           spec.ModelOrDefault(),
+		Fetcher:         fetcher,
+		ReadinessProbe:  spec.ReadinessProbe,
+		LivenessProbe:   spec.LivenessProbe,
+		StartupProbe:    spec.StartupProbe,
+
+		ImagePullSecrets:              spec.ImagePullSecrets,
+		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		PodTemplate:                   spec.PodTemplate,
+
+		Replicas:                spec.Replicas,
+		Strategy:                spec.Strategy,
+		Rollout:                 spec.RollingUpdate,
+		MinReadySeconds:         minReadySeconds,
+		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+		ServiceType:             spec.ServiceType,
+		Paused:                  spec.Paused,
+	}
 }

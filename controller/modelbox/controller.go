@@ -7,14 +7,16 @@ package modelbox
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/deployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
@@ -30,7 +32,7 @@ var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 
 // Reconciler reconciles ModelBoxes.
 type Reconciler struct {
-	deployment.Reconciler
+	workload.Reconciler
 	// Fetcher is what the operator decides of the container that fetches a model.
 	Fetcher modelsource.Fetcher
 }
@@ -38,7 +40,7 @@ type Reconciler struct {
 // SetupWithManager returns a function that adds the controller for ModelBoxes to a manager.
 func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.PassiveClock) error {
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
-		steps, controller := deployment.NewReconciler(mgr, clk, "modelbox", &modelv1.ModelBox{}, kind)
+		steps, controller := workload.NewReconciler(mgr, clk, &modelv1.ModelBox{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
 		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget))
 		return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
@@ -52,9 +54,9 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
-	children, err := deployment.Desired(workloadOf(box, r.Fetcher), errs)
+	children, err := workload.Desired(workloadOf(box, r.Fetcher), &box.Status.WorkloadStatus, errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
 	}
-	return r.UpdateStatus(ctx, children, &box.Status.WorkloadStatus, errs, err)
+	return r.UpdateStatus(ctx, children, errs, err)
 }

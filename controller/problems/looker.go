@@ -92,7 +92,7 @@ func (l *Looker) Look(ctx context.Context, s *Subject) (Found, time.Duration) {
 	if l == nil {
 		return Found{}, 0
 	}
-	observed := s.Workload.observed()
+	observed := s.Workload.IsObserved()
 	if !observed && len(s.Problems) == 0 {
 		return Found{}, 0 // Its next status is an event, so nothing needs to be remembered.
 	}

@@ -147,8 +147,8 @@ func (w Workload) state() string {
 		s.AvailableReplicas, failure)
 }
 
-// observed reports whether the cluster has acted on the last change of the workload.
-func (w Workload) observed() bool {
+// IsObserved reports whether the cluster has acted on the last change of the workload.
+func (w Workload) IsObserved() bool {
 	if w.daemonSet != nil {
 		return status.IsObserved(w.daemonSet.Generation, w.daemonSet.Status.ObservedGeneration)
 	}

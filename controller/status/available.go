@@ -4,6 +4,7 @@
 package status
 
 import (
+	"fmt"
 	"regexp"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,8 +30,13 @@ type Availability struct {
 
 // NotObserved returns the availability of an object whose child of the given kind, such as
 // Deployment, has no observed state yet.
-func NotObserved(child string) Availability {
-	return Availability{Status: metav1.ConditionUnknown, Reason: ReasonProgressing, Message: "the cluster has not acted on the " + child + " yet"}
+func NotObserved(child string, generation int64) Availability {
+	return Availability{Status: metav1.ConditionUnknown, Reason: ReasonProgressing, Message: NotObservedYet(child, generation)}
+}
+
+// NotObservedYet says that the status of a child is not one of its generation.
+func NotObservedYet(child string, generation int64) string {
+	return fmt.Sprintf("waiting for the %s controller to observe generation %d", child, generation)
 }
 
 // NoChild returns the availability of an object that has no child of the given kind. readiness

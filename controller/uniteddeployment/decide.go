@@ -13,6 +13,7 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -40,23 +41,18 @@ func decide(ud *extensionv1.UnitedDeployment, errs field.ErrorList, target *apps
 	case ptr.Deref(target.Spec.Replicas, 1) != *ud.Spec.Replicas:
 		return nil
 	default:
-		readiness = progress(target, *ud.Spec.Replicas)
+		readiness = progress(target)
 	}
 	return &readiness
 }
 
 // progress returns the readiness for a Deployment that has the desired replica count.
-func progress(target *appsv1.Deployment, desired int32) status.Readiness {
-	observed := &target.Status
-	switch {
-	case observed.ObservedGeneration < target.Generation:
-		return status.Progressing("the cluster has not acted on the last change of the Deployment yet")
-	case observed.Replicas > desired:
-		return status.Progressing("%d pods of %d are still to be deleted", observed.Replicas-desired, observed.Replicas)
-	case observed.AvailableReplicas < desired:
-		return status.Progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+func progress(target *appsv1.Deployment) status.Readiness {
+	readiness := workload.Scaled(target)
+	if readiness.Ready {
+		readiness.Message = fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, ptr.Deref(target.Spec.Replicas, 1))
 	}
-	return status.NewReady(fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, desired))
+	return readiness
 }
 
 // setReplicas copies the counters of a Deployment; they are 0 if it is missing.

@@ -86,7 +86,7 @@ func (r *report) conditions(generation int64) []metav1.Condition {
 	r.SetConditions(&out, generation, at)
 	status.SetPaused(&out, r.paused, generation, at)
 	// kstatus and the health in Argo CD must not read it.
-	status.SetAvailable(&out, status.NotObserved("Deployment"), true, generation, at)
+	status.SetAvailable(&out, status.NotObserved("Deployment", generation), true, generation, at)
 	return out
 }
 

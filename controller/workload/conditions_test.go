@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package deployment
+package workload
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -32,13 +33,17 @@ func TestProgress(t *testing.T) {
 			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 3}
 		}, status.NewReady("0 of 0 pods are available")},
 		{"not observed yet", func(d *appsv1.Deployment) { d.Generation = 4 },
-			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+			status.NewReconciling("Progressing", "waiting for the Deployment controller to observe generation 4")},
 		{"not created yet", func(d *appsv1.Deployment) { *d = appsv1.Deployment{} },
-			status.NewReconciling("Progressing", "the cluster has not acted on the last change of the Deployment yet")},
+			status.NewReconciling("Progressing", "waiting for the Deployment controller to observe generation 0")},
 		{"an old template", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 },
 			status.NewReconciling("Progressing", "1 of 2 pods run the current template")},
 		{"old pods left", func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
-			status.NewReconciling("Progressing", "1 old pods of 3 are still to be deleted")},
+			status.NewReconciling("Progressing", "waiting for the deletion of 1 of 3 pods, which run an old template")},
+		{"a scale-down", func(d *appsv1.Deployment) {
+			d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas = 4, 4, 4
+		},
+			status.NewReconciling("Progressing", "waiting for the deletion of 2 of 4 pods")},
 		{"not available", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 },
 			status.NewReconciling("Progressing", "0 of 2 pods are available")},
 		{"a quota", condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate"),
@@ -69,9 +74,9 @@ func TestAvailability(t *testing.T) {
 		conditions []appsv1.DeploymentCondition
 		want       status.Availability
 	}{
-		"none yet": {nil, status.NotObserved("Deployment")},
+		"none yet": {nil, status.NotObserved("Deployment", 1)},
 		"another one": {
-			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}}, status.NotObserved("Deployment"),
+			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}}, status.NotObserved("Deployment", 1),
 		},
 		"the Deployment's own": {
 			[]appsv1.DeploymentCondition{{
@@ -84,26 +89,45 @@ func TestAvailability(t *testing.T) {
 			},
 		},
 		"a status that no condition has": {
-			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "Maybe"}}, status.NotObserved("Deployment"),
+			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "Maybe"}}, status.NotObserved("Deployment", 1),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := availability(&appsv1.DeploymentStatus{Conditions: test.conditions}); got != test.want {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: appsv1.DeploymentStatus{Conditions: test.conditions}}
+			if got := availability(d); got != test.want {
 				t.Errorf("availability = %+v, want %+v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestSetReplicas(t *testing.T) {
+// A paused Deployment is not ready, whatever its pods are, and an Eru still sees its pods.
+func TestProgressOfAPausedDeployment(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "models", Name: "web", Generation: 1}}
+	d.Spec.Paused = true
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	got := (&observer{pods: &apply.Child{Live: d}}).Progress()
+	want := status.Readiness{Reason: "DeploymentPaused", Message: `Deployment "web" is paused, so its pods do not get a changed template: ` +
+		`kubectl rollout resume deployment/web -n models`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if !Progress(d).Ready {
+		t.Error("its pods are not ready")
+	}
+}
+
+func TestSetCounters(t *testing.T) {
 	for _, count := range []*int32{nil, new(int32(0)), new(int32(7))} {
-		into := modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9))}
-		setReplicas(&into, &appsv1.DeploymentStatus{
+		into := modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9)), Address: "old"}
+		live := &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
-		})
+		}}
+		(&observer{workload: template(t, ""), pods: &apply.Child{Live: live}, service: &apply.Child{}, into: &into}).SetCounters()
 		want := modelv1.WorkloadStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
+			Selector: "app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox",
 		}
 		if diff := cmp.Diff(want, into); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)

@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
 func TestProgress(t *testing.T) {
@@ -22,8 +22,8 @@ func TestProgress(t *testing.T) {
 		text   string
 	}{
 		{name: "complete", change: func(*appsv1.DaemonSet) {}, want: "Ready", ready: true, text: "3 of 3 nodes"},
-		{name: "not observed yet", change: func(s *appsv1.DaemonSet) { s.Generation = 3 }, want: "Progressing", text: "has not acted"},
-		{name: "not created yet", change: func(s *appsv1.DaemonSet) { *s = appsv1.DaemonSet{} }, want: "Progressing", text: "has not acted"},
+		{name: "not observed yet", change: func(s *appsv1.DaemonSet) { s.Generation = 3 }, want: "Progressing", text: "waiting for the DaemonSet controller to observe"},
+		{name: "not created yet", change: func(s *appsv1.DaemonSet) { *s = appsv1.DaemonSet{} }, want: "Progressing", text: "waiting for the DaemonSet controller to observe"},
 		{name: "no node", change: func(s *appsv1.DaemonSet) { s.Status = appsv1.DaemonSetStatus{ObservedGeneration: 2} },
 			want: "NoMatchingNodes", text: `the label "logs"`},
 		{name: "no matching node any more, and a pod left", change: func(s *appsv1.DaemonSet) {
@@ -39,7 +39,7 @@ func TestProgress(t *testing.T) {
 			}}
 			set.Generation = 2
 			test.change(set)
-			readiness := progress(set, "logs")
+			readiness := (&observer{pods: &apply.Child{Live: set}, label: "logs"}).Progress()
 			if readiness.Reason != test.want || readiness.Ready != test.ready || !strings.Contains(readiness.Message, test.text) {
 				t.Errorf("readiness is %+v, want reason %s, ready %t and a message with %q", readiness, test.want, test.ready, test.text)
 			}
@@ -50,20 +50,18 @@ func TestProgress(t *testing.T) {
 func TestAvailability(t *testing.T) {
 	for name, test := range map[string]struct {
 		observed appsv1.DaemonSetStatus
-		missing  bool
 		status   metav1.ConditionStatus
 		reason   string
 	}{
-		"everywhere":        {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2}, false, metav1.ConditionTrue, "DaemonAvailable"},
-		"not everywhere":    {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 1}, false, metav1.ConditionFalse, "DaemonUnavailable"},
-		"an old template":   {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2, UpdatedNumberScheduled: 1}, false, metav1.ConditionTrue, "DaemonAvailable"},
-		"no node":           {appsv1.DaemonSetStatus{ObservedGeneration: 1}, false, metav1.ConditionFalse, "NoMatchingNodes"},
-		"no status yet":     {appsv1.DaemonSetStatus{}, false, metav1.ConditionUnknown, "Progressing"},
-		"there is no child": {appsv1.DaemonSetStatus{}, true, metav1.ConditionFalse, "NameConflict"},
+		"everywhere":      {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2}, metav1.ConditionTrue, "DaemonAvailable"},
+		"not everywhere":  {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 1}, metav1.ConditionFalse, "DaemonUnavailable"},
+		"an old template": {appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 2, NumberAvailable: 2, UpdatedNumberScheduled: 1}, metav1.ConditionTrue, "DaemonAvailable"},
+		"no node":         {appsv1.DaemonSetStatus{ObservedGeneration: 1}, metav1.ConditionFalse, "NoMatchingNodes"},
+		"no status yet":   {appsv1.DaemonSetStatus{}, metav1.ConditionUnknown, "Progressing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := availability(!test.missing, &test.observed, "logs", status.NewStalled(status.ReasonNameConflict, "taken"))
+			got := (&observer{pods: &apply.Child{Live: &appsv1.DaemonSet{Status: test.observed}}, label: "logs"}).Availability()
 			if got.Status != test.status || got.Reason != test.reason || got.Message == "" {
 				t.Errorf("availability is %+v, want %s %s", got, test.status, test.reason)
 			}

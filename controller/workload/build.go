@@ -1,9 +1,13 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package workload has what the kinds that run pods share: the builders of the Deployment and the
+// Service of a ModelBox and of an App, and of the pod template of a Genericdaemon, which are pure;
+// and the steps of a reconcile after the spec is validated, which each kind's Reconcile calls.
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -95,6 +99,18 @@ func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 	}
 }
 
+// Children returns the desired Deployment and, if there are ports, the desired Service.
+func (w *Workload) Children() ([]client.Object, error) {
+	deployment, err := w.Deployment()
+	if err != nil {
+		return nil, err
+	}
+	if service := w.Service(); service != nil {
+		return []client.Object{deployment, service}, nil
+	}
+	return []client.Object{deployment}, nil
+}
+
 // Deployment returns the desired Deployment.
 func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 	template, err := w.Template()
@@ -117,6 +133,40 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 		err = w.chooseFetcher(deployment)
 	}
 	return deployment, err
+}
+
+// strategy returns the strategy of the Deployment, which is empty if neither Strategy nor
+// Rollout is set.
+func (w *Workload) strategy() appsv1.DeploymentStrategy {
+	switch {
+	case w.Strategy == nil && modelv1.IsUnset(w.Rollout):
+		return appsv1.DeploymentStrategy{}
+	case w.Strategy == nil:
+		both := step(w.Rollout)
+		return rollingUpdate(both, both)
+	case w.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
+		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}
+	steps := cmp.Or(w.Strategy.RollingUpdate, &appsv1.RollingUpdateDeployment{})
+	return rollingUpdate(step(steps.MaxSurge), step(steps.MaxUnavailable))
+}
+
+// rollingUpdate returns a strategy with both steps. A step that is left to the API server
+// would belong to no field manager: it would stay in the Deployment when the type becomes
+// Recreate, and the API server would refuse the two together.
+func rollingUpdate(maxSurge, maxUnavailable *intstr.IntOrString) appsv1.DeploymentStrategy {
+	return appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: maxSurge, MaxUnavailable: maxUnavailable},
+	}
+}
+
+// step returns a step, which is Kubernetes' default of 25% if it is not set.
+func step(v *intstr.IntOrString) *intstr.IntOrString {
+	if modelv1.IsUnset(v) {
+		return new(intstr.FromString("25%"))
+	}
+	return new(modelv1.IntOrPercent(*v))
 }
 
 // Service returns the desired Service, nil if there are no ports. It does not set clusterIP,

@@ -10,22 +10,39 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // reasonNoMatchingNodes means that no node has the label.
 const reasonNoMatchingNodes = "NoMatchingNodes"
 
-// progress returns the readiness of a Genericdaemon whose DaemonSet has been applied, from
-// the fields that "kubectl rollout status" reads.
-func progress(set *appsv1.DaemonSet, label string) status.Readiness {
-	observed := &set.Status
+// observer reads the DaemonSet of a Genericdaemon.
+type observer struct {
+	pods *apply.Child
+	// label is spec.label.
+	label string
+	into  *mydomainv1beta1.GenericdaemonStatus
+}
+
+// live returns the DaemonSet. An apply replaces it.
+func (o *observer) live() *appsv1.DaemonSet { return o.pods.Live.(*appsv1.DaemonSet) }
+
+func (o *observer) Kind() string { return "DaemonSet" }
+
+func (o *observer) Workload() problems.Workload { return problems.OfDaemonSet(o.live()) }
+
+// Progress reads the fields that "kubectl rollout status" reads.
+func (o *observer) Progress() status.Readiness {
+	live := o.live()
+	observed := &live.Status
 	desired := observed.DesiredNumberScheduled
 	switch {
-	case !isObserved(set):
-		return status.Progressing("the cluster has not acted on the last change of the DaemonSet yet")
+	case !status.IsObserved(live.Generation, observed.ObservedGeneration):
+		return status.NewReconciling(status.ReasonProgressing, status.NotObservedYet("DaemonSet", live.Generation))
 	case desired == 0 && observed.NumberMisscheduled == 0:
-		return status.Readiness{Reason: reasonNoMatchingNodes, Message: noNodes(label)}
+		return status.Readiness{Reason: reasonNoMatchingNodes, Message: noNodes(o.label)}
 	case observed.UpdatedNumberScheduled < desired:
 		return status.Progressing("%d of %d nodes run the current template", observed.UpdatedNumberScheduled, desired)
 	case observed.NumberAvailable < desired:
@@ -43,29 +60,22 @@ func noNodes(label string) string {
 	return fmt.Sprintf("no node that the daemon may run on has the label %q: label a node, or change spec.label", label)
 }
 
-// isObserved reports whether the status of a DaemonSet is one of its current spec.
-func isObserved(set *appsv1.DaemonSet) bool {
-	return status.IsObserved(set.Generation, set.Status.ObservedGeneration)
-}
-
 // The reasons of the condition Available.
 const (
 	reasonAvailable   = "DaemonAvailable"
 	reasonUnavailable = "DaemonUnavailable"
 )
 
-// availability returns the availability of a Genericdaemon: True if the daemon is available on
-// every node that it should run on, of which there must be one at least: a label that no node
-// has is most often a wrong one. readiness says why there is no DaemonSet.
-func availability(exists bool, observed *appsv1.DaemonSetStatus, label string, readiness status.Readiness) status.Availability {
-	desired, available := observed.DesiredNumberScheduled, observed.NumberAvailable
+// Availability is True if the daemon is available on every node that it should run on, of which
+// there must be one at least: a label that no node has is most often a wrong one.
+func (o *observer) Availability() status.Availability {
+	live := o.live()
+	desired, available := live.Status.DesiredNumberScheduled, live.Status.NumberAvailable
 	switch {
-	case !exists:
-		return status.NoChild("DaemonSet", readiness)
-	case observed.ObservedGeneration == 0:
-		return status.NotObserved("DaemonSet")
+	case live.Status.ObservedGeneration == 0:
+		return status.NotObserved("DaemonSet", live.Generation)
 	case desired == 0:
-		return status.Availability{Status: metav1.ConditionFalse, Reason: reasonNoMatchingNodes, Message: noNodes(label)}
+		return status.Availability{Status: metav1.ConditionFalse, Reason: reasonNoMatchingNodes, Message: noNodes(o.label)}
 	case available < desired:
 		return status.Availability{Status: metav1.ConditionFalse, Reason: reasonUnavailable, Message: availableOn(available, desired)}
 	}
@@ -76,8 +86,9 @@ func availableOn(available, desired int32) string {
 	return fmt.Sprintf("the daemon is available on %d of %d nodes", available, desired)
 }
 
-// setNodes copies the counters of a DaemonSet.
-func setNodes(into *mydomainv1beta1.GenericdaemonStatus, observed *appsv1.DaemonSetStatus) {
+// SetCounters copies the counters of the DaemonSet.
+func (o *observer) SetCounters() {
+	into, observed := o.into, &o.live().Status
 	into.Installed = observed.NumberReady
 	into.Desired = observed.DesiredNumberScheduled
 	into.Current = observed.CurrentNumberScheduled
