@@ -39,7 +39,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
@@ -92,12 +91,12 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("loading the client configuration: %w", err)
 	}
-	provider, err := o.tracing.Start("modelbox-controller")
+	stop, err := o.tracing.Start("modelbox-controller")
 	if err != nil {
 		return err
 	}
-	defer provider.Stop()
-	spans.Requests(cfg, provider)
+	defer stop()
+	o.tracing.Requests(cfg)
 	managerOptions, err := o.managerOptions(cfg)
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := addControllersAndProbes(spans.Manager(mgr, provider), &o); err != nil {
+	if err := addControllersAndProbes(mgr, &o); err != nil {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())

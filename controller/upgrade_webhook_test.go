@@ -5,9 +5,7 @@ package main
 
 import (
 	"context"
-	"net"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -26,7 +25,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
-	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 // installWebhooks starts the webhooks of the kinds with children, and installs their
@@ -79,8 +77,8 @@ func serveWebhooks(local *envtest.WebhookInstallOptions) (stop func()) {
 	mgr, err := manager.New(&rest.Config{}, manager.Options{
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: new(5 * time.Second),
-		WebhookServer: server.New(server.Options{
-			Addr: net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)), CertDir: local.LocalServingCertDir,
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: local.LocalServingHost, Port: local.LocalServingPort, CertDir: local.LocalServingCertDir,
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())

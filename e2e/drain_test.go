@@ -11,7 +11,7 @@ import (
 )
 
 // How often the webhook is restarted, and its certificate renewed, under load.
-const rounds = 20
+const rounds = 5
 
 var _ = Describe("no admission request is lost", Serial, func() {
 	It("during rolling restarts of the webhook", func(ctx SpecContext) {
@@ -19,7 +19,7 @@ var _ = Describe("no admission request is lost", Serial, func() {
 		for range rounds {
 			restart("modelbox-webhook")
 		}
-		load.lostNone("20 rolling restarts")
+		load.lostNone("5 rolling restarts")
 	})
 
 	It("during renewals of its certificate", func(ctx SpecContext) {
@@ -28,7 +28,7 @@ var _ = Describe("no admission request is lost", Serial, func() {
 			renew(ctx)
 			awaitServed(ctx)
 		}
-		load.lostNone("20 renewals of the certificate")
+		load.lostNone("5 renewals of the certificate")
 	})
 
 	It("when a node is drained", func(ctx SpecContext) {
@@ -52,9 +52,9 @@ var _ = Describe("no admission request is lost", Serial, func() {
 			Eventually(podsWithArgs).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
 			Eventually(dryRunErrors).WithArguments(ctx).Should(BeEmpty())
 		})
-		setArgs(ctx, "modelbox-webhook", "--drain=0s", "--linger=0s", "--grace=0s")
+		setArgs(ctx, "modelbox-webhook", "--drain=0s")
 		load := admitting(ctx)
-		for range rounds {
+		for range 4 * rounds {
 			restart("modelbox-webhook")
 			if len(load.reported()) > 0 {
 				break

@@ -22,7 +22,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
-	"github.com/modelbox-operator/modelbox-operator/webhook/server"
 )
 
 // clientFiles are the files of a client certificate and of its CA.
@@ -62,7 +61,7 @@ var _ = Describe("A process with --client-ca", func() {
 		stop()
 		DeferCleanup(func() {
 			stop()
-			start(server.Options{})
+			start(nil)
 		})
 	})
 
@@ -72,7 +71,7 @@ var _ = Describe("A process with --client-ca", func() {
 	}
 
 	It("answers the API server that presents its certificate, and refuses others", func(ctx context.Context) {
-		start(server.Options{ClientCA: clients.CA, ClientNames: []string{"kube-apiserver"}})
+		start(func(o *options) { o.tls.clientCA, o.tls.clientNames = clients.CA, []string{"kube-apiserver"} })
 		before := calls()
 		Eventually(func() error { return create(ctx) }).Should(Succeed())
 		Expect(calls()).To(BeNumerically(">=", before+2), "both webhooks were called")
@@ -84,7 +83,7 @@ var _ = Describe("A process with --client-ca", func() {
 	})
 
 	It("refuses the API server if the certificate has another name", func(ctx context.Context) {
-		start(server.Options{ClientCA: clients.CA, ClientNames: []string{"front-proxy"}})
+		start(func(o *options) { o.tls.clientCA, o.tls.clientNames = clients.CA, []string{"front-proxy"} })
 		Eventually(func() error { return create(ctx) }).Should(MatchError(ContainSubstring("tls:")))
 	})
 })

@@ -60,12 +60,12 @@ func TestSendsNoRequestToTheAPIServer(t *testing.T) {
 			t.Parallel()
 			p := startProcess(t, append(env, asProcess+"=1", "HOME="+home))
 			p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
-			if got := p.get("http://" + p.metrics + "/metrics"); !strings.Contains(got, "modelbox_admission_requests_in_flight") {
+			if got := p.get("http://" + p.metrics + "/metrics"); !strings.Contains(got, "controller_runtime_webhook_requests_in_flight") {
 				t.Errorf("metrics: %s", got)
 			}
 			for path, want := range map[string]string{
-				"/validate-extension-k8s-io-v1-uniteddeployment": `"response":{"uid":"u","allowed":true}`,
-				"/mutate-extension-k8s-io-v1-uniteddeployment":   `"response":{"uid":"u","allowed":true}`,
+				"/validate-extension-k8s-io-v1-uniteddeployment": `"response":{"uid":"u","allowed":true`,
+				"/mutate-extension-k8s-io-v1-uniteddeployment":   `"response":{"uid":"u","allowed":true`,
 			} {
 				r, err := p.client.Post("https://"+p.webhooks+path, "application/json", strings.NewReader(unitedDeployment))
 				if err != nil {
@@ -156,14 +156,44 @@ func startProcess(t *testing.T, env []string, flags ...string) *process {
 	p.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
-	p.Cmd = exec.Command(os.Args[0], append(flags, "--cert-dir="+dir, "--webhook-bind-address="+p.webhooks, "--metrics-bind-address="+p.metrics,
-		"--health-probe-bind-address="+p.probes, "--drain=0s", "--linger=0s")...)
+	p.Cmd = exec.Command(os.Args[0], append([]string{"--cert-dir=" + dir, "--webhook-bind-address=" + p.webhooks, "--metrics-bind-address=" + p.metrics,
+		"--health-probe-bind-address=" + p.probes, "--drain=0s"}, flags...)...)
 	p.Env, p.Stdout, p.Stderr = env, &p.output, &p.output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	return p
+}
+
+// startReady starts a process and waits until it is ready.
+func startReady(t *testing.T, env []string, flags ...string) *process {
+	t.Helper()
+	p := startProcess(t, append(env, asProcess+"=1"), flags...)
+	p.eventually("it is ready", func() bool { return p.get("http://"+p.probes+"/readyz") == "ok" })
+	return p
+}
+
+// send sends a review of a UnitedDeployment, with the header traceparent if it is not empty.
+func (p *process) send(traceparent string) *http.Response {
+	p.Helper()
+	r, err := http.NewRequest(http.MethodPost, "https://"+p.webhooks+unitedDeploymentPath, strings.NewReader(unitedDeployment))
+	if err != nil {
+		p.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if traceparent != "" {
+		r.Header.Set("traceparent", traceparent)
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if answer.Body.Close(); err != nil || !strings.Contains(string(body), `"allowed":true`) {
+		p.Fatalf("answered %s %s (%v)", answer.Status, body, err)
+	}
+	return answer
 }
 
 // get returns the body of an answer, or why there is none.
@@ -216,7 +246,7 @@ func TestMetricsByTLS(t *testing.T) {
 	if got := p.get("https://" + p.metrics + "/metrics"); !strings.Contains(got, "tls: ") {
 		t.Errorf("without a certificate: %s", got)
 	}
-	if got := p.get("http://" + p.metrics + "/metrics"); strings.Contains(got, "modelbox_") {
+	if got := p.get("http://" + p.metrics + "/metrics"); strings.Contains(got, "controller_runtime_") {
 		t.Error("the metrics are served without TLS")
 	}
 	pair, err := tls.X509KeyPair(clientCert, clientKey)
@@ -224,7 +254,7 @@ func TestMetricsByTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.client.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{pair}
-	if got := p.get("https://" + p.metrics + "/metrics"); !strings.Contains(got, "modelbox_admission_connections") {
+	if got := p.get("https://" + p.metrics + "/metrics"); !strings.Contains(got, "controller_runtime_webhook_requests_total") {
 		t.Errorf("with a certificate: %s", got)
 	}
 	p.end()
@@ -234,12 +264,13 @@ func TestMetricsByTLS(t *testing.T) {
 func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
-		"--metrics-secure":               "--metrics-cert-path",
+		"--metrics-cert-path=/nowhere":   "--metrics-secure",
 		"--metrics-client-ca=ca.crt":     "--metrics-secure",
 		"--client-name=kube-apiserver":   "--client-ca",
-		"--client-ca=/nowhere/ca.crt":    "reading the CA of client certificates",
+		"--client-ca=/nowhere/ca.crt":    "--client-ca: open /nowhere/ca.crt",
 		"--tls-min-version=1.1":          "must be 1.2 or 1.3",
-		"--metrics-bind-address=nowhere": "listening for metrics",
+		"--metrics-bind-address=nowhere": "nowhere",
+		"--webhook-bind-address=9443":    "missing port",
 	} {
 		command := exec.CommandContext(t.Context(), os.Args[0], "--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhook-bind-address=127.0.0.1:0", flag)
 		command.Env = []string{asProcess + "=1"}

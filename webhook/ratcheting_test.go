@@ -238,9 +238,6 @@ func (c *corrector) ask(path string, old, updated []byte) *admissionv1.Admission
 	if err := json.Unmarshal(answer, &review); err != nil || review.Response == nil {
 		c.t.Fatalf("answered %s (%v)", answer, err)
 	}
-	if diff, err := compare(c.mux, path, body, answer); diff != "" || err != nil {
-		c.t.Fatalf("controller-runtime answers otherwise (-controller-runtime +ours): %v\n%s\n%s", err, diff, body)
-	}
 	return review.Response
 }
 

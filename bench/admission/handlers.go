@@ -27,8 +27,8 @@ func handlers(side string) (mutating, validating http.Handler, err error) {
 			Validate: modelbox.Validate,
 			Warn:     modelbox.Warn,
 		}
-		return admission.NewWebhook("ModelBox", "mutating", admission.NewDefaulter(kind)),
-			admission.NewWebhook("ModelBox", "validating", admission.NewValidator(kind)), nil
+		return &ctrladmission.Webhook{Handler: admission.NewDefaulter(kind)},
+			&ctrladmission.Webhook{Handler: admission.NewValidator(kind)}, nil
 	case "typed":
 		scheme := apiruntime.NewScheme()
 		if err := modelv1.AddToScheme(scheme); err != nil {

@@ -117,7 +117,7 @@ func (s *webhookServer) start(ctx context.Context) error {
 	s.process, err = implementation.Run(implementation.Webhook, filepath.Join(s.controlPlane.Dir, "webhook.log"),
 		"--cert-dir="+local.LocalServingCertDir,
 		"--webhook-bind-address="+net.JoinHostPort(local.LocalServingHost, strconv.Itoa(local.LocalServingPort)),
-		"--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2], "--drain=0s", "--linger=0s")
+		"--metrics-bind-address="+addresses[0], "--health-probe-bind-address="+addresses[1], "--pprof-bind-address="+addresses[2], "--drain=0s")
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
 
@@ -48,7 +48,7 @@ func setup(mgr manager.Manager, clk clock.PassiveClock, withoutNodes bool) error
 	steps, controller := workload.NewReconciler(mgr, clk, &mydomainv1beta1.Genericdaemon{}, kind, &appsv1.DaemonSet{})
 	steps.Problems.WithoutNodes = withoutNodes
 	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget))
-	return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
+	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/spans"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
@@ -43,7 +43,7 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 		steps, controller := workload.NewReconciler(mgr, clk, &modelv1.ModelBox{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
 		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget))
-		return controller.Complete(spans.Reconciler(mgr, kind.Kind, recorded))
+		return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 	}
 }
 

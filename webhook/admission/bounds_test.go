@@ -92,28 +92,6 @@ func TestMuchMetadata(t *testing.T) {
 	}
 }
 
-// TestEnvelope: a review may not have much beside its objects.
-func TestEnvelope(t *testing.T) {
-	t.Parallel()
-	large := strings.Repeat("x", maxEnvelope)
-	for body, want := range map[string]string{
-		`{"request":{"object":"` + large + `"}}`:                                        "",
-		`{"request":{"object":"` + large + `","oldObject":"` + large + `"},"kind":"x"}`: "",
-		`{"request":{"userInfo":"` + large + `"}}`:                                      "may have at most 262144",
-		`{"object":"` + large + `"}`:                                                    "may have at most 262144",
-		`{"request":{"object":{"object":1},"x":"` + large + `"}}`:                       "may have at most 262144",
-		`["` + large + `"]`:                                                             "may have at most 262144",
-		`{"request":"` + large + `"}`:                                                   "may have at most 262144",
-		`{"request":{"object":"` + large + `"`:                                          "not JSON",
-		strings.Repeat(" ", maxEnvelope+1):                                              "",
-	} {
-		err := checkEnvelope([]byte(body))
-		if (err == nil) != (want == "") && len(strings.TrimSpace(body)) > 0 || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40s...: %v, want %q", body, err, want)
-		}
-	}
-}
-
 // TestAnswerIsBounded: there is no room for everything that a client sent.
 func TestAnswerIsBounded(t *testing.T) {
 	t.Parallel()

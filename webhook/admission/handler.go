@@ -136,6 +136,9 @@ var jsonPatch = admissionv1.PatchTypeJSONPatch
 // before it holds the defaults of an object.
 var records = sync.Pool{New: func() any { return new(patch.Ops) }}
 
+// mostKept is the memory in bytes that a list may keep until its next use.
+const mostKept = 64 << 10
+
 func forget(ops *patch.Ops) {
 	if ops.Cap() <= mostKept {
 		ops.Reset()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
@@ -19,8 +20,8 @@ type Registry interface {
 
 // Register registers both webhooks of a kind.
 func Register[T any, P kinds.Object[T]](registry Registry, kind kinds.Kind[T]) {
-	registry.Register(MutatePath(kind.GVK), NewWebhook(kind.GVK.Kind, mutating, NewDefaulter[T, P](kind)))
-	registry.Register(ValidatePath(kind.GVK), NewWebhook(kind.GVK.Kind, validating, NewValidator[T, P](kind)))
+	registry.Register(MutatePath(kind.GVK), &admission.Webhook{Handler: NewDefaulter[T, P](kind)})
+	registry.Register(ValidatePath(kind.GVK), &admission.Webhook{Handler: NewValidator[T, P](kind)})
 }
 
 // MutatePath returns the path of a kind's mutating webhook, such as

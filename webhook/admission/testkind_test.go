@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -210,4 +211,33 @@ func marshal(v any) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// reviewOf is a review as the API server sends it.
+func reviewOf(operation string, obj, old *Box) string {
+	dryRun := false
+	r := &admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID:             "705ab4f5-6393-11e8-b7cc-42010a800002",
+			Kind:            metav1.GroupVersionKind(boxGVK),
+			Resource:        metav1.GroupVersionResource{Group: boxGVK.Group, Version: boxGVK.Version, Resource: "boxes"},
+			RequestKind:     new(metav1.GroupVersionKind(boxGVK)),
+			RequestResource: &metav1.GroupVersionResource{Group: boxGVK.Group, Version: boxGVK.Version, Resource: "boxes"},
+			Operation:       admissionv1.Operation(operation),
+			Namespace:       "default",
+			DryRun:          &dryRun,
+			Options:         runtime.RawExtension{Raw: []byte(`{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"kubectl-client-side-apply","fieldValidation":"Strict"}`)},
+		},
+	}
+	r.Request.UserInfo.Username = "kubernetes-admin"
+	r.Request.UserInfo.Groups = []string{"kubeadm:cluster-admins", "system:authenticated"}
+	if obj != nil {
+		r.Request.Name = obj.Name
+		r.Request.Object.Raw = []byte(marshal(obj))
+	}
+	if old != nil {
+		r.Request.OldObject.Raw = []byte(marshal(old))
+	}
+	return marshal(r)
 }
