@@ -87,9 +87,9 @@ func TestEveryKindIsWhole(t *testing.T) {
 
 // complete are files that name all kinds but one on purpose.
 var complete = map[string]string{
-	"config/policies/controller.yaml": "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
-	"config/policies/schema_test.go":  "it has the kinds as variables",
-	"controller/stale_cache_test.go":  "a Genericdaemon has the children of an App, of another type",
+	"config/policies/controller.yaml":          "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
+	"test/integration/policies_schema_test.go": "it has the kinds as variables",
+	"controller/stale_cache_test.go":           "a Genericdaemon has the children of an App, of another type",
 }
 
 // Where all other kinds are named, in a table, a list, a test or a page, a kind is named

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -171,6 +172,9 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 	ctx := context.Background()
 	const told = "image volumes need Kubernetes 1.35 or later; use https:// or s3://"
 	BeforeAll(func() {
+		if os.Getenv("MODELBOX_LONG") == "" {
+			Skip("it needs a control plane of its own: make test-long")
+		}
 		stop()
 		DeferCleanup(start)
 		served, err := testenv.Start(testenv.Options{EmulatedVersion: "1.34"})

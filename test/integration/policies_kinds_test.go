@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rights_test
+package integration_test
 
 import (
 	"fmt"

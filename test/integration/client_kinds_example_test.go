@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package client_test
+package integration_test
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func seen[T metav1.Object](ctx context.Context, informer cache.SharedIndexInform
 func Example_app() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	clients := versioned.NewForConfigOrDie(config)
+	clients := versioned.NewForConfigOrDie(env.Config)
 	apps := clients.AppV1().Apps("default")
 	app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: appv1.AppSpec{Image: "shop:1"}}
 	if _, err := apps.Create(ctx, app, metav1.CreateOptions{}); err != nil {
@@ -78,7 +78,7 @@ func Example_app() {
 func Example_genericdaemon() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	clients := versioned.NewForConfigOrDie(config)
+	clients := versioned.NewForConfigOrDie(env.Config)
 	daemons := clients.MydomainV1beta1().Genericdaemons("default")
 	daemon := &mydomainv1beta1.Genericdaemon{
 		ObjectMeta: metav1.ObjectMeta{Name: "syslog"},
@@ -106,7 +106,7 @@ func Example_genericdaemon() {
 func Example_unitedDeployment() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	clients := versioned.NewForConfigOrDie(config)
+	clients := versioned.NewForConfigOrDie(env.Config)
 	holders := clients.ExtensionV1().UnitedDeployments("default")
 	replicas := int32(2)
 	holder := &extensionv1.UnitedDeployment{
@@ -135,7 +135,7 @@ func Example_unitedDeployment() {
 func Example_eru() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	clients := versioned.NewForConfigOrDie(config)
+	clients := versioned.NewForConfigOrDie(env.Config)
 	erus := clients.MtsreV1().Erus("default")
 	eru := &mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{DeploymentName: "web", Schedule: "0 3 * * *"}}
 	if _, err := erus.Create(ctx, eru, metav1.CreateOptions{}); err != nil {

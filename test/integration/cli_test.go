@@ -1,17 +1,16 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package command_test
+package integration_test
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,35 +28,22 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
 	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 var (
-	ctx   = context.Background()
-	stops []func() error
-	// apiServer is started for the first test that needs it: those that need none also run
-	// where there is no network.
-	apiServer = sync.OnceValues(func() (*testenv.Env, error) {
-		env, err := testenv.Start(testenv.Options{})
-		if err == nil {
-			stops = append(stops, env.Stop)
-		}
-		return env, err
-	})
+	ctx = context.Background()
+	// now is the time of all tests.
+	now = time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC)
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, stop := range stops {
-		if err := stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	os.Exit(code)
+// result is what a command printed, and its exit code.
+type result struct {
+	out, err string
+	code     int
 }
 
 // cluster is a namespace for one test.
@@ -75,10 +61,6 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	env, err := apiServer()
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &cluster{t: t, client: env.Client, clock: clock.RealClock{}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cli-"}}
 	c.create(namespace)
@@ -459,6 +441,12 @@ func TestVersionOfTheProcesses(t *testing.T) {
 	check("v9")
 }
 
+func boxOf(image string) string {
+	return "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec: {image: " + image + "}\n"
+}
+
+const withModel = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec:\n  image: a:1\n  model:\n    uri: hf://org/name@0123456789abcdef0123456789abcdef01234567\n"
+
 // --diff shows what an apply would change, and its exit code whether that is something.
 func TestDiffWithTheCluster(t *testing.T) {
 	c := newCluster(t)
@@ -519,11 +507,11 @@ func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher modelsource.Fetch
 		c.t.Fatal(err)
 	}
 	for _, child := range children {
-		manifest, err := apply.Manifest(child, nil)
+		manifest, err := childapply.Manifest(child, nil)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(apply.FieldManager)); err != nil {
+		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(childapply.FieldManager)); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rights_test
+package integration_test
 
 import (
 	"os"
@@ -14,6 +14,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	plugin "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // oldest is the version of the expressions that Kubernetes 1.30, the oldest that the
@@ -33,7 +35,7 @@ func (e expression) ReturnTypes() []*cel.Type { return e.types }
 // policies returns the policies of the files in this folder.
 func policies(t *testing.T) []*admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	files, err := filepath.Glob("*.yaml")
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "policies", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

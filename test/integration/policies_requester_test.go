@@ -1,10 +1,11 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rights_test
+package integration_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // tenant is a client of a user who has the name of its namespace.
@@ -248,7 +251,7 @@ func TestSubresourcesChangeNoOtherField(t *testing.T) {
 func TestControllerCreatesErus(t *testing.T) {
 	t.Parallel()
 	const account = "system:serviceaccount:modelbox-system:modelbox-controller"
-	rules := clusterRole(t, "../controller/generated/role.yaml")
+	rules := clusterRole(t, filepath.Join(testenv.Root(), "config", "controller", "generated", "role.yaml"))
 	c := user(t, "controller", nil)
 	if err := bind(t.Context(), c.namespace, account, rules); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,12 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights_test compares the decisions of the policies with their documentation, on
-// the real API server. No controller and no webhook runs: the policies must also be correct
-// while these are unavailable.
-package rights_test
+// Package integration_test has the tests that need a real API server with the CRDs and the policies,
+// and neither the webhook nor the controller: the policies must also be correct while these are
+// unavailable. One control plane is for all of them: the decisions of the policies (config/policies)
+// are compared with their documentation, the commands of modelbox read and change objects, and the
+// generated clients (api/client) are used as in their examples.
+package integration_test
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rights_test
+package integration_test
 
 import (
 	"context"
@@ -181,7 +181,7 @@ func TestNoFieldOfTheSchemasIsNew(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the schemas have other fields (-want +got). Decide whether a delegated user may set them, change delegated.yaml "+
-			"if not, and run 'go test ./config/policies -update':\n%s", diff)
+			"if not, and run 'go test ./test/integration -update':\n%s", diff)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package client_test
+package integration_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 func Example_informer() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	clientset := versioned.NewForConfigOrDie(config)
+	clientset := versioned.NewForConfigOrDie(env.Config)
 	boxes := clientset.ModelV1().ModelBoxes("default")
 	create := func(name string) {
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1.27"}}
@@ -32,7 +32,7 @@ func Example_informer() {
 	}
 	create("first")
 
-	factory := externalversions.NewSharedInformerFactory(clientset, 0)
+	factory := externalversions.NewSharedInformerFactoryWithOptions(clientset, 0, externalversions.WithNamespace("default"))
 	informer := factory.Model().V1().ModelBoxes()
 	added := make(chan string, 2)
 	_, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -60,7 +60,7 @@ func Example_informer() {
 // more of it than that.
 func Example_apply() {
 	ctx := context.Background()
-	boxes := versioned.NewForConfigOrDie(config).ModelV1().ModelBoxes("kube-public")
+	boxes := versioned.NewForConfigOrDie(env.Config).ModelV1().ModelBoxes("kube-public")
 	box := modelv1ac.ModelBox("applied", "kube-public").
 		WithSpec(modelv1ac.ModelBoxSpec().
 			WithImage("nginx:1.27").
