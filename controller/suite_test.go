@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -77,10 +76,6 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(stop)
 })
 
-// needsOwnCache labels the specs that test what package cache adds. All others pass with
-// controller-runtime's cache as well: set CACHE=stock and exclude the label.
-const needsOwnCache = "cache"
-
 // newManager returns the manager of a controller process with the given flags.
 func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manager.Manager {
 	GinkgoHelper()
@@ -88,9 +83,6 @@ func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manage
 	Expect(err).NotTo(HaveOccurred())
 	// Several managers of one process register metrics of the same names.
 	managerOptions.Controller.SkipNameValidation = new(true)
-	if os.Getenv("CACHE") == "stock" {
-		managerOptions.NewCache = nil
-	}
 	for _, change := range with {
 		change(&managerOptions)
 	}

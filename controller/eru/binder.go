@@ -23,6 +23,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -96,8 +97,10 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 	if obj == nil && len(errs) == 0 {
 		return reconcile.Result{}, nil
 	}
-	switch err := b.Client.Get(ctx, client.ObjectKeyFromObject(deployment), &mtsrev1.Eru{}); {
-	case err == nil:
+	err := b.Client.Get(ctx, client.ObjectKeyFromObject(deployment), &mtsrev1.Eru{})
+	_, undecodable := errors.AsType[*cache.UndecodableError](err)
+	switch {
+	case err == nil, undecodable: // It exists.
 		return reconcile.Result{}, nil
 	case !apierrors.IsNotFound(err):
 		return reconcile.Result{}, fmt.Errorf("reading Eru %q: %w", deployment.Name, err)

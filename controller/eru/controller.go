@@ -49,9 +49,7 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// OwnWrites contains the Deployments that were restarted here; it may be nil.
-	OwnWrites *trigger.OwnWrites
-	target    trigger.Target[*mtsrev1.Eru]
+	target   trigger.Target[*mtsrev1.Eru]
 }
 
 // SetupWithManager adds the controllers for Erus to a manager: the one that reconciles
@@ -59,7 +57,7 @@ type Reconciler struct {
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := &Reconciler{
-		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, OwnWrites: &trigger.OwnWrites{}, target: target(mgr.GetClient()),
+		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, target: target(mgr.GetClient()),
 	}
 	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
@@ -71,10 +69,10 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	return b.watch(mgr).Complete(tracing.Reconciler("Deployment", reconcile.AsReconciler(b.Client, b)))
 }
 
-// recorded returns the reconciler with all that is the same for every kind. The history in
-// status is a list that is replaced as a whole, hence the optimistic lock.
+// recorded returns the reconciler with all that is the same for every kind.
 func (r *Reconciler) recorded() reconcile.Reconciler {
-	return status.RecordedWithWriteAhead(r.Client, r.Recorder, r, status.WithOptimisticLock(), status.OnGone(deleteMetrics))
+	return status.RecordedWithWriteAhead(r.Client, r.Recorder, r, status.OnGone(deleteMetrics),
+		status.WithUndecodable(map[string]any{"phase": mtsrev1.EruFailed, "nextScheduleTime": nil}))
 }
 
 // Reconcile decides on the scheduled times of an Eru that have come, restarts its Deployment
@@ -145,9 +143,6 @@ func (r *Reconciler) patch(ctx context.Context, deployment *appsv1.Deployment, s
 	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("restarting Deployment %q: %w", deployment.Name, err) // The cache is stale.
-	}
-	if err == nil {
-		r.OwnWrites.Add(named)
 	}
 	return apply.Refused("restarting", deployment, err)
 }

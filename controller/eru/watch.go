@@ -23,11 +23,11 @@ func target(reader client.Reader) trigger.Target[*mtsrev1.Eru] {
 }
 
 // watch watches Erus and their Deployments. Every change of a Deployment enqueues its Erus,
-// because that is how the end of a rollout is seen, but for a restart by this process.
+// because that is how the end of a rollout is seen.
 func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("eru").
-		For(&mtsrev1.Eru{}, trigger.SpecChanged()).
-		Watches(&appsv1.Deployment{}, r.target.EnqueueNamed(), trigger.UpdatedByOthers(r.OwnWrites)).
+		For(&mtsrev1.Eru{}, trigger.Changed()).
+		Watches(&appsv1.Deployment{}, r.target.EnqueueNamed(), trigger.Changed()).
 		WithOptions(trigger.Options())
 }

@@ -1,6 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package status turns the observed state of an object into its conditions, and writes
+// its status: once in a reconcile, last, and only when it differs.
 package status
 
 import (
@@ -9,8 +11,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"strings"
+	"sync"
+	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
@@ -28,6 +37,7 @@ import (
 type Object interface {
 	client.Object
 	GetConditions() []metav1.Condition
+	// GetStatus returns a pointer to status.
 	GetStatus() any
 }
 
@@ -39,24 +49,18 @@ type WriteAheadReconciler[T Object] interface {
 	Reconcile(ctx context.Context, obj T, writeAhead WriteAhead) (reconcile.Result, error)
 }
 
-// WriteAhead writes the status that the object has now, whether it differs or not, with the
-// object's resourceVersion as precondition. An object that has changed since it entered the
-// cache (another spec, or the status of another leader) causes a conflict then, so that
-// nothing is written to the other object.
+// WriteAhead writes the status that the object has now, whether it differs or not. An object
+// that has changed since it entered the cache (another spec, or the status of another leader)
+// causes a conflict then, so that nothing is written to the other object.
 type WriteAhead func(context.Context) error
 
 // An Option changes how the status of a kind is recorded.
 type Option func(*options)
 
 type options struct {
-	locked bool
-	onGone []func(types.NamespacedName)
+	onGone      []func(types.NamespacedName)
+	undecodable map[string]any
 }
-
-// WithOptimisticLock makes the object's resourceVersion a precondition of every write of
-// its status. A kind needs it whose status has a list that is replaced as a whole: a
-// controller with a stale cache would replace a newer list by an older one.
-func WithOptimisticLock() Option { return func(o *options) { o.locked = true } }
 
 // OnGone calls a function for each object that was deleted, or that cannot be decoded. It may
 // be given several times.
@@ -64,12 +68,21 @@ func OnGone(f func(types.NamespacedName)) Option {
 	return func(o *options) { o.onGone = append(o.onGone, f) }
 }
 
+// WithUndecodable adds members to the status of an object that cannot be decoded, beside
+// observedGeneration and conditions, which all kinds have. nil removes a member.
+func WithUndecodable(members map[string]any) Option {
+	return func(o *options) { o.undecodable = members }
+}
+
 // Recorded wraps the reconciler of a kind with what is the same for all kinds: it reads the
 // object from the cache and does nothing for one that is deleted or being deleted, because
 // the garbage collector deletes its children. After the reconcile it writes the status if
-// that differs, and emits a Warning event when Ready turns False for a new reason while
+// that differs, and then emits a Warning event if Ready turned False for a new reason while
 // the object does not progress. Nothing else that the reconciler changes in the object,
 // such as its defaults, is written.
+//
+// The object's resourceVersion is a precondition of every write, so that a stale cache, or a
+// former leader, replaces no newer status. The watch event of the newer version is the retry.
 func Recorded[T Object](c client.Client, events events.EventRecorder, kind reconcile.ObjectReconciler[T], with ...Option) reconcile.Reconciler {
 	return RecordedWithWriteAhead(c, events, withoutWriteAhead[T]{kind}, with...)
 }
@@ -98,28 +111,43 @@ type recorder[T Object] struct {
 	name string
 }
 
+// errStale reports that the API server has a newer version of the object than the cache.
+var errStale = errors.New("the informer cache does not have the last change of the object yet")
+
+// retryStale is when a stale object is reconciled again if no watch event comes, as after a
+// conflict that something between the controller and the API server made up.
+const retryStale = 5 * time.Second
+
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
-	failure := cache.DecodeErrorOf(obj)
-	if failure != nil || err != nil && apierrors.IsNotFound(err) {
+	failure, undecodable := errors.AsType[*cache.UndecodableError](err)
+	if undecodable || apierrors.IsNotFound(err) {
 		for _, forget := range r.onGone {
 			forget(req.NamespacedName)
 		}
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-		notReadyObjects.forget(r.name, req.NamespacedName)
+	case apierrors.IsNotFound(err) || obj.GetDeletionTimestamp() != nil:
+		notReadyObjects.set(r.name, req.NamespacedName, "")
 		return reconcile.Result{}, nil
+	case undecodable:
+		return result(reconcile.Result{}, r.undecodable(ctx, obj, failure))
 	case err != nil:
 		return reconcile.Result{}, err
-	case obj.GetDeletionTimestamp() != nil:
-		notReadyObjects.forget(r.name, req.NamespacedName)
-		return reconcile.Result{}, nil
-	case failure != nil:
-		return reconcile.Result{}, r.undecodable(ctx, obj, failure)
 	}
-	return r.reconcile(ctx, obj)
+	return result(r.reconcile(ctx, obj))
+}
+
+// result returns the result of a reconcile whose error may be that the object is stale.
+func result(result reconcile.Result, err error) (reconcile.Result, error) {
+	switch {
+	case errors.Is(err, errStale):
+		return reconcile.Result{RequeueAfter: retryStale}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	return result, nil
 }
 
 // reconcile calls the reconciler of the kind and writes the status that it set.
@@ -134,16 +162,20 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		return err
 	}
 	result, err := r.kind.Reconcile(ctx, obj, writeAhead)
-	notReadyObjects.observe(r.name, client.ObjectKeyFromObject(obj), obj.GetConditions())
+	notReadyObjects.observe(r.name, obj)
 	after, encodingErr := json.Marshal(obj.GetStatus())
-	if encodingErr != nil || bytes.Equal(before, after) {
+	if encodingErr != nil || bytes.Equal(before, after) || errors.Is(err, errStale) {
 		return result, errors.Join(err, encodingErr)
 	}
-	r.emitWarning(obj, reason)
-	if err = errors.Join(err, r.write(ctx, obj, before, after)); err != nil {
-		return reconcile.Result{}, err
+	warning := r.warning(obj, reason)
+	writeErr := r.write(ctx, obj, before, after)
+	if writeErr == nil {
+		r.emit(obj, warning)
 	}
-	return result, nil
+	if errors.Is(writeErr, errStale) && err != nil {
+		writeErr = nil // The retry writes status.
+	}
+	return result, errors.Join(err, client.IgnoreNotFound(writeErr))
 }
 
 // writeAhead writes the status that the object has now to the version of the object that
@@ -156,30 +188,85 @@ func (r *recorder[T]) writeAhead(ctx context.Context, obj T, before []byte) ([]b
 	// The client decodes the response into the object that it is given, and obj has defaults
 	// that are not stored.
 	response := obj.DeepCopyObject().(T)
-	if err := patch(ctx, r.client, response, before, after, true); err != nil {
-		return before, fmt.Errorf("writing status ahead of a change: %w", err)
+	if err := r.write(ctx, response, before, after); err != nil {
+		return before, err
 	}
 	obj.SetResourceVersion(response.GetResourceVersion())
 	return after, nil
 }
 
-// write writes what has changed in status.
-func (r *recorder[T]) write(ctx context.Context, obj T, before, after []byte) error {
-	err := patch(ctx, r.client, obj, before, after, r.locked)
-	if client.IgnoreNotFound(err) != nil {
+// write writes what differs between two states of a status, as JSON, to the version of obj
+// that was read, and decodes the response into obj. It returns errStale if the API server has
+// another version.
+func (r *recorder[T]) write(ctx context.Context, obj client.Object, before, after []byte, with ...client.SubResourcePatchOption) error {
+	difference, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return fmt.Errorf("comparing status: %w", err)
+	}
+	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":%s}`, obj.GetResourceVersion(), difference)
+	err = r.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), with...)
+	if apierrors.IsConflict(err) {
+		return errStale
+	}
+	if err != nil {
 		return fmt.Errorf("writing status: %w", err)
 	}
 	return nil
 }
 
-// emitWarning emits a Warning event if the object needs a change from outside for another
-// reason than before. A status that stays the same is not worth an event.
-func (r *recorder[T]) emitWarning(obj T, before string) {
-	ready := notReady(obj)
-	if ready == nil || ready.Reason == before {
-		return
+// undecodable writes into the status of an object that cannot be decoded why it is not
+// reconciled. The reconciler of its kind is not called, because it would build children from the
+// part that could be decoded, or delete them. What was observed earlier stays in status, unless
+// it is status that cannot be decoded.
+func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.UndecodableError) error {
+	notReadyObjects.set(r.name, client.ObjectKeyFromObject(obj), ReasonInvalidSpec)
+	reason, conditions := readyReason(obj), obj.GetConditions()
+	NewStalled(ReasonInvalidSpec, "the stored object cannot be decoded, so it is not reconciled: "+failure.Error()).
+		SetConditions(&conditions, obj.GetGeneration(), metav1.Now())
+	members := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
+	maps.Copy(members, r.options.undecodable)
+	after, err := json.Marshal(members)
+	if err == nil && !failure.StatusToo {
+		after, err = jsonpatch.MergePatch(failure.Status, after)
 	}
-	r.events.Eventf(obj, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", note(ready.Message))
+	if err != nil {
+		return fmt.Errorf("encoding status: %w", err)
+	}
+	if jsonpatch.Equal(failure.Status, after) {
+		return nil
+	}
+	// The response is read as metadata alone, because the object cannot be decoded.
+	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
+	}}
+	named.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	if err := r.write(ctx, named, failure.Status, after, client.DisableReadYourWritesConsistency); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if reason != ReasonInvalidSpec {
+		r.emit(obj, &metav1.Condition{Reason: ReasonInvalidSpec, Message: failure.Error()})
+	}
+	return nil
+}
+
+// warning returns the condition that is worth a Warning event, nil if there is none: the object
+// needs a change from outside for another reason than before. A status that stays the same is
+// not worth an event, and neither is an object's own spec.paused.
+func (r *recorder[T]) warning(obj T, before string) *metav1.Condition {
+	conditions := obj.GetConditions()
+	ready := meta.FindStatusCondition(conditions, ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == ReasonPaused || ready.Reason == before ||
+		meta.IsStatusConditionTrue(conditions, ConditionReconciling) {
+		return nil
+	}
+	return ready.DeepCopy() // The response to the write is decoded into obj.
+}
+
+// emit emits a Warning event, with as much of the message as an event holds: 1 kB.
+func (r *recorder[T]) emit(obj T, warning *metav1.Condition) {
+	if warning != nil {
+		r.events.Eventf(obj, nil, corev1.EventTypeWarning, warning.Reason, "Reconcile", "%s", rules.Cut(warning.Message, 1000))
+	}
 }
 
 // readyReason returns the reason of the Ready condition, "" if there is none.
@@ -190,17 +277,63 @@ func readyReason(obj Object) string {
 	return ""
 }
 
-// notReady returns the Ready condition of an object that is not ready and does not
-// progress, unless its own spec.paused is the reason.
-func notReady(obj Object) *metav1.Condition {
-	conditions := obj.GetConditions()
-	ready := meta.FindStatusCondition(conditions, ConditionReady)
-	if ready == nil || ready.Status == metav1.ConditionTrue || ready.Reason == ReasonPaused ||
-		meta.IsStatusConditionTrue(conditions, ConditionReconciling) {
-		return nil
-	}
-	return ready
+// notReadyObjects counts the objects of the process that are not ready. Only these use memory.
+var notReadyObjects = &reasonCounts{
+	gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "modelbox_objects_not_ready",
+		Help: "Objects whose condition Ready was not True after their last reconcile, by kind and by the reason of the condition. " +
+			"Only the leader has series.",
+	}, []string{"kind", "reason"}),
+	objects: map[objectKey]string{}, reasons: map[string]string{},
 }
 
-// note shortens a message to the 1 kB that an event holds.
-func note(message string) string { return rules.Cut(message, 1000) }
+func init() { metrics.Registry.MustRegister(notReadyObjects.gauge) }
+
+type reasonCounts struct {
+	gauge *prometheus.GaugeVec
+
+	mu      sync.Mutex
+	objects map[objectKey]string
+	// reasons has each reason once, and no more than maxReasons: the operator has fewer, and
+	// another client could write any text into a status.
+	reasons map[string]string
+}
+
+const maxReasons = 50
+
+type objectKey struct {
+	kind string
+	types.NamespacedName
+}
+
+// observe counts an object as its conditions are.
+func (r *reasonCounts) observe(kind string, obj Object) {
+	reason := ""
+	if ready := meta.FindStatusCondition(obj.GetConditions(), ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+		reason = ready.Reason
+	}
+	r.set(kind, client.ObjectKeyFromObject(obj), reason)
+}
+
+// set counts an object as not ready for a reason, or no longer if the reason is empty.
+func (r *reasonCounts) set(kind string, name types.NamespacedName, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := objectKey{kind, name}
+	if before, counted := r.objects[key]; counted {
+		r.gauge.WithLabelValues(kind, before).Dec()
+		delete(r.objects, key)
+	}
+	if reason == "" {
+		return
+	}
+	if _, known := r.reasons[reason]; !known && len(r.reasons) >= maxReasons {
+		reason = "other"
+	}
+	if _, known := r.reasons[reason]; !known {
+		reason = strings.Clone(reason) // The text is part of the memory of the whole status.
+		r.reasons[reason] = reason
+	}
+	r.objects[key] = r.reasons[reason]
+	r.gauge.WithLabelValues(kind, reason).Inc()
+}

@@ -4,13 +4,20 @@
 package trigger
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
@@ -27,9 +34,6 @@ type Target[T client.Object] struct {
 	// Name returns the name of the Deployment that an object of the kind acts on, "" if it
 	// acts on none.
 	Name func(T) string
-
-	// bounds is nil without an index: Oldest then lists the objects in each call.
-	bounds *bounds
 }
 
 // indexTarget is the name of the index.
@@ -37,60 +41,99 @@ const indexTarget = "spec.deploymentName"
 
 // Index adds the index to a manager's cache. An object that cannot be decoded is not in it.
 func (t *Target[T]) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	t.bounds = &bounds{}
-	return indexer.IndexField(ctx, newObject[T](), indexTarget, func(obj client.Object) []string {
-		name := t.nameOf(obj)
-		if name == "" {
-			return nil
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	return indexer.IndexField(ctx, obj, indexTarget, func(obj client.Object) []string {
+		if name := t.nameOf(obj); name != "" {
+			return []string{name}
 		}
-		t.bounds.offer(deploymentKey(obj, name), obj)
-		return []string{name}
+		return nil
 	})
 }
 
 // nameOf is Name for an object of the cache, "" for one that cannot be decoded.
 func (t *Target[T]) nameOf(obj client.Object) string {
-	if cache.DecodeErrorOf(obj) != nil {
+	typed, err := cache.Typed[T](obj)
+	if err != nil {
 		return ""
 	}
-	return t.Name(cache.Unpack[T](obj))
+	return t.Name(typed)
 }
 
-func newObject[T client.Object]() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+// Oldest returns the oldest object in the cache that acts on a Deployment; found is false if
+// there is none.
+func (t *Target[T]) Oldest(ctx context.Context, namespace, deployment string) (oldest T, found bool, err error) {
+	all, err := t.list(ctx, namespace, deployment)
+	for _, obj := range all {
+		if !found || Older(obj, oldest) {
+			oldest, found = obj, true
+		}
+	}
+	return oldest, found, err
 }
 
-// matching selects, in a List call, the objects that act on a Deployment.
-func matching(deployment string) client.MatchingFields {
-	return client.MatchingFields{indexTarget: deployment}
+// Older reports whether a was created before b: by creationTimestamp, and of two of the same
+// second by uid. An object that is not stored yet is the youngest.
+func Older(a, b metav1.Object) bool {
+	created, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if created.IsZero() || other.IsZero() {
+		return !created.IsZero()
+	}
+	return cmp.Or(created.Compare(other.Time), cmp.Compare(a.GetUID(), b.GetUID())) < 0
 }
 
 // list lists, from the cache, the objects that act on a Deployment. Callers read only what
 // the controller does not write, so that the list need not contain its own writes yet.
-func (t *Target[T]) list(ctx context.Context, namespace, deployment string, with ...client.ListOption) (client.ObjectList, error) {
+func (t *Target[T]) list(ctx context.Context, namespace, deployment string) (objects []T, err error) {
 	list := t.List()
-	with = append(with, client.InNamespace(namespace), matching(deployment), client.DisableReadYourWritesConsistency)
-	return list, t.Client.List(ctx, list, with...)
-}
-
-// isTarget reports whether any object acts on a Deployment. It reads one of them.
-func (t *Target[T]) isTarget(ctx context.Context, namespace, deployment string) bool {
-	list, err := t.list(ctx, namespace, deployment, client.Limit(1))
-	return err != nil || meta.LenList(list) > 0 // The error is logged where all are listed.
-}
-
-// requests returns a request for each object that acts on a Deployment.
-func (t *Target[T]) requests(ctx context.Context, namespace, deployment string) []reconcile.Request {
-	list, err := t.list(ctx, namespace, deployment)
+	err = t.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexTarget: deployment}, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the objects that act on a Deployment", "deployment", deployment)
-		return nil
+		return nil, fmt.Errorf("listing the objects that act on Deployment %q: %w", deployment, err)
 	}
-	var requests []reconcile.Request
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // It fails only for what is no list.
-		obj := item.(client.Object)
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj := item.(T); t.Name(obj) == deployment { // A reader without the index lists others too.
+			objects = append(objects, obj)
+		}
 		return nil
 	})
-	return requests
+	return objects, err
+}
+
+// EnqueueNamed enqueues every object that acts on the watched Deployment.
+func (t *Target[T]) EnqueueNamed() handler.EventHandler {
+	return t.enqueue(client.Object.GetName)
+}
+
+// EnqueueRivals enqueues every object that acts on the same Deployment as the watched object,
+// which is one of rivals. t and rivals may be the same.
+func EnqueueRivals[T, R client.Object](t *Target[T], rivals *Target[R]) handler.EventHandler {
+	return t.enqueue(rivals.nameOf)
+}
+
+// Retargeted passes objects that are created, are deleted or act on another Deployment than
+// before.
+func (t *Target[T]) Retargeted() builder.Predicates { return builder.WithPredicates(t.retargeted()) }
+
+func (t *Target[T]) retargeted() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || t.nameOf(e.ObjectOld) != t.nameOf(e.ObjectNew)
+	}}
+}
+
+// enqueue enqueues every object that acts on the Deployment whose name a function returns.
+func (t *Target[T]) enqueue(deployment func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		name := deployment(obj)
+		if name == "" {
+			return nil
+		}
+		objects, err := t.list(ctx, obj.GetNamespace(), name)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Mapping an event to requests")
+		}
+		requests := make([]reconcile.Request, len(objects))
+		for i, named := range objects {
+			requests[i].NamespacedName = client.ObjectKeyFromObject(named)
+		}
+		return requests
+	})
 }

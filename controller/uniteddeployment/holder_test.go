@@ -4,15 +4,20 @@
 package uniteddeployment
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
@@ -81,21 +86,37 @@ func TestHolderOf(t *testing.T) {
 			if target == nil {
 				target = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 			}
-			w := newCluster(t)
-			w.store(&ud)
+			stored := []client.Object{&ud}
 			for i := range test.scalers {
-				w.store(&test.scalers[i])
+				stored = append(stored, &test.scalers[i])
 			}
 			for i := range test.rivals {
-				w.store(&test.rivals[i])
+				if test.rivals[i].Name != ud.Name {
+					stored = append(stored, &test.rivals[i])
+				}
 			}
-			got := w.holder(&ud, target)
-			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-				t.Errorf("Holder says %q, want something with %q", got, test.want)
-			}
-			if model := modelHolder(&ud, target, test.scalers, test.rivals); got != model {
-				t.Errorf("Holder says %q, the model %q", got, model)
+			r := New(listing{objects: stored}, nil, clock.RealClock{})
+			got, err := r.holder(t.Context(), &ud, target)
+			if err != nil || (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("holder says %q, want something with %q: %v", got, test.want, err)
 			}
 		})
 	}
+}
+
+// listing is a client that lists some objects, of all namespaces and whatever they act on.
+type listing struct {
+	client.Client
+	objects []client.Object
+}
+
+func (l listing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	var items []runtime.Object
+	for _, obj := range l.objects {
+		_, united := obj.(*extensionv1.UnitedDeployment)
+		if _, wanted := list.(*extensionv1.UnitedDeploymentList); united == wanted {
+			items = append(items, obj)
+		}
+	}
+	return meta.SetList(list, items)
 }

@@ -6,7 +6,6 @@ package uniteddeployment
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -35,36 +34,13 @@ func autoscalers(reader client.Reader) trigger.Target[*autoscalingv2.HorizontalP
 
 // watch watches UnitedDeployments and everything that can hold or change their Deployments.
 // A UnitedDeployment or an autoscaler that is created, deleted or gets another target
-// concerns the UnitedDeployments of both targets if it is or was the one that they yield to.
+// concerns the UnitedDeployments of both targets.
 func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("uniteddeployment").
-		For(&extensionv1.UnitedDeployment{}, trigger.SpecChanged()).
-		Watches(&extensionv1.UnitedDeployment{}, trigger.EnqueueSuccession(&r.rivals, &r.rivals), trigger.SpecChanged()).
-		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, trigger.EnqueueSuccession(&r.rivals, &r.autoscalers)).
-		Watches(&appsv1.Deployment{}, trigger.EnqueueNamedOnChange(&r.rivals, observedOf)).
+		For(&extensionv1.UnitedDeployment{}, trigger.Changed()).
+		Watches(&extensionv1.UnitedDeployment{}, trigger.EnqueueRivals(&r.rivals, &r.rivals), r.rivals.Retargeted()).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, trigger.EnqueueRivals(&r.rivals, &r.autoscalers), r.autoscalers.Retargeted()).
+		Watches(&appsv1.Deployment{}, r.rivals.EnqueueNamed(), trigger.Changed()).
 		WithOptions(trigger.Options())
-}
-
-// observed is what a reconcile reads of a Deployment, but for its resourceVersion: a write
-// that is refused because of an outdated one is retried. An update that changes none of it,
-// such as an annotation, is no reason to reconcile.
-type observed struct {
-	deleting, pending       bool // pending: the cluster has not acted on the last change yet.
-	desired                 int32
-	total, ready, available int32
-	owner, selector         string
-}
-
-func observedOf(target *appsv1.Deployment) observed {
-	return observed{
-		deleting:  target.DeletionTimestamp != nil,
-		pending:   target.Status.ObservedGeneration < target.Generation,
-		desired:   ptr.Deref(target.Spec.Replicas, 1),
-		total:     target.Status.Replicas,
-		ready:     target.Status.ReadyReplicas,
-		available: target.Status.AvailableReplicas,
-		owner:     holdingOwner(target),
-		selector:  selectorOf(target),
-	}
 }

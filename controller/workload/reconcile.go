@@ -39,16 +39,15 @@ type Reconciler struct {
 func NewReconciler(
 	mgr manager.Manager, clk clock.PassiveClock, obj client.Object, kind schema.GroupVersionKind, children ...client.Object,
 ) (Reconciler, *builder.Builder) {
-	own := &trigger.OwnWrites{}
 	controller := builder.ControllerManagedBy(mgr).
 		Named(strings.ToLower(kind.Kind)).
-		For(obj, trigger.SpecChanged()).
+		For(obj, trigger.Changed()).
 		WithOptions(trigger.Options())
 	for _, child := range children {
-		controller.Watches(child, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind(), own))
+		controller.Watches(child, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind()))
 	}
 	return Reconciler{
-		Writer: apply.NewWriter(mgr, clk, own.Add), Clock: clk, Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
+		Writer: apply.NewWriter(mgr, clk, nil), Clock: clk, Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
 	}, controller
 }
 

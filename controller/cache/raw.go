@@ -1,0 +1,283 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cache returns the controller's informer cache: controller-runtime's, in which the
+// objects of the project's own kinds are their JSON, and all objects are trimmed. Readers get
+// ordinary objects: the JSON is decoded where an object is read.
+//
+// client-go's informer ends its list or watch with the first object that it cannot decode, and
+// then no object of the kind is reconciled any more. Here the informer decodes no spec and no
+// status, and a reader gets an UndecodableError for that object alone. Drop this file when an
+// informer can skip an object.
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+// New returns the cache of a manager. It has the type of ctrlcache.NewCacheFunc.
+func New(config *rest.Config, opts ctrlcache.Options) (ctrlcache.Cache, error) {
+	c := &decodingCache{typed: opts.Scheme, stored: runtime.NewScheme()}
+	utilruntime.Must(clientgoscheme.AddToScheme(c.stored))
+	for _, err := range []error{
+		add[modelv1.ModelBox](c), add[appv1.App](c), add[mydomainv1beta1.Genericdaemon](c),
+		add[extensionv1.UnitedDeployment](c), add[mtsrev1.Eru](c),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	opts.Scheme, opts.DefaultTransform = c.stored, trim
+	var err error
+	c.Cache, err = ctrlcache.New(config, opts)
+	return c, err
+}
+
+// UndecodableError reports an object that cannot be decoded. A reader gets the object with its
+// metadata, and with its status if that can be decoded.
+type UndecodableError struct {
+	Err error
+	// Status is the stored status, an object in JSON. StatusToo is true if it is not decoded.
+	Status    []byte
+	StatusToo bool
+}
+
+func (e *UndecodableError) Error() string { return rules.Cut(e.Err.Error(), 1000) }
+
+func (e *UndecodableError) Unwrap() error { return e.Err }
+
+// Typed returns the object of type T that an event handler or a predicate was called with.
+func Typed[T client.Object](obj client.Object) (T, error) {
+	if typed, ok := obj.(T); ok {
+		return typed, nil
+	}
+	typed := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	return typed, obj.(undecoded).decode(typed)
+}
+
+// undecoded is implemented by *stored[T].
+type undecoded interface {
+	client.Object
+	decode(into client.Object) error
+}
+
+// stored is an object of the kind T as it is in the cache: decoded metadata, and the JSON of spec
+// and status. A scheme has another Go type for each kind, hence T.
+type stored[T any] struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	spec, status string
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It leaves out managedFields, which take more memory
+// than all the rest, and in which a client can write what cannot be decoded.
+func (s *stored[T]) UnmarshalJSON(data []byte) error {
+	var parts struct {
+		metav1.TypeMeta
+		Metadata struct {
+			metav1.ObjectMeta
+			ManagedFields json.RawMessage `json:"managedFields"`
+		} `json:"metadata"`
+		Spec   json.RawMessage `json:"spec"`
+		Status json.RawMessage `json:"status"`
+	}
+	if err := utiljson.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	*s = stored[T]{TypeMeta: parts.TypeMeta, ObjectMeta: parts.Metadata.ObjectMeta, spec: string(parts.Spec), status: string(parts.Status)}
+	return nil
+}
+
+// DeepCopyObject implements runtime.Object.
+func (s *stored[T]) DeepCopyObject() runtime.Object {
+	out := *s
+	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+// decode decodes the object into one of type *T.
+func (s *stored[T]) decode(into client.Object) error {
+	err := s.decodeParts(into, s.spec, s.status)
+	if err == nil {
+		return nil
+	}
+	failure := &UndecodableError{Err: err, Status: []byte(s.status)}
+	if !strings.HasPrefix(s.status, "{") {
+		failure.Status = []byte("{}")
+	}
+	if s.decodeParts(into, "", s.status) != nil {
+		failure.StatusToo = true
+		_ = s.decodeParts(into, "", "") // An empty object can be decoded.
+	}
+	return failure
+}
+
+// unencodable are the times in a status that Go reads and cannot write as JSON again: the zero
+// time, and those whose year has not four digits in UTC.
+var unencodable = regexp.MustCompile(`"(\w*Time|\w+At|slot|since)":\s*"(0000-01-01|0001-01-01|9999-12-31)T`)
+
+func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
+	reflect.ValueOf(into).Elem().SetZero()
+	*into.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = *s.ObjectMeta.DeepCopy()
+	into.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind())
+	if found := unencodable.FindStringSubmatch(status); found != nil {
+		return fmt.Errorf("status: %s is out of range", found[1])
+	}
+	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, orNull(spec), orNull(status))
+	if errs := quantity.Check(document, reflect.TypeFor[T](), nil); len(errs) > 0 {
+		return rules.First(errs).ToAggregate()
+	}
+	return utiljson.Unmarshal(document, into)
+}
+
+func orNull(value string) string {
+	if value == "" {
+		return "null"
+	}
+	return value
+}
+
+// storedList is a list of stored objects.
+type storedList[T any] struct {
+	metav1.TypeMeta
+	metav1.ListMeta `json:"metadata"`
+	Items           []stored[T] `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *storedList[T]) DeepCopyObject() runtime.Object {
+	out := *l
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	out.Items = make([]stored[T], len(l.Items))
+	for i := range l.Items {
+		out.Items[i] = *l.Items[i].DeepCopyObject().(*stored[T])
+	}
+	return &out
+}
+
+// add adds a kind to the scheme of the stored objects.
+func add[T any](c *decodingCache) error {
+	kinds, _, err := c.typed.ObjectKinds(any(new(T)).(runtime.Object))
+	if err != nil {
+		return err
+	}
+	version := kinds[0].GroupVersion()
+	c.stored.AddKnownTypeWithName(kinds[0], &stored[T]{})
+	c.stored.AddKnownTypeWithName(version.WithKind(kinds[0].Kind+"List"), &storedList[T]{})
+	metav1.AddToGroupVersion(c.stored, version)
+	return nil
+}
+
+// decodingCache decodes the objects of the project's kinds when they are read.
+type decodingCache struct {
+	ctrlcache.Cache
+	// typed has the types that readers ask for, stored has those in the cache.
+	typed, stored *runtime.Scheme
+}
+
+// storedAs returns an empty object or list of the type that the cache has for obj.
+func storedAs[T runtime.Object](c *decodingCache, obj T) (T, error) {
+	kinds, _, err := c.typed.ObjectKinds(obj)
+	if err != nil {
+		return obj, nil // Metadata alone, for example.
+	}
+	in, err := c.stored.New(kinds[0])
+	if err != nil {
+		return obj, err
+	}
+	return in.(T), nil
+}
+
+// Get implements client.Reader. It may return an UndecodableError.
+func (c *decodingCache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
+	in, err := storedAs(c, out)
+	if err != nil {
+		return err
+	}
+	raw, ok := in.(undecoded)
+	if !ok {
+		return c.Cache.Get(ctx, key, out, opts...)
+	}
+	if err := c.Cache.Get(ctx, key, raw, opts...); err != nil {
+		return err
+	}
+	return raw.decode(out)
+}
+
+// List implements client.Reader. It leaves out objects that cannot be decoded.
+func (c *decodingCache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
+	in, err := storedAs(c, out)
+	if err != nil {
+		return err
+	}
+	if reflect.TypeOf(in) == reflect.TypeOf(out) {
+		return c.Cache.List(ctx, out, opts...)
+	}
+	if err := c.Cache.List(ctx, in, opts...); err != nil {
+		return err
+	}
+	var items []runtime.Object
+	err = meta.EachListItem(in, func(item runtime.Object) error {
+		typed, err := c.typed.New(item.GetObjectKind().GroupVersionKind())
+		if err != nil {
+			return err
+		}
+		err = item.(undecoded).decode(typed.(client.Object))
+		if _, skip := errors.AsType[*UndecodableError](err); skip {
+			return nil
+		}
+		items = append(items, typed)
+		return err
+	})
+	return errors.Join(err, meta.SetList(out, items))
+}
+
+// GetInformer implements ctrlcache.Informers. Its event handlers get the stored objects.
+func (c *decodingCache) GetInformer(ctx context.Context, obj client.Object, opts ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
+	in, err := storedAs(c, obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.Cache.GetInformer(ctx, in, opts...)
+}
+
+// IndexField implements client.FieldIndexer. No object that cannot be decoded is in an index.
+func (c *decodingCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	in, err := storedAs(c, obj)
+	if err != nil {
+		return err
+	}
+	return c.Cache.IndexField(ctx, in, field, func(item client.Object) []string {
+		if raw, ok := item.(undecoded); ok {
+			item = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+			if raw.decode(item) != nil {
+				return nil
+			}
+		}
+		return extract(item)
+	})
+}

@@ -1,0 +1,127 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+// trim removes from an object what the controllers do not read: managedFields, kubectl's copy of
+// the manifest, and most of an object that no owner of ours controls. So an object of another
+// client takes no more than a few kB, however large it is. It is a TransformFunc.
+func trim(in any) (any, error) {
+	obj, ok := in.(client.Object)
+	if !ok {
+		return in, nil
+	}
+	obj.SetManagedFields(nil)
+	if _, own := in.(undecoded); own || isChild(obj) {
+		delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+		return in, nil
+	}
+	meta := foreignMetadata(obj)
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		*obj = appsv1.Deployment{ObjectMeta: meta, Spec: foreignDeployment(&obj.Spec), Status: foreignStatus(obj.Status)}
+	case *appsv1.DaemonSet:
+		*obj = appsv1.DaemonSet{ObjectMeta: meta}
+	case *corev1.Service:
+		*obj = corev1.Service{ObjectMeta: meta}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		target := obj.Spec.ScaleTargetRef
+		*obj = autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: cut(target.APIVersion), Kind: cut(target.Kind), Name: cut(target.Name)},
+		}}
+	}
+	return in, nil
+}
+
+// isChild reports whether an owner of a kind with children controls the object.
+func isChild(obj client.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(obj)
+	if controller == nil {
+		return false
+	}
+	version, _ := schema.ParseGroupVersion(controller.APIVersion)
+	switch version.Group {
+	case modelv1.GroupName, appv1.GroupName, mydomainv1beta1.GroupName:
+		return true
+	}
+	return false
+}
+
+// The maximum lengths of what clients write without a limit of the API server's, in bytes. What
+// is longer has three dots at its end, so that it is not taken for another, shorter value.
+const (
+	maxText     = 1024
+	maxSelector = 4096
+)
+
+func cut(text string) string { return rules.Cut(text, maxText) }
+
+// foreignMetadata returns the name, the uid, the controller and the annotations of an object that
+// is not a child: those of a Deployment for which an Eru is created, and of its pod template.
+func foreignMetadata(obj client.Object) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),
+		CreationTimestamp: obj.GetCreationTimestamp(), DeletionTimestamp: obj.GetDeletionTimestamp(),
+		Annotations: foreignAnnotations(obj.GetAnnotations()),
+	}
+	if owner := metav1.GetControllerOfNoCopy(obj); owner != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: cut(owner.APIVersion), Kind: cut(owner.Kind), Name: cut(owner.Name), UID: types.UID(cut(string(owner.UID))), Controller: new(true),
+		}}
+	}
+	return meta
+}
+
+func foreignAnnotations(all map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range append(mtsrev1.Annotations(), api.AnnotationRestartedAt) {
+		if value, ok := all[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = cut(value)
+		}
+	}
+	return kept
+}
+
+// foreignDeployment returns what a UnitedDeployment or an Eru reads of the Deployment that it acts
+// on.
+func foreignDeployment(spec *appsv1.DeploymentSpec) appsv1.DeploymentSpec {
+	kept := appsv1.DeploymentSpec{Replicas: spec.Replicas, Paused: spec.Paused}
+	kept.Template.Annotations = foreignAnnotations(spec.Template.Annotations)
+	if spec.Selector != nil && spec.Selector.Size() <= maxSelector {
+		kept.Selector = spec.Selector
+	}
+	return kept
+}
+
+// foreignStatus returns the counters and the first conditions of a Deployment, which has three.
+func foreignStatus(status appsv1.DeploymentStatus) appsv1.DeploymentStatus {
+	conditions := status.Conditions
+	status.Conditions = nil
+	for _, condition := range conditions[:min(len(conditions), 5)] {
+		condition.Type, condition.Reason = appsv1.DeploymentConditionType(cut(string(condition.Type))), cut(condition.Reason)
+		condition.Status, condition.Message = corev1.ConditionStatus(cut(string(condition.Status))), cut(condition.Message)
+		status.Conditions = append(status.Conditions, condition)
+	}
+	return status
+}
