@@ -115,7 +115,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
 		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
-		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; admission would refuse this spec today: spec.readinessProbe.tcpSocket.port"))
+		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; spec is invalid under the current rules: spec.readinessProbe.tcpSocket.port"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(3)) })
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
