@@ -43,8 +43,8 @@ func newLint(env Env) *cobra.Command {
 		GroupID: offline,
 		Short:   "Find what the API server would refuse, without a cluster",
 		Long: `Find what the API server and the operator's webhooks would refuse in manifests of the five kinds, and what they
-would warn of: unknown and duplicate fields, the schema, its CEL rules, and the operator's own rules, with the
-same messages and paths. No cluster and no network is used, so it runs in pre-commit hooks and in CI.
+would warn of: unknown and duplicate fields, the schema, and the operator's own rules, all errors at once, with their
+paths and lines. No cluster and no network is used, so it runs in pre-commit hooks and in CI.
 
 Objects of other kinds are passed over. What only a cluster knows is not checked: other webhooks, policies,
 quotas, permissions, and names that are taken.
@@ -61,7 +61,7 @@ Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	o.files.bind(cmd)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: one of "+strings.Join(lint.Formats, ", "))
@@ -73,8 +73,8 @@ Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set
 	return cmd
 }
 
-func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
-	found, checked, err := o.check(cmd, args)
+func (o *lintOptions) run(args []string) error {
+	found, checked, err := o.check(args)
 	if err == nil {
 		err = lint.Write(o.Out, o.output, found, version.Version)
 	}
@@ -91,7 +91,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (o *lintOptions) check(cmd *cobra.Command, args []string) ([]lint.Finding, int, error) {
+func (o *lintOptions) check(args []string) ([]lint.Finding, int, error) {
 	validation, err := fieldValidation(o.validate)
 	if err != nil {
 		return nil, 0, err
@@ -104,7 +104,8 @@ func (o *lintOptions) check(cmd *cobra.Command, args []string) ([]lint.Finding, 
 	if err != nil {
 		return nil, 0, err
 	}
-	return lint.Check(cmd.Context(), docs, lint.Options{Namespace: o.namespace, Validation: validation})
+	found, checked := lint.Check(docs, lint.Options{Namespace: o.namespace, Validation: validation})
+	return found, checked, nil
 }
 
 // fieldValidation returns the parameter of a request for the flag --validate.

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,7 +129,7 @@ func (o *nextOptions) schedules(ctx context.Context, args []string, zoneGiven bo
 	case len(o.files.names) > 0 && len(args) > 0:
 		return nil, errors.New("name a file or an Eru or a schedule, not several of them")
 	case len(o.files.names) > 0:
-		return o.inFiles(ctx)
+		return o.inFiles()
 	case len(args) == 0:
 		return nil, errors.New(`name an Eru (eru/NAME), a file (-f FILE) or a schedule ("30 2 * * *")`)
 	case isReference(args[0]):
@@ -145,7 +146,7 @@ func isReference(arg string) bool {
 	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
 }
 
-func (o *nextOptions) inFiles(ctx context.Context) ([]scheduled, error) {
+func (o *nextOptions) inFiles() ([]scheduled, error) {
 	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
 	if err != nil {
 		return nil, err
@@ -160,13 +161,10 @@ func (o *nextOptions) inFiles(ctx context.Context) ([]scheduled, error) {
 		if kind == nil || kind.Singular() != "eru" {
 			continue
 		}
-		resp, err := create.Dry(ctx, kind, create.Request{
-			Body: doc.Data, YAML: doc.YAML, Namespace: namespaceOf(doc), Validation: metav1.FieldValidationStrict,
+		resp := create.Dry(kind, create.Request{
+			Body: doc.Data, YAML: doc.YAML, Namespace: cmp.Or(doc.Namespace, metav1.NamespaceDefault), Validation: metav1.FieldValidationStrict,
 		})
-		if err == nil && resp.Err != nil {
-			err = resp.Err
-		}
-		if err != nil {
+		if err := resp.Err(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
 		}
 		obj := &mtsrev1.Eru{}
@@ -179,13 +177,6 @@ func (o *nextOptions) inFiles(ctx context.Context) ([]scheduled, error) {
 		return nil, errors.New("the files have no Eru")
 	}
 	return out, nil
-}
-
-func namespaceOf(doc *manifest.Document) string {
-	if doc.Namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return doc.Namespace
 }
 
 func (o *nextOptions) inCluster(ctx context.Context, arg string) ([]scheduled, error) {

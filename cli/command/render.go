@@ -74,7 +74,7 @@ Exit codes: 0; 1 if a manifest has errors (see lint), or if --diff finds a diffe
 }
 
 func (o *renderOptions) run(ctx context.Context) error {
-	objects, err := o.read(ctx)
+	objects, err := o.read()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ type rendered struct {
 }
 
 // read reads the files. Errors of their objects are printed as by lint.
-func (o *renderOptions) read(ctx context.Context) ([]rendered, error) {
+func (o *renderOptions) read() ([]rendered, error) {
 	if len(o.files.names) == 0 {
 		return nil, errors.New("name what to render: -f FILE, -f FOLDER, or -f - for the standard input")
 	}
@@ -117,13 +117,13 @@ func (o *renderOptions) read(ctx context.Context) ([]rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.lint(ctx, docs); err != nil {
+	if err := o.lint(docs); err != nil {
 		return nil, err
 	}
 	var out []rendered
 	for i := range docs {
 		if kind := kinds.Of(docs[i].GVK.GroupKind()); kind != nil {
-			object, err := o.stored(ctx, kind, &docs[i])
+			object, err := o.stored(kind, &docs[i])
 			if err != nil {
 				return nil, err
 			}
@@ -134,11 +134,8 @@ func (o *renderOptions) read(ctx context.Context) ([]rendered, error) {
 }
 
 // lint prints the errors in documents, and returns an error if there are some.
-func (o *renderOptions) lint(ctx context.Context, docs []manifest.Document) error {
-	found, _, err := lint.Check(ctx, docs, lint.Options{Namespace: o.namespaceOrDefault(), Validation: metav1.FieldValidationStrict})
-	if err != nil {
-		return err
-	}
+func (o *renderOptions) lint(docs []manifest.Document) error {
+	found, _ := lint.Check(docs, lint.Options{Namespace: o.namespaceOrDefault(), Validation: metav1.FieldValidationStrict})
 	if failures, _ := lint.Count(found); failures == 0 {
 		return nil
 	}
@@ -156,7 +153,7 @@ func (o *renderOptions) namespaceOrDefault() string {
 	return metav1.NamespaceDefault
 }
 
-func (o *renderOptions) stored(ctx context.Context, kind *kinds.Kind, doc *manifest.Document) (rendered, error) {
+func (o *renderOptions) stored(kind *kinds.Kind, doc *manifest.Document) (rendered, error) {
 	namespace := doc.Namespace
 	if namespace == "" && o.cluster.given() {
 		namespace = *o.cluster.Namespace
@@ -165,12 +162,9 @@ func (o *renderOptions) stored(ctx context.Context, kind *kinds.Kind, doc *manif
 	if request.Namespace == "" {
 		request.Namespace = o.namespaceOrDefault()
 	}
-	resp, err := create.Dry(ctx, kind, request)
-	if err != nil {
-		return rendered{}, err
-	}
-	if resp.Err != nil {
-		return rendered{}, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, resp.Err)
+	resp := create.Dry(kind, request)
+	if err := resp.Err(); err != nil {
+		return rendered{}, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
 	}
 	object := render.New(kind, resp.Object, namespace)
 	object.Fetcher.Image = o.fetchImage

@@ -83,7 +83,7 @@ func (o *undoOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	desired, err := rollout.Template(ctx, target.kind, obj)
+	desired, err := rollout.Template(target.kind, obj)
 	if err != nil {
 		return fmt.Errorf("%s: %w", target, err)
 	}
@@ -96,7 +96,7 @@ func (o *undoOptions) run(ctx context.Context, args []string) error {
 		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, to.Number)
 		return nil
 	}
-	changed, template, err := rollout.Apply(ctx, target.kind, obj, spec)
+	changed, template, err := rollout.Apply(target.kind, obj, spec)
 	if err != nil {
 		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
 	}

@@ -1,39 +1,33 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package create returns, without a cluster, what the API server and the operator's webhooks
-// answer to the creation of an object. Each step is the API server's own code or the
-// webhook's own handler, in the order of a real request:
-//
-//  1. decode: unknown and duplicate fields, as by field validation;
-//  2. the defaults of the CRD's schema;
-//  3. the mutating webhook, and the defaults of the schema again;
-//  4. the schema and its CEL rules, and the rules of metadata;
-//  5. the validating webhook.
-//
-// The first step with an error is the last one. What only a cluster knows is not considered:
-// other webhooks, policies, quotas, permissions, and whether the name is taken.
+// Package create checks the creation of an object without a cluster, and returns the object as it
+// would be stored: a strict decode, the schema of the CRD, and the defaults and rules that
+// admission runs. All errors are returned at once. The CEL rules of the schema are not evaluated,
+// because the rules of admission say the same. What only a cluster knows is not considered: other
+// webhooks, policies, quotas, permissions, and whether the name is taken.
 package create
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	admissionv1 "k8s.io/api/admission/v1"
-	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
-	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Request is the creation of an object.
@@ -48,133 +42,170 @@ type Request struct {
 	Validation string
 }
 
-// Response is what the API server answers.
+// Response is the result of a creation.
 type Response struct {
 	// Object is the object as it would be stored, nil if there is an error.
 	Object   *unstructured.Unstructured
 	Warnings []string
-	// Strict are the errors of unknown and duplicate fields, if these are the error.
-	Strict []error
-	// Err is the error, nil if the object is created.
-	Err *apierrors.StatusError
+	// Strict are the errors of unknown and duplicate fields, if these are errors.
+	Strict []string
+	// Invalid are all other errors.
+	Invalid field.ErrorList
 }
 
-// Dry returns the response to a request that creates an object of a kind. An error is that
-// the kind's CRD cannot be used.
-func Dry(ctx context.Context, kind *kinds.Kind, req Request) (Response, error) {
-	served, err := served(kind)
-	if err != nil {
-		return Response{}, err
+// Err returns all errors as one, nil if the object is created.
+func (r *Response) Err() error {
+	errs := make([]error, 0, len(r.Strict)+len(r.Invalid))
+	for _, text := range r.Strict {
+		errs = append(errs, errors.New(text))
 	}
-	c := creation{resource: served, Request: req}
-	obj, err := c.create(request.WithNamespace(ctx, req.Namespace))
-	if err != nil {
-		c.Err = statusError(err)
-		return c.Response, nil
+	for _, err := range r.Invalid {
+		errs = append(errs, err)
 	}
-	c.Object = obj
-	return c.Response, nil
+	return errors.Join(errs...)
 }
 
-// creation is a request on its way through the steps.
-type creation struct {
-	*resource
-	Request
-	Response
+// Dry returns the result of a request that creates an object of a kind.
+func Dry(kind *kinds.Kind, req Request) (r Response) {
+	object, data, duplicates, err := decode(&req)
+	if err != nil {
+		return undecodable(nil, err)
+	}
+	s := schemaOf(kind)
+	s.complete(object.Object)
+	clean(object, req.Namespace)
+	bySchema := s.validate(object.Object)
+	if len(bySchema) > 0 && exponent.Match(data) {
+		return undecodable(bySchema, nil)
+	}
+	obj, ops := kind.New(), &patch.Ops{}
+	unknown, _ := kjson.UnmarshalStrict(data, kind.New()) // The next decoder returns the error.
+	r.report(append(duplicates, unknown...), req.Validation)
+	if err := Into(object, obj); err != nil {
+		r.Invalid = undecodable(bySchema, err).Invalid
+		return r
+	}
+	kind.Default(obj, ops)
+	r.validate(kind, obj, bySchema)
+	if len(r.Strict)+len(r.Invalid) > 0 {
+		return r
+	}
+	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
+	if r.Object, err = patched(object, ops); err != nil {
+		return undecodable(nil, err)
+	}
+	s.complete(r.Object.Object)
+	return r
 }
 
-func (c *creation) create(ctx context.Context) (*unstructured.Unstructured, error) {
-	obj, err := c.decode()
+// exponent matches what may be a quantity whose exponent takes minutes to decode. The schema
+// refuses such quantities.
+var exponent = regexp.MustCompile(`[0-9.][eE][-+]?[0-9]{3,}"?\s*[],}]`)
+
+// undecodable returns the errors of an object that is not decoded. The schema names all values of
+// a wrong type, and the decoder only the first.
+func undecodable(bySchema field.ErrorList, err error) Response {
+	if len(bySchema) == 0 {
+		bySchema = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
+	}
+	return Response{Invalid: bySchema}
+}
+
+// decode decodes the body. It returns the body as JSON, too, and the errors of duplicate keys in
+// YAML; those in JSON are found by a decode into the type.
+func decode(req *Request) (object *unstructured.Unstructured, data []byte, duplicates []error, err error) {
+	if data = req.Body; req.YAML {
+		if _, err := yaml.YAMLToJSONStrict(data); err != nil {
+			duplicates = lines(err)
+		}
+		if data, err = yaml.YAMLToJSON(data); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	object = &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
+		return nil, nil, nil, err
+	}
+	if object.Object == nil {
+		return nil, nil, nil, errors.New("it is not an object")
+	}
+	return object, data, duplicates, nil
+}
+
+// report adds the errors of unknown and duplicate fields.
+func (r *Response) report(errs []error, validation string) {
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	switch validation {
+	case metav1.FieldValidationStrict:
+		r.Strict = texts
+	case metav1.FieldValidationIgnore:
+	default:
+		r.Warnings = texts
+	}
+}
+
+// lines returns an error of YAML as one for each line, which is named.
+func lines(err error) (out []error) {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
+		out = append(out, errors.New(strings.TrimSpace(line)))
+	}
+	return out
+}
+
+// assigned are the fields of metadata that the API server sets. It ignores them in a create.
+var assigned = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
+}
+
+// clean prepares an object as the API server does before it calls a webhook.
+func clean(object *unstructured.Unstructured, namespace string) {
+	delete(object.Object, "status")
+	if metadata, ok := object.Object["metadata"].(map[string]any); ok {
+		for _, name := range assigned {
+			delete(metadata, name)
+		}
+		if object.GetName() == "" && object.GetGenerateName() != "" {
+			object.SetName(object.GetGenerateName() + rand.String(5))
+		}
+		object.SetNamespace(namespace)
+	}
+}
+
+// validate adds the errors of the rules, and those of metadata and of the schema about other
+// fields: where several of them refuse a field, the rules explain it best.
+func (r *Response) validate(kind *kinds.Kind, obj client.Object, bySchema field.ErrorList) {
+	r.Invalid = kind.Validate(obj)
+	others := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	for _, err := range append(others, bySchema...) {
+		if !slices.ContainsFunc(r.Invalid, func(known *field.Error) bool { return known.Field == err.Field }) {
+			r.Invalid = append(r.Invalid, err)
+		}
+	}
+}
+
+// patched returns an object with its defaults.
+func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
+	if err := ops.Err(); err != nil || ops.Len() == 0 {
+		return object, err
+	}
+	decoded, err := jsonpatch.DecodePatch(ops.JSON())
+	if err != nil {
+		return nil, fmt.Errorf("decoding the defaults: %w", err)
+	}
+	before, err := object.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	rest.WipeObjectMetaSystemFields(obj)
-	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(c.Namespace, obj); err != nil {
-		return nil, err
-	}
-	if obj, err = c.mutate(ctx, obj); err != nil {
-		return nil, err
-	}
-	rest.FillObjectMetaSystemFields(obj)
-	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(c.strategy.GenerateName(obj.GetGenerateName()))
-	}
-	if err := rest.BeforeCreate(c.strategy, ctx, obj); err != nil {
-		return nil, err
-	}
-	c.Warnings = append(c.Warnings, c.strategy.WarningsOnCreate(ctx, obj)...)
-	return obj, c.validate(ctx, obj)
-}
-
-// mutate calls the mutating webhook, and sets the defaults of the schema in what it added.
-func (c *creation) mutate(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resp, err := c.call(ctx, c.kind.Default, "default", obj)
-	if err != nil || len(resp.Patch) == 0 {
-		return obj, err
-	}
-	patch, err := jsonpatch.DecodePatch(resp.Patch)
+	after, err := decoded.Apply(before)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, fmt.Errorf("setting the defaults: %w", err)
 	}
-	before, err := obj.MarshalJSON()
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	after, err := patch.Apply(before)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	mutated := &unstructured.Unstructured{}
-	if err := mutated.UnmarshalJSON(after); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	structuraldefaulting.Default(mutated.Object, c.schema)
-	return mutated, nil
-}
-
-// validate calls the validating webhook.
-func (c *creation) validate(ctx context.Context, obj *unstructured.Unstructured) error {
-	_, err := c.call(ctx, c.kind.Validate, "validate", obj)
-	return err
-}
-
-// call calls a webhook. Its name is that in the webhook configuration, and its refusal has
-// the words of the API server.
-func (c *creation) call(ctx context.Context, handler admission.Handler, webhook string, obj *unstructured.Unstructured) (admission.Response, error) {
-	raw, err := obj.MarshalJSON()
-	if err != nil {
-		return admission.Response{}, apierrors.NewInternalError(err)
-	}
-	resp := handler.Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Kind:      metav1.GroupVersionKind(c.kind.GVK),
-		Name:      obj.GetName(),
-		Namespace: c.Namespace,
-		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: raw},
-	}})
-	c.Warnings = append(c.Warnings, resp.Warnings...)
-	if !resp.Allowed {
-		name := fmt.Sprintf("%s.%s.%s", webhook, c.kind.Singular(), c.kind.GVK.Group)
-		return resp, webhookerrors.ToStatusErr(name, copyOf(resp.Result))
-	}
-	return resp, nil
-}
-
-// copyOf returns a copy, because ToStatusErr changes what it gets.
-func copyOf(result *metav1.Status) *metav1.Status {
-	if result == nil {
-		return nil
-	}
-	return result.DeepCopy()
-}
-
-// statusError returns an error as the API server sends it.
-func statusError(err error) *apierrors.StatusError {
-	var known apierrors.APIStatus
-	if errors.As(err, &known) {
-		return &apierrors.StatusError{ErrStatus: known.Status()}
-	}
-	return apierrors.NewInternalError(err)
+	out := &unstructured.Unstructured{}
+	return out, out.UnmarshalJSON(after)
 }
 
 // Into decodes a stored object into the type of its kind.

@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds lists the five kinds with what the command needs of each: its CRD, its
-// webhooks and its desired children.
+// Package kinds lists the five kinds with what the command needs of each: its CRD, its defaults
+// and rules, and its desired children.
 package kinds
 
 import (
@@ -13,8 +13,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -28,8 +28,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
-	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
 // Kind is one of the five kinds.
@@ -37,8 +37,11 @@ type Kind struct {
 	GVK schema.GroupVersionKind
 	// New returns an empty object of the kind.
 	New func() client.Object
-	// Default and Validate are the handlers of the two webhooks.
-	Default, Validate webhook.Handler
+	// Default sets the defaults of a new object and records them.
+	Default func(client.Object, *patch.Ops)
+	// Validate returns all errors of an object with its defaults, and Warn what is risky in it.
+	Validate func(client.Object) field.ErrorList
+	Warn     func(client.Object) []string
 	// Children returns the desired children of an object that has its defaults and no
 	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
 	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
@@ -70,9 +73,13 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 	out := &Kind{
 		GVK:      k.GVK,
 		New:      func() client.Object { return P(new(T)) },
-		Default:  admission.NewDefaulter[T, P](k),
-		Validate: admission.NewValidator[T, P](k),
+		Default:  func(obj client.Object, ops *patch.Ops) { k.Default(obj.(P), nil, ops) },
+		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
+		Warn:     func(client.Object) []string { return nil },
 		crd:      sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
+	}
+	if k.Warn != nil {
+		out.Warn = func(obj client.Object) []string { return k.Warn(obj.(P)) }
 	}
 	if children != nil {
 		out.Children = func(obj client.Object, fetcher modelsource.Fetcher) ([]client.Object, error) {

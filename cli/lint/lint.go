@@ -1,18 +1,17 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint checks manifests without a cluster: it finds the errors and warnings that the
-// API server would answer, and where in the files their causes are.
+// Package lint checks manifests without a cluster: it finds what admission would refuse or warn
+// of, and where in the files the causes are.
 package lint
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
@@ -31,7 +30,7 @@ const (
 	Note    Severity = "note"
 )
 
-// Rules that are not a cause of the API server's.
+// Rules that are no type of an error of admission.
 const (
 	// RuleSyntax is that of a document that cannot be parsed.
 	RuleSyntax = "Syntax"
@@ -39,8 +38,6 @@ const (
 	RuleUnknownKind = "UnknownKind"
 	// RuleUnknownField is that of a field that the schema does not have, or that is set twice.
 	RuleUnknownField = "UnknownField"
-	// RuleRefused is that of an error without causes.
-	RuleRefused = "Refused"
 	// RuleWarning is that of a warning.
 	RuleWarning = "Warning"
 )
@@ -51,7 +48,7 @@ type Finding struct {
 	// Line is counted from 1.
 	Line     int      `json:"line"`
 	Severity Severity `json:"severity"`
-	// Rule is the type of the API server's cause, such as FieldValueInvalid, or one of the
+	// Rule is the type of an error of admission, such as FieldValueInvalid, or one of the
 	// constants above.
 	Rule      string `json:"rule"`
 	Kind      string `json:"kind,omitempty"`
@@ -59,11 +56,8 @@ type Finding struct {
 	Name      string `json:"name,omitempty"`
 	// Field is the path of the field, empty if the finding is about the whole object.
 	Field string `json:"field,omitempty"`
-	// Message is what the API server says of the field.
+	// Message is what is wrong with the field.
 	Message string `json:"message"`
-	// Code is the HTTP status code of the API server's answer, 0 for a warning and for what
-	// would not be sent.
-	Code int32 `json:"code,omitempty"`
 }
 
 // Text returns the field and the message.
@@ -84,19 +78,15 @@ type Options struct {
 
 // Check returns the findings in documents, and the number of those that are of the five
 // kinds. Documents of other kinds have no findings.
-func Check(ctx context.Context, docs []manifest.Document, options Options) (found []Finding, checked int, err error) {
+func Check(docs []manifest.Document, options Options) (found []Finding, checked int) {
 	for i := range docs {
 		c := checker{doc: &docs[i], options: options}
-		ours, err := c.check(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		if ours {
+		if c.check() {
 			checked++
 		}
 		found = append(found, c.found...)
 	}
-	return found, checked, nil
+	return found, checked
 }
 
 // checker collects the findings in one document.
@@ -107,20 +97,21 @@ type checker struct {
 }
 
 // check reports whether the document is of one of the five kinds.
-func (c *checker) check(ctx context.Context) (ours bool, err error) {
+func (c *checker) check() (ours bool) {
 	if broken := c.doc.Err; broken != nil {
 		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
-		return false, nil //nolint:nilerr // The error is a finding.
+		return false
 	}
 	kind := kinds.Of(c.doc.GVK.GroupKind())
 	switch {
 	case kind != nil && kind.GVK == c.doc.GVK:
-		return true, c.create(ctx, kind)
+		c.create(kind)
+		return true
 	case kind != nil || kinds.Ours(c.doc.GVK.GroupKind()):
 		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknownKind(c.doc.GVK)})
-		return true, nil
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // unknownKind returns the words of kubectl for a kind that the cluster does not have, and the
@@ -137,65 +128,30 @@ func unknownKind(gvk schema.GroupVersionKind) string {
 	return fmt.Sprintf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
 }
 
-func (c *checker) create(ctx context.Context, kind *kinds.Kind) error {
-	namespace := c.doc.Namespace
-	if namespace == "" {
-		namespace = c.options.Namespace
-	}
-	resp, err := create.Dry(ctx, kind, create.Request{
-		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: namespace, Validation: c.options.Validation,
+func (c *checker) create(kind *kinds.Kind) {
+	resp := create.Dry(kind, create.Request{
+		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: cmp.Or(c.doc.Namespace, c.options.Namespace), Validation: c.options.Validation,
 	})
-	if err != nil {
-		return err
-	}
 	for _, warning := range resp.Warnings {
 		c.warning(warning)
 	}
-	if resp.Err != nil {
-		c.refused(&resp)
+	for _, text := range resp.Strict {
+		line, field, message := c.place(text)
+		c.add(line, Finding{Severity: Error, Rule: RuleUnknownField, Field: field, Message: message})
 	}
-	return nil
-}
-
-// refused adds the causes of an error, or the error if it has none.
-func (c *checker) refused(resp *create.Response) {
-	status := resp.Err.ErrStatus
-	switch {
-	case len(resp.Strict) > 0:
-		for _, err := range resp.Strict {
-			c.strict(err, status.Code)
+	for _, err := range resp.Invalid {
+		f := Finding{Severity: Error, Rule: string(err.Type), Field: err.Field, Message: err.ErrorBody()}
+		if f.Field == "<nil>" { // It is about the object as a whole.
+			f.Field = ""
 		}
-	case status.Details != nil && len(status.Details.Causes) > 0:
-		for _, cause := range status.Details.Causes {
-			c.cause(cause, status.Code)
-		}
-	default:
-		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleRefused, Message: status.Message, Code: status.Code})
+		c.add(c.doc.LineOf(f.Field), f)
 	}
-}
-
-// cause adds a cause. Some have the path <nil>: they are about the object as a whole.
-func (c *checker) cause(cause metav1.StatusCause, code int32) {
-	f := Finding{Severity: Error, Rule: string(cause.Type), Field: cause.Field, Message: cause.Message, Code: code}
-	if f.Field == "<nil>" {
-		f.Field = ""
-	}
-	c.add(c.doc.LineOf(f.Field), f)
 }
 
 var (
 	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
 	yamlLine     = regexp.MustCompile(`^line (\d+): `)
 )
-
-// strict adds an error of unknown or duplicate fields. That of duplicates in YAML has lines of
-// the document, and no paths.
-func (c *checker) strict(err error, code int32) {
-	for _, text := range create.Lines(err) {
-		line, field, message := c.place(text)
-		c.add(line, Finding{Severity: Error, Rule: RuleUnknownField, Field: field, Message: message, Code: code})
-	}
-}
 
 // place returns where the field is that a message names.
 func (c *checker) place(text string) (line int, field, message string) {

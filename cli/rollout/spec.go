@@ -4,13 +4,11 @@
 package rollout
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
@@ -24,14 +22,14 @@ import (
 // Apply returns a copy of an object with the changed fields of its spec, and the pod template
 // that the operator makes of it. resourceType becomes the preset whose resources they are, and
 // custom for others. An error is that of the rules.
-func Apply(ctx context.Context, kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, *corev1.PodTemplateSpec, error) {
+func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, *corev1.PodTemplateSpec, error) {
 	changed := obj.DeepCopy()
 	for field, value := range spec {
 		set(changed, field, value)
 	}
 	_, resources := spec["resources"]
 	if !resources || kind != kinds.ModelBox() {
-		template, err := Template(ctx, kind, changed)
+		template, err := Template(kind, changed)
 		return changed, template, err
 	}
 	var err error
@@ -40,7 +38,7 @@ func Apply(ctx context.Context, kind *kinds.Kind, obj *unstructured.Unstructured
 	} {
 		set(changed, "resourceType", string(preset))
 		var template *corev1.PodTemplateSpec
-		if template, err = Template(ctx, kind, changed); err == nil {
+		if template, err = Template(kind, changed); err == nil {
 			return changed, template, nil
 		}
 	}
@@ -63,19 +61,16 @@ func set(obj *unstructured.Unstructured, field string, value any) {
 
 // Template returns the pod template that the operator makes of an object with the spec of obj,
 // with the defaults of the API server. An error is that of the rules of admission.
-func Template(ctx context.Context, kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
+func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
 	clean := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": obj.GetName()}, "spec": obj.Object["spec"]}}
 	clean.SetGroupVersionKind(kind.GVK)
 	body, err := json.Marshal(clean.Object)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := create.Dry(ctx, kind, create.Request{Body: body, Namespace: metav1.NamespaceDefault, Validation: metav1.FieldValidationIgnore})
-	if err != nil {
-		return nil, err
-	}
-	if resp.Err != nil {
-		return nil, fmt.Errorf("the API server would refuse the object today: %s", causes(resp.Err))
+	resp := create.Dry(kind, create.Request{Body: body, Namespace: metav1.NamespaceDefault, Validation: metav1.FieldValidationIgnore})
+	if err := resp.Err(); err != nil {
+		return nil, fmt.Errorf("object is no longer valid: %w", err)
 	}
 	children, err := render.New(kind, resp.Object, metav1.NamespaceDefault).Children("")
 	if err != nil {
@@ -89,12 +84,4 @@ func Template(ctx context.Context, kind *kinds.Kind, obj *unstructured.Unstructu
 		}
 	}
 	return nil, fmt.Errorf("a %s has no Deployment", kind.GVK.Kind)
-}
-
-func causes(err *apierrors.StatusError) string {
-	if err.ErrStatus.Details == nil || len(err.ErrStatus.Details.Causes) == 0 {
-		return err.ErrStatus.Message
-	}
-	cause := err.ErrStatus.Details.Causes[0]
-	return cause.Field + ": " + cause.Message
 }

@@ -1,0 +1,95 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package create
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	openapi "k8s.io/kube-openapi/pkg/validation/errors"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+// schema is the schema of a kind's CRD.
+type schema spec.Schema
+
+// schemaOf returns the schema of a kind. The embedded CRDs have been tested, so an error is one of
+// the program.
+func schemaOf(kind *kinds.Kind) *schema {
+	data, err := json.Marshal(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema)
+	out := &spec.Schema{}
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		panic(fmt.Errorf("the schema of %s: %w", kind.GVK.Kind, err))
+	}
+	return (*schema)(out)
+}
+
+// complete sets the defaults of the schema, and removes each null that the schema does not allow,
+// as the API server does.
+func (s *schema) complete(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, property := range s.Properties {
+			if given, ok := value[name]; ok && given == nil && !property.Nullable {
+				delete(value, name)
+			}
+			if _, ok := value[name]; !ok && property.Default != nil {
+				value[name] = integers(property.Default)
+			}
+			(*schema)(&property).complete(value[name])
+		}
+	case []any:
+		if s.Items != nil && s.Items.Schema != nil {
+			for _, item := range value {
+				(*schema)(s.Items.Schema).complete(item)
+			}
+		}
+	}
+}
+
+// integers returns a copy of a default, with integers where encoding/json has read floats.
+func integers(value any) (out any) {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &out)
+	}
+	if err != nil {
+		panic(err) // It was read from JSON.
+	}
+	return out
+}
+
+// validate returns the errors of an object by its schema.
+func (s *schema) validate(object map[string]any) (errs field.ErrorList) {
+	for _, err := range validate.NewSchemaValidator((*spec.Schema)(s), nil, "", strfmt.Default).Validate(object).Errors {
+		var path *field.Path
+		text, code := err.Error(), int32(0)
+		if known, ok := errors.AsType[*openapi.Validation](err); ok {
+			text, code = strings.TrimPrefix(text, known.Name+" in body "), known.Code()
+			if name := strings.Trim(known.Name, "."); name != "" {
+				path = field.NewPath(name)
+			}
+		}
+		switch code {
+		case openapi.RequiredFailCode:
+			errs = append(errs, field.Required(path, ""))
+		case openapi.InvalidTypeCode:
+			errs = append(errs, field.TypeInvalid(path, field.OmitValueType{}, text))
+		default:
+			errs = append(errs, field.Invalid(path, field.OmitValueType{}, text))
+		}
+	}
+	return errs
+}
