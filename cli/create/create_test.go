@@ -221,7 +221,7 @@ func TestManifestsAreStoredAsByTheAPIServer(t *testing.T) {
 var exponent = regexp.MustCompile(`[0-9][eE][-+]?[0-9]{3}`)
 
 var (
-	tries     = flag.Int("tries", 200, "objects of each kind")
+	tries     = flag.Int("tries", 100, "objects of each kind")
 	firstSeed = flag.Uint64("first-seed", 0, "seed of the first of them; the others follow")
 )
 
