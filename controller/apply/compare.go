@@ -4,9 +4,13 @@
 package apply
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,11 +19,22 @@ import (
 
 // A difference is a field of live that does not have its desired value.
 type difference struct {
-	path path
-	// want and have are the two values. have is invalid if the field is unset in live, and
-	// want if it is unset in desired, which is a difference in an atomic field, in a union and
-	// for an item whose keys live has twice.
+	// field is the path as kubectl explain writes it, with list items by their keys:
+	// spec.template.spec.containers[name=main].image.
+	field string
+	// want and have are the two values; one that is unset is invalid.
 	want, have reflect.Value
+	// operation is that of a JSON patch of live which sets the field. If it replaces a list in
+	// which other field managers have items, list is the path of that list.
+	operation operation
+	list      string
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }
 
 // comparison compares the desired and the live state of an object, field by field.
@@ -31,9 +46,15 @@ type comparison struct {
 	// all collects every difference; otherwise the comparison ends with the first one, and
 	// only counts it.
 	all   bool
-	path  path
+	path  []step
 	found []difference
 	count int
+}
+
+// step is one element of a path, in the words of difference.field and of a JSON pointer.
+type step struct {
+	field, pointer string
+	isItem         bool
 }
 
 // same reports whether every field of desired has its value in live, which is of the same
@@ -65,17 +86,10 @@ func (c *comparison) objects(desired, live client.Object) {
 
 func (c *comparison) done() bool { return !c.all && c.count > 0 }
 
-func (c *comparison) differ(want, have reflect.Value) {
-	c.count++
+// enter appends the name of a field or the key of a map to the path.
+func (c *comparison) enter(name string) {
 	if c.all {
-		c.found = append(c.found, difference{path: slices.Clone(c.path), want: want, have: have})
-	}
-}
-
-// enter and leave append a step to the path and remove it.
-func (c *comparison) enter(s step) {
-	if c.all {
-		c.path = append(c.path, s)
+		c.path = append(c.path, step{field: name, pointer: name})
 	}
 }
 
@@ -85,15 +99,60 @@ func (c *comparison) leave() {
 	}
 }
 
+// differ records a difference of the current field, which a patch sets or removes.
+func (c *comparison) differ(want, have reflect.Value) {
+	c.count++
+	if !c.all {
+		return
+	}
+	set := operation{Op: "remove", Path: c.pointer(len(c.path))}
+	switch {
+	case want.IsValid() && c.path[len(c.path)-1].isItem:
+		set.Op, set.Value = "replace", want.Interface() // To add an item would insert it.
+	case want.IsValid():
+		set.Op, set.Value = "add", want.Interface()
+	}
+	c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: set})
+}
+
+// differInList records a difference of the current item of a list, which a patch replaces.
+func (c *comparison) differInList(want, have, desired reflect.Value) {
+	c.count++
+	if c.all {
+		replace := operation{Op: "add", Path: c.pointer(len(c.path) - 1), Value: desired.Interface()}
+		c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: replace, list: c.name(len(c.path) - 1)})
+	}
+}
+
+func (c *comparison) name(length int) string {
+	var b strings.Builder
+	for i, s := range c.path[:length] {
+		if i > 0 && !s.isItem {
+			b.WriteByte('.')
+		}
+		b.WriteString(s.field)
+	}
+	return b.String()
+}
+
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func (c *comparison) pointer(length int) string {
+	var b strings.Builder
+	for _, s := range c.path[:length] {
+		b.WriteString("/" + escapePointer.Replace(s.pointer))
+	}
+	return b.String()
+}
+
 // structs compares two structs. In an atomic value, a field that is unset in desired must be
 // unset in live.
 func (c *comparison) structs(want, have reflect.Value, inAtomic bool) {
 	fields := fieldsOf(want.Type())
 	for i := range fields {
-		if c.done() {
-			return
+		if !c.done() {
+			c.field(&fields[i], want, have, inAtomic)
 		}
-		c.field(&fields[i], want, have, inAtomic)
 	}
 }
 
@@ -103,86 +162,59 @@ func (c *comparison) field(f *field, parent, live reflect.Value, inAtomic bool) 
 		c.structs(want, have, inAtomic)
 		return
 	}
-	if f.unset(want) {
-		if (inAtomic || f.unionMember) && !f.empty(have) && !f.hasDefault(parent, have) {
-			c.enter(step{name: f.name, inAtomic: inAtomic})
+	c.enter(f.name)
+	defer c.leave()
+	switch {
+	case f.unset(want):
+		if (inAtomic || f.unionMember) && !f.empty(have) && (f.isDefault == nil || !f.isDefault(parent, have)) {
 			c.differ(reflect.Value{}, have)
-			c.leave()
 		}
-		return
-	}
-	c.enter(step{name: f.name, inAtomic: inAtomic})
-	if f.merge == keyed && !inAtomic {
+	case inAtomic:
+		c.values(want, have, true, f)
+	case f.merge == keyed:
 		c.items(f.keys, want, have)
-	} else {
-		c.values(want, have, inAtomic || f.merge == atomic, f)
+	case f.merge == set:
+		c.sets(want, have)
+	default:
+		c.values(want, have, f.merge == atomic, f)
 	}
-	c.leave()
-}
-
-// empty reports whether a live value is unset; a list or map without items is unset as well.
-func (f *field) empty(value reflect.Value) bool {
-	switch value.Kind() {
-	case reflect.Slice, reflect.Map:
-		return value.Len() == 0
-	case reflect.Struct:
-		return value.IsZero()
-	}
-	return f.unset(value) || value.Kind() != reflect.Pointer && value.IsZero()
-}
-
-// hasDefault reports whether a live value is the API server's default.
-func (f *field) hasDefault(parent, value reflect.Value) bool {
-	return f.isDefault != nil && f.isDefault(parent, value)
 }
 
 // values compares two values of one type. f is their field, nil for the items of a list or
 // map.
 func (c *comparison) values(want, have reflect.Value, inAtomic bool, f *field) {
-	if equal, ok := scalarsOf(want.Type()); ok {
-		if !equal(want, have) {
+	if isScalar(want.Type()) {
+		if !equalScalars(want, have) {
 			c.differ(want, have)
 		}
 		return
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		c.pointers(want, have, inAtomic, f)
+		switch {
+		case want.IsNil():
+		case !have.IsNil():
+			c.values(want.Elem(), have.Elem(), inAtomic, nil)
+		case inAtomic || f == nil || !isEmptyStruct(f, want.Elem()):
+			c.differ(want, reflect.Value{})
+		}
 	case reflect.Struct:
 		c.structs(want, have, inAtomic)
 	case reflect.Map:
 		c.maps(want, have, inAtomic)
 	case reflect.Slice:
-		if f != nil && f.merge == set {
-			c.sets(want, have)
-		} else {
-			c.lists(want, have)
-		}
-	default:
-		if !want.Equal(have) {
-			c.differ(want, have)
-		}
-	}
-}
-
-// pointers compares two pointers. nil in desired is unset.
-func (c *comparison) pointers(want, have reflect.Value, inAtomic bool, f *field) {
-	switch {
-	case want.IsNil():
-	case have.IsNil():
-		if inAtomic || f == nil || !isEmptyStruct(f, want.Elem()) {
-			c.differ(want, reflect.Value{})
-		}
-	default:
-		c.values(want.Elem(), have.Elem(), inAtomic, nil)
+		c.lists(want, have)
 	}
 }
 
 func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
-	before := c.count
+	if have.Len() == 0 && want.Len() > 0 {
+		c.differ(want, reflect.Value{})
+		return
+	}
 	for entry := want.MapRange(); entry.Next() && !c.done(); {
 		key := entry.Key() // Each call copies the key.
-		c.enter(step{name: key.String(), inAtomic: inAtomic})
+		c.enter(key.String())
 		if live := have.MapIndex(key); live.IsValid() {
 			c.values(entry.Value(), live, inAtomic, nil)
 		} else {
@@ -190,16 +222,15 @@ func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
 		}
 		c.leave()
 	}
-	if !inAtomic || c.done() || c.count == before && have.Len() == want.Len() {
+	if !inAtomic {
 		return
 	}
 	for entry := have.MapRange(); entry.Next() && !c.done(); {
-		if want.MapIndex(entry.Key()).IsValid() {
-			continue
+		if !want.MapIndex(entry.Key()).IsValid() {
+			c.enter(entry.Key().String())
+			c.differ(reflect.Value{}, entry.Value())
+			c.leave()
 		}
-		c.enter(step{name: entry.Key().String(), inAtomic: true})
-		c.differ(reflect.Value{}, entry.Value())
-		c.leave()
 	}
 }
 
@@ -209,51 +240,44 @@ func (c *comparison) lists(want, have reflect.Value) {
 		c.differ(want, have)
 		return
 	}
-	for i := range want.Len() {
-		if c.done() {
-			return
+	for i := 0; i < want.Len() && !c.done(); i++ {
+		if c.all {
+			c.path = append(c.path, step{fmt.Sprintf("[%d]", i), strconv.Itoa(i), true})
 		}
-		c.enter(step{index: i, isIndex: true, inAtomic: true})
 		c.values(want.Index(i), have.Index(i), true, nil)
 		c.leave()
 	}
 }
 
+// sets compares two lists of distinct values, of which each has its own owner.
 func (c *comparison) sets(want, have reflect.Value) {
-	for i := range want.Len() {
-		if item := want.Index(i); !contains(have, item) {
-			c.enter(step{item: item})
-			c.differ(item, reflect.Value{})
-			c.leave()
+	for _, item := range want.Seq2() {
+		found := false
+		for _, other := range have.Seq2() {
+			found = found || other.Equal(item)
+		}
+		if !found {
+			c.differ(want, have)
+			return
 		}
 	}
-}
-
-func contains(list, item reflect.Value) bool {
-	for i := range list.Len() {
-		if list.Index(i).Equal(item) {
-			return true
-		}
-	}
-	return false
 }
 
 // items compares two lists whose items are identified by keys. Items of other field managers
 // are no difference, but a second item with the keys of a desired one is: of two variables
 // with one name, for example, the last one is in effect.
 func (c *comparison) items(keys []field, want, have reflect.Value) {
-	for i := range want.Len() {
-		if c.done() {
-			return
+	for i := 0; i < want.Len() && !c.done(); i++ {
+		item, at := want.Index(i), counterpart(keys, i, want, have)
+		if c.all {
+			c.path = append(c.path, step{nameOf(keys, item), strconv.Itoa(at), true})
 		}
-		item := want.Index(i)
-		c.enter(step{keys: keys, item: item})
-		if at := counterpart(keys, i, want, have); at < 0 {
-			c.differ(item, reflect.Value{})
+		if at < 0 {
+			c.differInList(item, reflect.Value{}, want)
 		} else {
 			c.values(item, have.Index(at), false, nil)
 			if !c.done() && have.Len() > want.Len() && count(keys, item, have) > count(keys, item, want) {
-				c.differ(reflect.Value{}, have)
+				c.differInList(reflect.Value{}, have, want)
 			}
 		}
 		c.leave()
@@ -296,10 +320,7 @@ func count(keys []field, item, list reflect.Value) int {
 func matches(keys []field, item, other reflect.Value) bool {
 	for i := range keys {
 		a, b := item.Field(keys[i].index), other.Field(keys[i].index)
-		if a.Equal(b) {
-			continue
-		}
-		if keys[i].name != "protocol" || protocol(a) != protocol(b) {
+		if !a.Equal(b) && (keys[i].name != "protocol" || protocol(a) != protocol(b)) {
 			return false
 		}
 	}
@@ -308,29 +329,70 @@ func matches(keys []field, item, other reflect.Value) bool {
 
 func protocol(value reflect.Value) string {
 	if value.Len() == 0 {
-		return "TCP"
+		return string(corev1.ProtocolTCP)
 	}
 	return value.String()
 }
 
-// scalarsOf returns a function that compares two values of a struct type which is a scalar in
-// JSON, and reports whether t is such a type.
-func scalarsOf(t reflect.Type) (equal func(want, have reflect.Value) bool, ok bool) {
-	switch t {
-	case reflect.TypeFor[resource.Quantity]():
-		return func(want, have reflect.Value) bool {
-			q := want.Interface().(resource.Quantity)
-			return q.Cmp(have.Interface().(resource.Quantity)) == 0
-		}, true
-	case reflect.TypeFor[intstr.IntOrString]():
-		return reflect.Value.Equal, true
-	case reflect.TypeFor[metav1.Time]():
-		return func(want, have reflect.Value) bool {
-			at := want.Interface().(metav1.Time)
-			return at.IsZero() || at.Time.Equal(have.Interface().(metav1.Time).Time)
-		}, true
+// nameOf returns a list item as it is named in a path: [port=80,protocol=TCP].
+func nameOf(keys []field, item reflect.Value) string {
+	var parts []string
+	for i := range keys {
+		if value := item.Field(keys[i].index); !keys[i].unset(value) {
+			parts = append(parts, fmt.Sprintf("%s=%v", keys[i].name, value))
+		}
 	}
-	return nil, false
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// isScalar reports whether a type is a scalar in JSON.
+func isScalar(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Time]():
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Struct, reflect.Map, reflect.Slice, reflect.Interface:
+		return false
+	}
+	return true
+}
+
+// equalScalars reports whether live has a desired value. The API server rounds quantities up to
+// thousandths (SetDefaults_ResourceList).
+func equalScalars(want, have reflect.Value) bool {
+	switch want := want.Interface().(type) {
+	case resource.Quantity:
+		live := have.Interface().(resource.Quantity)
+		if want.Cmp(live) == 0 {
+			return true
+		}
+		rounded := want.DeepCopy()
+		rounded.RoundUp(resource.Milli)
+		return rounded.Cmp(live) == 0
+	case metav1.Time:
+		return want.IsZero() || want.Time.Equal(have.Interface().(metav1.Time).Time)
+	}
+	return want.Equal(have)
+}
+
+// isEmptyStruct reports whether the value of a field is a struct in which no field is set,
+// such as "securityContext: {}", and which has the same effect as no value. Server-side apply
+// removes such a struct from a child together with the last field in it, although it is in
+// the apply configuration, so that the child would differ for ever. Empty members of unions
+// ("emptyDir: {}") and empty atomic structs ("labelSelector: {}") have an effect.
+func isEmptyStruct(f *field, value reflect.Value) bool {
+	if value.Kind() != reflect.Struct || isScalar(value.Type()) || f.unionMember || f.merge != granular {
+		return false
+	}
+	fields := fieldsOf(value.Type())
+	return !slices.ContainsFunc(fields, func(inner field) bool {
+		v := value.Field(inner.index)
+		if inner.unset(v) {
+			return false
+		}
+		return !isEmptyStruct(&inner, reflect.Indirect(v))
+	})
 }
 
 // kindOf returns the object's kind, from its Go type: objects in the cache have no TypeMeta.

@@ -74,7 +74,8 @@ func TestDifferencesNameTheField(t *testing.T) {
 		}, ""},
 		{"replicas", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "spec.replicas"},
 		{"replicas gone", func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, "spec.replicas"},
-		{"our label", func(d *appsv1.Deployment) { delete(d.Labels, "a") }, "metadata.labels.a"},
+		{"our label", func(d *appsv1.Deployment) { d.Labels = map[string]string{"x": "y"} }, "metadata.labels.a"},
+		{"all labels", func(d *appsv1.Deployment) { d.Labels = nil }, "metadata.labels"},
 		{"the image", func(d *appsv1.Deployment) { main0(d).Image = "server:2" }, "spec.template.spec.containers[name=main].image"},
 		{"the main container", func(d *appsv1.Deployment) { main0(d).Name = "other" }, "spec.template.spec.containers[name=main]"},
 		{"a variable's value", func(d *appsv1.Deployment) { main0(d).Env[1].Value = "3" }, "spec.template.spec.containers[name=main].env[name=B].value"},
@@ -138,7 +139,7 @@ func TestDifferencesLeaveWhatTheClusterChoseForAService(t *testing.T) {
 func firstDifference(desired, live client.Object) string {
 	first := ""
 	for _, d := range differences(desired, live) {
-		if at := d.path.String(); first == "" || at < first {
+		if at := d.field; first == "" || at < first {
 			first = at
 		}
 	}

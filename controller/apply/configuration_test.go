@@ -60,21 +60,3 @@ func TestResponseReplacesTheConfiguration(t *testing.T) {
 		t.Errorf("the response is %+v, its resource version %s", got.ObjectMeta, *c.ResourceVersion)
 	}
 }
-
-func BenchmarkApplyConfiguration(b *testing.B) {
-	desired := deployment()
-	response, err := json.Marshal(desired)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		c := &applyConfiguration{desired: desired}
-		if _, err := json.Marshal(c); err != nil {
-			b.Fatal(err)
-		}
-		if err := json.Unmarshal(response, c); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -58,7 +58,7 @@ func withoutEmptyIn(f *field, value reflect.Value) {
 	if value.Kind() == reflect.Pointer {
 		value = value.Elem()
 	}
-	if _, scalar := scalarsOf(value.Type()); scalar {
+	if isScalar(value.Type()) {
 		return
 	}
 	switch {

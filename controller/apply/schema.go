@@ -47,6 +47,17 @@ func (f *field) unset(value reflect.Value) bool {
 	}
 }
 
+// empty reports whether a live value is unset; a list or map without items is unset as well.
+func (f *field) empty(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Slice, reflect.Map:
+		return value.Len() == 0
+	case reflect.Struct:
+		return value.IsZero()
+	}
+	return f.unset(value) || value.Kind() != reflect.Pointer && value.IsZero()
+}
+
 // fieldCache has the []field of each reflect.Type.
 var fieldCache sync.Map
 

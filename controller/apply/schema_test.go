@@ -123,7 +123,7 @@ func (w *schemaWalk) field(f *field, typ reflect.Type, ref schema.TypeRef, at st
 
 func (w *schemaWalk) inside(typ reflect.Type, atom schema.Atom, at string, inAtomic bool) {
 	w.t.Helper()
-	if _, scalar := scalarsOf(typ); scalar {
+	if isScalar(typ) {
 		return
 	}
 	switch {
@@ -134,7 +134,7 @@ func (w *schemaWalk) inside(typ reflect.Type, atom schema.Atom, at string, inAto
 	case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct && atom.List != nil:
 		w.structs(typ.Elem(), atom.List.ElementType, at+"[]", inAtomic)
 	case typ.Kind() == reflect.Map && typ.Elem().Kind() != reflect.String && typ != reflect.TypeFor[corev1.ResourceList]():
-		w.t.Errorf("%s is a map of %s: overlay does not merge the values of maps", at, typ.Elem())
+		w.t.Errorf("%s is a map of %s: a patch does not merge the values of maps", at, typ.Elem())
 	}
 }
 

@@ -1,0 +1,180 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The limit of the writes for one owner.
+const (
+	// burst is the number of writes without a limit, interval the time between two of them after these.
+	burst    = 10
+	interval = 20 * time.Second
+	// calm is how many writes must be available again before an owner is no longer contested.
+	// Otherwise its status would change with each write.
+	calm = 3
+)
+
+// Limiter bounds the writes for an owner that other clients may undo: after a burst of 10, 3 a
+// minute. A change of the owner's spec, which is a new generation, starts it anew. The zero value
+// and nil are ready for use; nil has no limit.
+type Limiter struct {
+	// Clock is the real clock if it is nil.
+	Clock clock.PassiveClock
+
+	mu      sync.Mutex
+	buckets map[types.UID]*bucket
+	// sweepAt is the number of buckets at which those that are full are removed.
+	sweepAt int
+}
+
+// bucket is the number of writes that are available for an owner.
+type bucket struct {
+	generation int64
+	writes     float64
+	at         time.Time
+	contested  *ContestedError
+}
+
+// ContestedError reports that other clients undo each write for an object, so that the number of
+// writes is limited.
+type ContestedError struct {
+	// Kind and Name are those of the object that is written.
+	Kind, Name string
+	// Field is the path of a field that is modified, or empty if the object is deleted or created.
+	Field string
+	// Manager is the other field manager, or empty if it is not known.
+	Manager string
+	// Next is when the next write is allowed, and RetryAfter the time until the next reconcile.
+	Next       time.Time
+	RetryAfter time.Duration
+	// Exhausted is true before Next.
+	Exhausted bool
+}
+
+func (e *ContestedError) Error() string {
+	what := "it is undone repeatedly"
+	if e.Field != "" {
+		what = fmt.Sprintf("%s is modified repeatedly by %s", e.Field, describeManager(e.Manager))
+	}
+	return fmt.Sprintf("%s %q: %s; it is written at most 3 times a minute, next after %s; stop the other client, or change this object",
+		e.Kind, e.Name, what, e.Next.UTC().Truncate(time.Second).Format(time.RFC3339))
+}
+
+// describeManager returns a field manager as it is named in a message.
+func describeManager(manager string) string {
+	if manager == "" {
+		return "another field manager"
+	}
+	return fmt.Sprintf("field manager %q", manager)
+}
+
+// Take takes one write for an owner. If none is available, it returns what is contested, with the
+// time of the next one.
+func (l *Limiter) Take(owner client.Object, what ContestedError) *ContestedError {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	b := l.bucket(owner, now)
+	if b.writes >= 1 {
+		b.writes--
+		return nil
+	}
+	what.Next = now.Add(time.Duration((1 - b.writes) * float64(interval)))
+	b.contested = &what
+	return b.state(now)
+}
+
+// Return returns a write that was taken and not made.
+func (l *Limiter) Return(owner client.Object) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bucket(owner, l.now()).writes++
+}
+
+// Contested returns what of an owner is contested: from the time at which the limit was reached
+// until a minute has passed without a write. Otherwise it returns nil.
+func (l *Limiter) Contested(owner client.Object) *ContestedError {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.buckets[owner.GetUID()] == nil {
+		return nil
+	}
+	now := l.now()
+	return l.bucket(owner, now).state(now)
+}
+
+func (b *bucket) state(now time.Time) *ContestedError {
+	if b.writes >= calm {
+		b.contested = nil
+	}
+	if b.contested == nil {
+		return nil
+	}
+	contested := *b.contested
+	contested.Exhausted = now.Before(contested.Next)
+	contested.RetryAfter = contested.Next.Sub(now)
+	if !contested.Exhausted {
+		contested.RetryAfter = time.Duration((calm - b.writes) * float64(interval))
+	}
+	return &contested
+}
+
+// bucket returns the bucket of an owner, filled for the time that has passed.
+func (l *Limiter) bucket(owner client.Object, now time.Time) *bucket {
+	b := l.buckets[owner.GetUID()]
+	if b == nil || b.generation != owner.GetGeneration() {
+		l.sweep(now)
+		b = &bucket{generation: owner.GetGeneration(), writes: burst, at: now}
+		l.buckets[owner.GetUID()] = b
+	}
+	b.fill(now)
+	return b
+}
+
+func (b *bucket) fill(now time.Time) {
+	b.writes = min(burst, b.writes+max(0, float64(now.Sub(b.at))/float64(interval)))
+	b.at = now
+}
+
+// sweep removes the buckets that are full, which are as good as none: those of owners that were
+// deleted, and of owners whose children nobody changes.
+func (l *Limiter) sweep(now time.Time) {
+	const fewest = 1024
+	if l.buckets == nil {
+		l.buckets, l.sweepAt = map[types.UID]*bucket{}, fewest
+	}
+	if len(l.buckets) < l.sweepAt {
+		return
+	}
+	for uid, b := range l.buckets {
+		if b.fill(now); b.writes >= burst {
+			delete(l.buckets, uid)
+		}
+	}
+	l.sweepAt = max(fewest, 2*len(l.buckets))
+}
+
+func (l *Limiter) now() time.Time {
+	if l.Clock == nil {
+		return time.Now()
+	}
+	return l.Clock.Now()
+}
