@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -54,60 +53,22 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Satisfy(apierrors.IsNotFound))
 	}
 
-	It("creates nothing for a deleted owner", func() {
+	It("writes nothing for a deleted owner whose child was written for a newer generation", func() {
 		d.behind(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image = "nginx:2" })
+		drive().settled(ctx, box)
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
-		deleteChildren()
-		for _, controller := range []*driven{d, drive()} {
-			controller.cached = d.cached
-			requests, result, err := controller.reconcile(ctx, box)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(result).To(Equal(reconcile.Result{}), "there is nothing to retry")
-			Expect(requests).To(Equal(map[string]int{"get": 1}))
-			absent(deployment)
-			absent(service)
-		}
+		requests, result, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result).To(Equal(reconcile.Result{}), "there is nothing to retry")
+		Expect(requests).To(Equal(map[string]int{"get": 1}))
 	})
 
-	It("creates nothing for an owner that was deleted before its first status is in the cache", func() {
-		fresh := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, fresh)).To(Succeed())
-		d.behind(ctx, fresh)
-		requests, _, err := d.reconcile(ctx, fresh)
+	It("creates a deleted child again", func() {
+		deleteChildren()
+		requests, _, err := d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests).To(Equal(map[string]int{"create": 2}))
-		Expect(env.Client.Delete(ctx, fresh)).To(Succeed())
-		deployment.Namespace, service.Namespace = fresh.Namespace, fresh.Namespace
-		deleteChildren()
-		requests, _, err = d.reconcile(ctx, fresh)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(requests).To(Equal(map[string]int{"get": 1}))
-		absent(deployment)
-	})
-
-	It("creates nothing for an owner that is being deleted, or was replaced", func() {
-		change(ctx, box, func(box *modelv1.ModelBox) { box.Finalizers = []string{"example.com/wait"} })
-		d.behind(ctx, box)
-		Expect(env.Client.Delete(ctx, box)).To(Succeed())
-		deleteChildren()
-		requests, _, err := d.reconcile(ctx, box)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(requests).To(Equal(map[string]int{"get": 1}))
-
-		change(ctx, box, func(box *modelv1.ModelBox) { box.Finalizers = nil })
-		other := richBox(box.Namespace)
-		Expect(env.Client.Create(ctx, other)).To(Succeed())
-		requests, _, err = d.reconcile(ctx, box)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(requests).To(Equal(map[string]int{"get": 1}))
-		absent(deployment)
-	})
-
-	It("creates a child again for an owner that exists", func() {
-		deleteChildren()
-		requests, _, err := d.reconcile(ctx, box)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(requests).To(Equal(map[string]int{"create": 2, "get": 2}))
 		Expect(get(ctx, deployment).Annotations).To(HaveKeyWithValue(apply.AnnotationGeneration, "1"))
 	})
 
@@ -151,33 +112,14 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 	})
 
 	It("does not create a Service by an older generation of its owner", func() {
-		for _, process := range []string{"one that has written the status", "a new one, whose cache has no status"} {
-			for _, children := range [][]client.Object{{}, {deployment}} {
-				By(fmt.Sprintf("%s, with %d children behind", process, len(children)))
-				box := richBox(newNamespace())
-				Expect(env.Client.Create(ctx, box)).To(Succeed())
-				behind, ahead := drive(), drive()
-				if process == "a new one, whose cache has no status" {
-					behind.behind(ctx, box)
-					ahead.settled(ctx, box)
-				} else {
-					behind.settled(ctx, box)
-					behind.behind(ctx, box)
-				}
-				for _, child := range children {
-					child.SetNamespace(box.Namespace)
-					behind.behind(ctx, child)
-				}
-				change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = nil })
-				ahead.settled(ctx, box)
-				service.Namespace = box.Namespace
-				absent(service)
-				requests, _, err := behind.reconcile(ctx, box)
-				Expect(stale(err)).To(BeTrue(), "%v is retried", err)
-				Expect(requests).To(Equal(map[string]int{"get": 1}))
-				absent(service)
-			}
-		}
+		d.behind(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = nil })
+		drive().settled(ctx, box)
+		absent(service)
+		requests, _, err := d.reconcile(ctx, box)
+		Expect(stale(err)).To(BeTrue(), "%v is retried", err)
+		Expect(requests).To(Equal(map[string]int{"get": 1}))
+		absent(service)
 	})
 
 	It("does not delete a Service by an older generation of its owner", func() {

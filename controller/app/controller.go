@@ -37,7 +37,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller for Apps to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := workload.NewReconciler(mgr, clk, &appv1.App{}, kind, &appsv1.Deployment{}, &corev1.Service{})
-	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget))
+	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
 	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 }
 

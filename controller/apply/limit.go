@@ -36,12 +36,17 @@ type Limiter struct {
 	sweepAt int
 }
 
-// bucket is the number of writes that are available for an owner.
+// bucket holds when all writes of an owner are available again, which is a write later with each
+// write (a generic cell rate algorithm).
 type bucket struct {
 	generation int64
-	writes     float64
-	at         time.Time
+	fullAt     time.Time
 	contested  *ContestedError
+}
+
+// at returns when a number of writes is available.
+func (b *bucket) at(writes int) time.Time {
+	return b.fullAt.Add(-time.Duration(burst-writes) * interval)
 }
 
 // ContestedError reports that other clients undo each write for an object, so that the number of
@@ -87,13 +92,16 @@ func (l *Limiter) Take(owner client.Object, what ContestedError) *ContestedError
 	defer l.mu.Unlock()
 	now := l.now()
 	b := l.bucket(owner, now)
-	if b.writes >= 1 {
-		b.writes--
-		return nil
+	if next := b.at(1); now.Before(next) {
+		what.Next = next
+		b.contested = &what
+		return b.state(now)
 	}
-	what.Next = now.Add(time.Duration((1 - b.writes) * float64(interval)))
-	b.contested = &what
-	return b.state(now)
+	if b.fullAt.Before(now) {
+		b.fullAt = now
+	}
+	b.fullAt = b.fullAt.Add(interval)
+	return nil
 }
 
 // Return returns a write that was taken and not made.
@@ -103,11 +111,12 @@ func (l *Limiter) Return(owner client.Object) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bucket(owner, l.now()).writes++
+	b := l.bucket(owner, l.now())
+	b.fullAt = b.fullAt.Add(-interval)
 }
 
 // Contested returns what of an owner is contested: from the time at which the limit was reached
-// until a minute has passed without a write. Otherwise it returns nil.
+// until about a minute has passed without a write. Otherwise it returns nil.
 func (l *Limiter) Contested(owner client.Object) *ContestedError {
 	if l == nil {
 		return nil
@@ -122,36 +131,30 @@ func (l *Limiter) Contested(owner client.Object) *ContestedError {
 }
 
 func (b *bucket) state(now time.Time) *ContestedError {
-	if b.writes >= calm {
+	end := b.at(calm)
+	if !now.Before(end) {
 		b.contested = nil
 	}
 	if b.contested == nil {
 		return nil
 	}
 	contested := *b.contested
-	contested.Exhausted = now.Before(contested.Next)
-	contested.RetryAfter = contested.Next.Sub(now)
-	if !contested.Exhausted {
-		contested.RetryAfter = time.Duration((calm - b.writes) * float64(interval))
+	contested.Exhausted, contested.RetryAfter = now.Before(contested.Next), end.Sub(now)
+	if contested.Exhausted {
+		contested.RetryAfter = contested.Next.Sub(now)
 	}
 	return &contested
 }
 
-// bucket returns the bucket of an owner, filled for the time that has passed.
+// bucket returns the bucket of an owner.
 func (l *Limiter) bucket(owner client.Object, now time.Time) *bucket {
 	b := l.buckets[owner.GetUID()]
 	if b == nil || b.generation != owner.GetGeneration() {
 		l.sweep(now)
-		b = &bucket{generation: owner.GetGeneration(), writes: burst, at: now}
+		b = &bucket{generation: owner.GetGeneration()}
 		l.buckets[owner.GetUID()] = b
 	}
-	b.fill(now)
 	return b
-}
-
-func (b *bucket) fill(now time.Time) {
-	b.writes = min(burst, b.writes+max(0, float64(now.Sub(b.at))/float64(interval)))
-	b.at = now
 }
 
 // sweep removes the buckets that are full, which are as good as none: those of owners that were
@@ -165,7 +168,7 @@ func (l *Limiter) sweep(now time.Time) {
 		return
 	}
 	for uid, b := range l.buckets {
-		if b.fill(now); b.writes >= burst {
+		if !now.Before(b.fullAt) {
 			delete(l.buckets, uid)
 		}
 	}

@@ -91,12 +91,23 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 		if err != nil {
 			return Refused("applying", child.Desired, err)
 		}
-		if drifted && live.GetResourceVersion() != child.Live.GetResourceVersion() {
+		if at := reverted(found, differences(child.Desired, child.Live)); at != "" && drifted {
 			w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
-				what.Kind, what.Name, what.Field, describeManager(what.Manager), replaced)
+				what.Kind, what.Name, at, describeManager(what.Manager), replaced)
 		}
 		return nil
 	})
+}
+
+// reverted returns the first field that differed before a write and does not differ after it, ""
+// if there is none.
+func reverted(before, after []difference) string {
+	for _, d := range before {
+		if !slices.ContainsFunc(after, func(other difference) bool { return other.field == d.field }) {
+			return d.field
+		}
+	}
+	return ""
 }
 
 // repair writes the desired fields of the live child by a forced server-side apply. An apply

@@ -47,7 +47,7 @@ func SetupWithoutNodes(mgr manager.Manager, clk clock.PassiveClock) error {
 func setup(mgr manager.Manager, clk clock.PassiveClock, withoutNodes bool) error {
 	steps, controller := workload.NewReconciler(mgr, clk, &mydomainv1beta1.Genericdaemon{}, kind, &appsv1.DaemonSet{})
 	steps.Problems.WithoutNodes = withoutNodes
-	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget))
+	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
 	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 }
 

@@ -42,7 +42,7 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
 		steps, controller := workload.NewReconciler(mgr, clk, &modelv1.ModelBox{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
-		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget))
+		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
 		return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 	}
 }

@@ -34,6 +34,7 @@ const (
 	ReasonInvalidSpec        = "InvalidSpec"
 	ReasonChildRefused       = "ChildRefused"
 	ReasonContested          = "Contested"
+	ReasonRewritten          = "Rewritten"
 	ReasonReplicaFailure     = "ReplicaFailure"
 	ReasonProgressDeadline   = "ProgressDeadlineExceeded"
 	ReasonTerminating        = "Terminating"
@@ -88,6 +89,15 @@ func (r *Readiness) AppendMessage(sentence string) {
 	if sentence != "" {
 		r.Message += "; " + sentence
 	}
+}
+
+// SetRewritten makes an object not ready whose children do not have all their desired values,
+// because admission rewrote some. The sentence names these; it is empty if there are none.
+func (r *Readiness) SetRewritten(sentence string) {
+	if sentence != "" && r.Ready {
+		r.Ready, r.Stalled, r.Reason = false, true, ReasonRewritten
+	}
+	r.AppendMessage(sentence)
 }
 
 // WithSpecErrors returns the readiness with the errors of a spec appended to the message.

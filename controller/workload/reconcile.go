@@ -186,7 +186,7 @@ func (r *Reconciler) setConditions(c *Children, readiness status.Readiness, appl
 	generation, now := c.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	*c.ObservedGeneration = generation
 	described := readiness.WithSpecErrors(errs)
-	described.AppendMessage(c.rewritten)
+	described.SetRewritten(c.rewritten)
 	described.SetConditions(c.Conditions, generation, now)
 	status.SetPaused(c.Conditions, c.Paused, generation, now)
 	available := status.NoChild(c.Observer.Kind(), readiness)
