@@ -143,10 +143,10 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 			func(ctx context.Context, box *modelv1.ModelBox) {
 				change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Ports = nil })
 			}, 4),
-		Entry("a child changed by another client: the ownership of fields, the Deployment",
+		Entry("a child changed by another client: the ownership of fields, the Deployment, status",
 			func(ctx context.Context, box *modelv1.ModelBox) {
 				d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
 				change(ctx, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" })
-			}, 2),
+			}, 3),
 	)
 })
