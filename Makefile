@@ -100,14 +100,9 @@ docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for dock
 	done
 
 .PHONY: release
-release: ## Write images (OCI layout), SBOMs, install.yaml and checksums into dist/, signed with COSIGN_KEY (docs/install.md); needs docker
+release: ## Write images (OCI) with SBOMs, install.yaml, the chart, modelbox and checksums into dist/, signed with COSIGN_KEY; needs docker buildx (docs/install.md)
 	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" CLI_PLATFORMS="$(CLI_PLATFORMS)" DOCKER="$(DOCKER)" \
 	  DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS)" ./hack/release.sh $(DIST)
-
-.PHONY: release-again
-release-again: ## Write the release once more, from nothing, and compare it with the one in dist/; takes minutes, needs docker
-	@$(MAKE) --no-print-directory release COSIGN_KEY= DIST=bin/release-again DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
-	@cmp $(DIST)/SHA256SUMS bin/release-again/SHA256SUMS && echo "release: the same files"
 
 .PHONY: base-images
 base-images: ## Write the digests that the tags of the base images have now into hack/base-images.mk
@@ -155,8 +150,8 @@ fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 
 .PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
-	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/kind/go.mod -o $(BIN)/kind sigs.k8s.io/kind
-	@$(GO) build -modfile=hack/tools/helm/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
+	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/kind sigs.k8s.io/kind
+	@$(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
 	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 

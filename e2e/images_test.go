@@ -111,7 +111,7 @@ ENV GOMODCACHE=/modules GOSUMDB=sum.golang.org GONOSUMDB=none GOPRIVATE=none GOF
 // buildCrane builds a client, and a server, of container registries.
 func buildCrane() string {
 	GinkgoHelper()
-	return build(GinkgoT().TempDir(), "crane", "-modfile=../hack/tools/release/go.mod", "github.com/google/go-containerregistry/cmd/crane")
+	return build(GinkgoT().TempDir(), "crane", "-modfile=../hack/tools/e2e/go.mod", "github.com/google/go-containerregistry/cmd/crane")
 }
 
 // build builds a program, which needs no file of the image that it runs in, and returns where

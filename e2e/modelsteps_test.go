@@ -46,8 +46,8 @@ func buildModels() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	build(dir, "modelserver", "./modelserver")
-	build(dir, "versitygw", "-modfile=../hack/tools/s3/go.mod", "github.com/versity/versitygw/cmd/versitygw")
-	build(dir, "crane", "-modfile=../hack/tools/release/go.mod", "github.com/google/go-containerregistry/cmd/crane")
+	build(dir, "versitygw", "-modfile=../hack/tools/e2e/go.mod", "github.com/versity/versitygw/cmd/versitygw")
+	build(dir, "crane", "-modfile=../hack/tools/e2e/go.mod", "github.com/google/go-containerregistry/cmd/crane")
 	write(filepath.Join(dir, "s3", "models", "tiny.tar.zst"), modelFiles.Body("model.tar.zst"))
 	for name, content := range modelserver.Files() {
 		write(filepath.Join(dir, "model", name), content)

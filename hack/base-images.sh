@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 file=${1:-hack/base-images.mk}
-crane() { go tool -modfile=hack/tools/release/go.mod crane "$@"; }
+crane() { go tool -modfile=hack/tools/e2e/go.mod crane "$@"; }
 
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests, the Helm chart,
+# Writes everything that is generated: deepcopy, CRDs, RBAC, webhook manifests, the copies in the Helm chart,
 # the clients under api/client, and the references in docs. Run it by "make generate". With
 # "manifests" it writes only those below config/ and charts/; run that by "make manifests".
 #
@@ -39,8 +39,25 @@ mkdir -p config/images
   printf 'labels:\n- pairs:\n    app.kubernetes.io/version: %s\n' "$(cat internal/version/VERSION)"
 } >config/images/kustomization.yaml
 
-echo "generate: the Helm chart"
-go run ./hack/chart charts/modelbox-operator
+echo "generate: what the Helm chart copies"
+files=charts/modelbox-operator/files
+rm -rf $files
+copy() { mkdir -p "$files/$1" && cp "${@:2}" "$files/$1/"; } # DIRECTORY FILE...
+copy crds config/crd/bases/*.yaml
+copy controller config/controller/generated/role.yaml config/controller/{role_binding,service_account,pod_disruption_budget}.yaml
+copy webhook config/webhook/generated/manifests.yaml config/webhook/{service,service_account,pod_disruption_budget}.yaml
+copy aggregated-roles config/aggregated-roles/roles.yaml
+copy policies config/policies/{requester,delegated,controller}.yaml
+copy network config/network/policies.yaml
+copy tracing config/network/tracing/policy.yaml
+copy certs certs/{root,leaf}.yaml
+copy certs-self-managed config/certs-self-managed/{secret,roles}.yaml
+copy quota config/operator/resource_quota.yaml
+copy monitoring config/monitoring/{services,service_monitors,rules}.yaml
+cp config/monitoring/dashboard/modelbox-operator.json $files/dashboard.json
+version=$(cat internal/version/VERSION)
+sed -e "s/^version: .*/version: ${version#v}/" -e "s/^appVersion: .*/appVersion: $version/" charts/modelbox-operator/Chart.yaml >bin/Chart.yaml
+mv bin/Chart.yaml charts/modelbox-operator/Chart.yaml
 
 [ "${1:-}" != manifests ] || exit 0
 
@@ -87,8 +104,8 @@ echo "generate: the API reference"
 # Links into the Kubernetes documentation are to the version that the operator is built for.
 printf 'render:\n  kubernetesVersion: "%s"\nprocessor:\n  ignoreTypes: ["List$"]\n  ignoreFields: ["TypeMeta$"]\n' \
   "$(go list -m -f '{{.Version}}' k8s.io/api | sed -E 's/^v0\.([0-9]+)\..*/1.\1/')" >"$tmp/apidoc.yaml"
-go tool -modfile=hack/tools/apidoc/go.mod crd-ref-docs --log-level=ERROR --config="$tmp/apidoc.yaml" \
-  --source-path=api --renderer=markdown --templates-dir=hack/tools/apidoc/templates --output-path=docs/api.md
+go tool -modfile=hack/tools/lint/go.mod crd-ref-docs --log-level=ERROR --config="$tmp/apidoc.yaml" \
+  --source-path=api --renderer=markdown --templates-dir=hack/apidoc/templates --output-path=docs/api.md
 
 echo "generate: the reference of the command modelbox"
 {

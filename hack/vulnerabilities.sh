@@ -4,7 +4,7 @@
 # a folder (file:///path). Where neither can be reached, nothing is checked, and a line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools=$PWD/hack/tools/vuln/go.mod
+tools=$PWD/hack/tools/lint/go.mod
 check() { go tool -modfile="$tools" govulncheck -db "${GOVULNDB:-https://vuln.go.dev}" "$@"; }
 
 # A package without dependencies: it only shows whether the database can be read.

@@ -53,3 +53,103 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "modelbox-operator.certificate" -}}
 {{- if eq .Values.certs.mode "provided" }}{{ .Values.certs.provided.secretName }}{{ else }}modelbox-webhook-tls{{ end }}
 {{- end }}
+
+{{- /* The objects of the files in a directory of files/, with more labels: list $ "network" (dict ...). */ -}}
+{{- define "modelbox-operator.copy" -}}
+{{- $root := index . 0 }}
+{{- $more := index . 2 }}
+{{- range $path, $_ := $root.Files.Glob (printf "files/%s/*.yaml" (index . 1)) }}
+{{- range splitList "\n---\n" ($root.Files.Get $path) }}
+{{- with fromYaml . }}
+{{- $labels := merge dict (.metadata.labels | default dict) $more (include "modelbox-operator.labels" $root | fromYaml) }}
+{{- $_ := set .metadata "labels" $labels }}
+{{- include "modelbox-operator.configured" (list $root .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* An object as the values want it: list $ object. */ -}}
+{{- define "modelbox-operator.configured" -}}
+{{- $root := index . 0 }}
+{{- $v := $root.Values }}
+{{- $o := index . 1 }}
+{{- $name := $o.metadata.name }}
+{{- if eq $o.kind "CustomResourceDefinition" }}
+{{- $_ := set $o.metadata.annotations "helm.sh/resource-policy" "keep" }}
+{{- else if eq $o.kind "ResourceQuota" }}
+{{- $_ := set (first $o.spec.scopeSelector.matchExpressions) "values" (list $v.priorityClassName) }}
+{{- else if eq $o.kind "NetworkPolicy" }}
+{{- if eq $name "modelbox-controller" }}{{ $_ := set $o.spec "egress" $v.network.controllerEgress }}{{ end }}
+{{- if eq $name "modelbox-tracing" }}{{ $_ := set $o.spec "egress" $v.tracing.egress }}{{ end }}
+{{- else if and (eq $o.kind "ValidatingAdmissionPolicy") (eq $name "modelbox-controller") }}
+{{- $_ := set (first $o.spec.variables) "expression" (eq $v.certs.mode "self-managed" | toString) }}
+{{- else if hasSuffix "WebhookConfiguration" $o.kind }}
+{{- if eq $v.certs.mode "cert-manager" }}
+{{- $_ := set $o.metadata "annotations" (dict "cert-manager.io/inject-ca-from" "modelbox-system/modelbox-webhook") }}
+{{- end }}
+{{- if eq $v.certs.mode "provided" }}
+{{- range $o.webhooks }}{{ $_ := set .clientConfig "caBundle" (b64enc $v.certs.provided.caBundle) }}{{ end }}
+{{- end }}
+{{- else if hasPrefix "monitoring.coreos.com/" $o.apiVersion }}
+{{- $_ := set $o.metadata "labels" (merge dict $v.monitoring.labels $o.metadata.labels) }}
+{{- end }}
+{{- if $v.namespaces }}
+{{- include "modelbox-operator.limited" . }}
+{{- else }}
+{{- include "modelbox-operator.print" . }}
+{{- end }}
+{{- end }}
+
+{{- /* An object of a release that is limited to namespaces, as hack/namespaced writes it: list $ object.
+       Names of what is in no namespace, or not in that of the release, end in the release's. */ -}}
+{{- define "modelbox-operator.limited" -}}
+{{- $root := index . 0 }}
+{{- $o := index . 1 }}
+{{- $name := $o.metadata.name }}
+{{- $selector := dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $root.Values.namespaces)) }}
+{{- $suffix := printf "-%s" $root.Release.Namespace }}
+{{- if hasPrefix "ClusterRole" $o.kind }}
+{{- if or (eq $name "modelbox-view") (eq $name "modelbox-edit") }}
+{{- include "modelbox-operator.print" . }}
+{{- else }}
+{{- $_ := set $o.metadata "name" (print $name $suffix) }}
+{{- if $o.roleRef }}{{ $_ := set $o.roleRef "name" (print $name $suffix) }}{{ end }}
+{{- if eq $name "modelbox-controller-certificate" }}
+{{- range $o.rules }}{{ $_ := set . "resourceNames" (list (print "modelbox-webhook" $suffix)) }}{{ end }}
+{{- include "modelbox-operator.print" . }}
+{{- else }}
+{{- $_ := set $o "kind" (trimPrefix "Cluster" $o.kind) }}
+{{- if $o.roleRef }}{{ $_ := set $o.roleRef "kind" "Role" }}{{ end }}
+{{- range $o.rules }}{{ $_ := set . "resources" (without .resources "nodes") }}{{ end }}
+{{- range $root.Values.namespaces }}
+{{- $_ := set $o.metadata "namespace" . }}
+{{- include "modelbox-operator.print" (list $root $o) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- else }}
+{{- if and (eq $o.kind "Role") (eq $name "modelbox-controller") }}
+{{- range (first (splitList "\n---\n" ($root.Files.Get "files/controller/role.yaml")) | fromYaml).rules }}
+{{- if has "events.k8s.io" .apiGroups }}{{ $_ := set $o "rules" (append $o.rules .) }}{{ end }}
+{{- end }}
+{{- else if hasPrefix "admissionregistration.k8s.io/" $o.apiVersion }}
+{{- $_ := set $o.metadata "name" (print $name $suffix) }}
+{{- range $o.webhooks }}{{ $_ := set . "namespaceSelector" $selector }}{{ end }}
+{{- if hasSuffix "PolicyBinding" $o.kind }}
+{{- /* The controller's policy bounds it in all namespaces. */ -}}
+{{- if ne $o.spec.policyName "modelbox-controller" }}{{ $_ := set $o.spec "matchResources" (dict "namespaceSelector" $selector) }}{{ end }}
+{{- $_ := set $o.spec "policyName" (print $o.spec.policyName $suffix) }}
+{{- end }}
+{{- end }}
+{{- include "modelbox-operator.print" . }}
+{{- end }}
+{{- end }}
+
+{{- /* An object, with the namespace of the release wherever config/ has modelbox-system: list $ object. */ -}}
+{{- define "modelbox-operator.print" -}}
+{{- $own := (index . 0).Release.Namespace }}
+{{- $text := print (toYaml (index . 1)) "\n" }}
+---
+{{ regexReplaceAll "([:-] )modelbox-system\n" $text (printf "${1}%q\n" $own) | replace "modelbox-system" $own }}
+{{- end }}

@@ -1,0 +1,328 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	pem    = "-----BEGIN CERTIFICATE-----\nTUlJQg==\n-----END CERTIFICATE-----\n"
+	base64 = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEpRZz09Ci0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
+)
+
+// patchOf is a JSON patch of objects in a kustomization.
+func patchOf(target string, operations ...string) string {
+	return "- target: {" + target + "}\n  patch: |-\n    - " + strings.Join(operations, "\n    - ") + "\n"
+}
+
+// patch is one of a Deployment.
+func patch(process string, operations ...string) string {
+	return patchOf("kind: Deployment, name: modelbox-"+process, operations...)
+}
+
+func add(path, value string) string {
+	return fmt.Sprintf("{op: add, path: /spec/template/spec%s, value: %s}", path, value)
+}
+
+// provided are the patches for a certificate that is not cert-manager's.
+func provided() string {
+	text := patch("webhook", add("/volumes/0/secret/secretName", "own-tls"))
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		operations := []string{"{op: remove, path: /metadata/annotations}"}
+		for i := range 5 {
+			operations = append(operations, fmt.Sprintf("{op: add, path: /webhooks/%d/clientConfig/caBundle, value: %s}", i, base64))
+		}
+		text += patchOf("kind: "+kind, operations...)
+	}
+	return text
+}
+
+// values are tests of the values: each has what kustomize needs for the same install. A
+// kustomization has the folders config and config/fetch-image, and the fields here.
+var values = map[string]struct {
+	values string
+	// kustomization are more fields, and patches those of its field patches.
+	kustomization, patches string
+	// without is what the keys of the objects begin with that are not there.
+	without []string
+}{
+	"images": {
+		values: `
+webhook: {image: {repository: r.io/w, tag: v9}}
+controller: {image: {repository: "localhost:5000/team/c", tag: "1.10"}}`,
+		kustomization: `
+images:
+- {name: modelbox-webhook, newName: r.io/w, newTag: v9}
+- {name: modelbox-controller, newName: "localhost:5000/team/c", newTag: "1.10"}`,
+	},
+	"a registry": {
+		values:        `{webhook: {image: {repository: r.io/w}}, controller: {image: {repository: r.io/c}}}`,
+		kustomization: `images: [{name: modelbox-webhook, newName: r.io/w}, {name: modelbox-controller, newName: r.io/c}]`,
+	},
+	"digests": {
+		values: `
+webhook: {image: {repository: r.io/w, digest: "` + digest + `"}}
+controller: {image: {repository: r.io/c, tag: v2, digest: "` + digest + `"}}`,
+		kustomization: `
+images:
+- {name: modelbox-webhook, newName: r.io/w, digest: "` + digest + `"}
+- {name: modelbox-controller, newName: r.io/c, newTag: v2, digest: "` + digest + `"}`,
+	},
+	"pulling": {
+		values: `
+webhook: {image: {pullPolicy: Always}}
+controller: {image: {pullPolicy: Never}}
+imagePullSecrets: [{name: a}, {name: b.c}]`,
+		patches: patch("webhook", add("/containers/0/imagePullPolicy", "Always"), add("/imagePullSecrets", "[{name: a}, {name: b.c}]")) +
+			patch("controller", add("/containers/0/imagePullPolicy", "Never"), add("/imagePullSecrets", "[{name: a}, {name: b.c}]")),
+	},
+	"replicas": {
+		values:        `{webhook: {replicas: 3}, controller: {replicas: 1}}`,
+		kustomization: `replicas: [{name: modelbox-webhook, count: 3}, {name: modelbox-controller, count: 1}]`,
+	},
+	"resources": {
+		values: `
+webhook: {goMemLimit: 1GiB, resources: {limits: {cpu: 4, memory: 1200Mi}, requests: {memory: 1Gi}}}
+controller: {goMemLimit: "off", resources: {requests: {cpu: 100m}}}`,
+		patches: patch("webhook", add("/containers/0/resources", `{limits: {cpu: 4, memory: 1200Mi}, requests: {cpu: 50m, memory: 1Gi}}`), add("/containers/0/env/0/value", "1GiB")) +
+			patch("controller", add("/containers/0/resources/requests/cpu", "100m"), add("/containers/0/env/0/value", `"off"`)),
+	},
+	"flags": {
+		values: `
+webhook: {extraArgs: [--drain=30s, -v=1]}
+controller: {modelMirrors: ["hf://=https://hf-mirror.example", "https://a.example=https://b.example/c?d={}"], extraArgs: [--metrics-secure]}`,
+		patches: patch("webhook", add("/containers/0/args", "[--drain=30s, -v=1]")) +
+			patch("controller", add("/containers/0/args", `["--model-mirror=hf://=https://hf-mirror.example", "--model-mirror=https://a.example=https://b.example/c?d={}", "--metrics-secure"]`)),
+	},
+	"nodes": {
+		values: `
+webhook: {nodeSelector: {pool: system, rack: "1"}, tolerations: [{key: a, operator: Exists, effect: NoSchedule}]}
+controller: {nodeSelector: {pool: other}, tolerations: [{operator: Exists, tolerationSeconds: 5, effect: NoExecute}]}`,
+		patches: patch("webhook", add("/nodeSelector", `{pool: system, rack: "1"}`), add("/tolerations", "[{key: a, operator: Exists, effect: NoSchedule}]")) +
+			patch("controller", add("/nodeSelector", "{pool: other}"), add("/tolerations", "[{operator: Exists, tolerationSeconds: 5, effect: NoExecute}]")),
+	},
+	"a priority class": {
+		values: `priorityClassName: system-node-critical`,
+		patches: patch("webhook", add("/priorityClassName", "system-node-critical")) + patch("controller", add("/priorityClassName", "system-node-critical")) +
+			patchOf("kind: ResourceQuota", "{op: replace, path: /spec/scopeSelector/matchExpressions/0/values/0, value: system-node-critical}"),
+	},
+	"no priority class": {
+		values:  `priorityClassName: ""`,
+		patches: patch("webhook", "{op: remove, path: /spec/template/spec/priorityClassName}") + patch("controller", "{op: remove, path: /spec/template/spec/priorityClassName}"),
+		without: []string{"ResourceQuota "},
+	},
+	"no CRDs":             {values: `crds: {enabled: false}`, without: []string{"CustomResourceDefinition "}},
+	"no aggregated roles": {values: `aggregatedRoles: {enabled: false}`, without: []string{"ClusterRole /modelbox-edit", "ClusterRole /modelbox-view"}},
+	"no policies":         {values: `rights: {enabled: false}`, without: []string{"ValidatingAdmissionPolicy"}},
+	"no network policies": {values: `network: {enabled: false}`, without: []string{"NetworkPolicy "}},
+	"the API server's addresses": {
+		values: `network: {controllerEgress: [{to: [{ipBlock: {cidr: 192.0.2.10/32}}], ports: [{protocol: TCP, port: 6443}]}]}`,
+		patches: patchOf("kind: NetworkPolicy, name: modelbox-controller",
+			"{op: replace, path: /spec/egress, value: [{to: [{ipBlock: {cidr: 192.0.2.10/32}}], ports: [{protocol: TCP, port: 6443}]}]}"),
+	},
+	"a certificate of one's own": {
+		values:  "certs: {mode: provided, provided: {secretName: own-tls, caBundle: " + fmt.Sprintf("%q", pem) + "}}",
+		patches: provided(),
+		without: []string{"Certificate ", "Issuer "},
+	},
+	"a certificate that the controller issues": {
+		values:        `certs: {mode: self-managed}`,
+		kustomization: "components: [CONFIG/certs-self-managed]",
+		patches:       patch("controller", add("/containers/0/command/-", "--webhook-certificate-validity=720h")),
+	},
+	"one that is valid for a day": {
+		values:        `certs: {mode: self-managed, selfManaged: {validity: 24h}}`,
+		kustomization: "components: [CONFIG/certs-self-managed]",
+		patches:       patch("controller", add("/containers/0/command/-", "--webhook-certificate-validity=24h")),
+	},
+	"cert-manager, and what the other mode needs": {
+		values: "certs: {provided: {secretName: own-tls, caBundle: " + fmt.Sprintf("%q", pem) + "}}",
+	},
+	"monitoring": {values: `monitoring: {enabled: true}`, kustomization: "resources: [CONFIG, CONFIG/monitoring]"},
+	"labels for Prometheus": {
+		values:        `monitoring: {enabled: true, labels: {release: prometheus, rack: "1"}}`,
+		kustomization: "resources: [CONFIG, CONFIG/monitoring]",
+		patches: patchOf("group: monitoring.coreos.com",
+			"{op: add, path: /metadata/labels/release, value: prometheus}", `{op: add, path: /metadata/labels/rack, value: "1"}`),
+	},
+	"a dashboard": {values: `dashboard: {enabled: true}`, kustomization: "resources: [CONFIG]\ncomponents: [CONFIG/monitoring/dashboard]"},
+	"labels for Grafana's sidecar": {
+		values:        `dashboard: {enabled: true, labels: {grafana: "1"}}`,
+		kustomization: "resources: [CONFIG]\ncomponents: [CONFIG/monitoring/dashboard]",
+		patches:       patchOf("kind: ConfigMap", `{op: add, path: /metadata/labels/grafana, value: "1"}`),
+	},
+	"tracing": {
+		values:        `tracing: {endpoint: "http://collector.observability.svc:4318"}`,
+		kustomization: "resources: [CONFIG, CONFIG/network/tracing]",
+		patches: patchOf("kind: Deployment",
+			add("/containers/0/args", `["--tracing-endpoint=http://collector.observability.svc:4318", "--tracing-sampling-rate-per-million=1000000"]`)),
+	},
+	"tracing, with other flags, to a collector elsewhere": {
+		values: `
+namespaces: []
+webhook: {extraArgs: [--drain=30s]}
+controller: {modelMirrors: ["hf://=https://hf-mirror.example"], extraArgs: [--workers=2]}
+tracing: {endpoint: "https://traces.example/otlp", samplingRatePerMillion: 0, egress: [{ports: [{protocol: TCP, port: 443}]}]}`,
+		kustomization: "resources: [CONFIG, CONFIG/network/tracing]",
+		patches: patch("webhook", add("/containers/0/args", `["--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-rate-per-million=0", "--drain=30s"]`)) +
+			patch("controller", add("/containers/0/args",
+				`["--model-mirror=hf://=https://hf-mirror.example", "--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-rate-per-million=0", "--workers=2"]`)) +
+			patchOf("kind: NetworkPolicy, name: modelbox-tracing", "{op: replace, path: /spec/egress, value: [{ports: [{protocol: TCP, port: 443}]}]}"),
+	},
+	"tracing without network policies": {
+		values:        `{network: {enabled: false}, tracing: {endpoint: "http://192.0.2.1:4318"}}`,
+		kustomization: "resources: [CONFIG]",
+		patches: patchOf("kind: Deployment",
+			add("/containers/0/args", `["--tracing-endpoint=http://192.0.2.1:4318", "--tracing-sampling-rate-per-million=1000000"]`)),
+		without: []string{"NetworkPolicy "},
+	},
+	"a part of another chart": {values: `global: {imageRegistry: r.io}`},
+}
+
+func TestValues(t *testing.T) {
+	for name, test := range values {
+		t.Run(name, func(t *testing.T) {
+			text := test.kustomization + "\ntransformers: [CONFIG/fetch-image]\n"
+			if !strings.Contains(text, "resources:") {
+				text += "resources: [CONFIG]\n"
+			}
+			if test.patches != "" {
+				text += "patches:\n" + test.patches
+			}
+			want := install(t, text)
+			for _, prefix := range test.without {
+				before := len(want)
+				maps.DeleteFunc(want, func(key string, _ map[string]any) bool { return strings.HasPrefix(key, prefix) })
+				if len(want) == before {
+					t.Errorf("kustomize makes nothing that begins with %q", prefix)
+				}
+			}
+			compare(t, want, rendered(t, system, test.values))
+		})
+	}
+}
+
+// Every value of the chart has a test.
+func TestEveryValueHasATest(t *testing.T) {
+	tested := map[string]bool{"namespaces": true}
+	for _, test := range values {
+		for _, path := range leaves(t, test.values) {
+			tested[path] = true
+		}
+	}
+	loaded, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := yaml.Marshal(loaded.Values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range leaves(t, string(all)) {
+		if !tested[path] && !slices.ContainsFunc(slices.Collect(maps.Keys(tested)), func(other string) bool {
+			return strings.HasPrefix(other, path+".") || strings.HasPrefix(path, other+".")
+		}) {
+			t.Errorf("no test sets the value %s", path)
+		}
+	}
+}
+
+// leaves returns the paths of the values that are no maps, or empty.
+func leaves(t *testing.T, text string) []string {
+	t.Helper()
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	var walk func(path string, in any)
+	walk = func(path string, in any) {
+		fields, ok := in.(map[string]any)
+		// The schema of resources is Kubernetes' own, and the chart copies them as a whole.
+		if !ok || len(fields) == 0 || strings.HasSuffix(path, ".resources") {
+			out = append(out, path)
+			return
+		}
+		for name, value := range fields {
+			walk(strings.TrimPrefix(path+"."+name, "."), value)
+		}
+	}
+	walk("", fields)
+	return out
+}
+
+// A value that is refused is named, so that a user finds it.
+func TestValuesThatAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"replicas: 2":                                           "replicas",
+		"webhook: {replica: 2}":                                 "/webhook",
+		"webhook: {replicas: 0}":                                "/webhook/replicas",
+		"webhook: {replicas: '2'}":                              "/webhook/replicas",
+		"controller: {replicas: 1.5}":                           "/controller/replicas",
+		"webhook: {image: r.io/w:v1}":                           "/webhook/image",
+		"webhook: {image: {repository: 'r.io/w:v1'}}":           "/webhook/image/repository",
+		"webhook: {image: {repository: ''}}":                    "/webhook/image/repository",
+		"webhook: {image: {repository: 'https://r.io/w'}}":      "/webhook/image/repository",
+		"webhook: {image: {tag: 1.10}}":                         "/webhook/image/tag",
+		"webhook: {image: {tag: 'a/b'}}":                        "/webhook/image/tag",
+		"webhook: {image: {digest: 'sha256:1'}}":                "/webhook/image/digest",
+		"webhook: {image: {pullPolicy: always}}":                "/webhook/image/pullPolicy",
+		"webhook: {goMemLimit: 224Mi}":                          "/webhook/goMemLimit",
+		"webhook: {resources: {limit: {}}}":                     "/webhook/resources",
+		"webhook: {resources: {limits: {memory: 1 GB}}}":        "/webhook/resources/limits/memory",
+		"webhook: {extraArgs: drain}":                           "/webhook/extraArgs",
+		"webhook: {extraArgs: [drain]}":                         "/webhook/extraArgs/0",
+		"controller: {extraArgs: [--namespaces=a]}":             "/controller/extraArgs/0",
+		"controller: {extraArgs: [-fetch-image, a]}":            "/controller/extraArgs/0",
+		"controller: {modelMirrors: ['hf://']}":                 "/controller/modelMirrors/0",
+		"controller: {nodeSelector: {a: true}}":                 "/controller/nodeSelector/a",
+		"controller: {tolerations: [{operator: exists}]}":       "/controller/tolerations/0/operator",
+		"imagePullSecrets: [a]":                                 "/imagePullSecrets/0",
+		"priorityClassName: Upper":                              "/priorityClassName",
+		"namespaces: a,b":                                       "/namespaces",
+		"namespaces: [a, a]":                                    "/namespaces",
+		"namespaces: [A]":                                       "/namespaces/0",
+		"namespaces: ['']":                                      "/namespaces/0",
+		"crds: {install: true}":                                 "/crds",
+		"crds: {enabled: 'false'}":                              "/crds/enabled",
+		"rights: {enabled: null}":                               "/rights",
+		"network: {controllerEgress: [{from: []}]}":             "/network/controllerEgress/0",
+		"tracing: {endpoint: 'collector:4318'}":                 "/tracing/endpoint",
+		"tracing: {endpoint: 'http://user:pw@c'}":               "/tracing/endpoint",
+		"tracing: {samplingRatePerMillion: 1000001}":            "/tracing/samplingRatePerMillion",
+		"tracing: {samplingRatePerMillion: 0.5}":                "/tracing/samplingRatePerMillion",
+		"tracing: {egress: [{from: []}]}":                       "/tracing/egress/0",
+		"webhook: {extraArgs: [--tracing-endpoint=http://c]}":   "/webhook/extraArgs/0",
+		"controller: {extraArgs: [-tracing-endpoint=http://c]}": "/controller/extraArgs/0",
+		"certs: {mode: self-signed}":                            "/certs/mode",
+		"certs: {selfManaged: {validity: 90m}}":                 "/certs/selfManaged/validity",
+		"certs: {selfManaged: {validity: 0h}}":                  "/certs/selfManaged/validity",
+		"certs: {mode: provided}":                               "/certs/provided",
+		"certs: {mode: provided, provided: {secretName: a}}":    "/certs/provided/caBundle",
+		"certs: {mode: provided, provided: {caBundle: LS0tL}}":  "/certs/provided/caBundle",
+		"monitoring: {enabled: true, labels: {a: 1}}":           "/monitoring/labels/a",
+		"dashboard: {labels: {a: true}}":                        "/dashboard/labels/a",
+	} {
+		if _, err := helm(t, system, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that contains %q", text, err, want)
+		}
+	}
+}
+
+// A private key that is set by mistake would be readable by each client that may get the webhook
+// configurations.
+func TestTheCABundleHasNoKey(t *testing.T) {
+	text := fmt.Sprintf("certs: {mode: provided, provided: {secretName: a, caBundle: %q}}", pem+"-----BEGIN PRIVATE KEY-----\nTUlJQg==\n-----END PRIVATE KEY-----\n")
+	if _, err := helm(t, system, text); err == nil || !strings.Contains(err.Error(), "/certs/provided/caBundle") {
+		t.Errorf("%v, want an error that names the value", err)
+	}
+}
