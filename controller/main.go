@@ -48,14 +48,10 @@ import (
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
 func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
-	daemons := genericdaemon.SetupWithManager
-	if len(o.namespaces) > 0 {
-		daemons = genericdaemon.SetupWithoutNodes // Nodes are in no namespace.
-	}
 	return []func(manager.Manager, clock.PassiveClock) error{
 		modelbox.SetupWithManager(o.fetcher),
 		app.SetupWithManager,
-		daemons,
+		genericdaemon.SetupWithManager,
 		uniteddeployment.SetupWithManager,
 		eru.SetupWithManager,
 	}

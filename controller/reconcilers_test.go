@@ -25,7 +25,7 @@ import (
 
 // reconcilerOf returns the reconciler of a kind with children, with a writer and a clock.
 func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reconcile.Reconciler {
-	looker := problems.NewLooker(writer.Live, clk)
+	looker := &problems.Diagnoser{Reader: writer.Live, Clock: clk}
 	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker}
 	switch kind {
 	case "ModelBox":

@@ -23,7 +23,6 @@ import (
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
@@ -35,18 +34,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller for Genericdaemons to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	return setup(mgr, clk, false)
-}
-
-// SetupWithoutNodes is SetupWithManager for a process that may not list nodes, because it is
-// limited to namespaces.
-func SetupWithoutNodes(mgr manager.Manager, clk clock.PassiveClock) error {
-	return setup(mgr, clk, true)
-}
-
-func setup(mgr manager.Manager, clk clock.PassiveClock, withoutNodes bool) error {
 	steps, controller := workload.NewReconciler(mgr, clk, &mydomainv1beta1.Genericdaemon{}, kind, &appsv1.DaemonSet{})
-	steps.Problems.WithoutNodes = withoutNodes
 	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
 	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
 }

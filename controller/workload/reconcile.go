@@ -31,7 +31,7 @@ type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
 	// Problems finds out why the pods are not available; it may be nil.
-	Problems *problems.Looker
+	Problems *problems.Diagnoser
 }
 
 // NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
@@ -47,7 +47,7 @@ func NewReconciler(
 		controller.Watches(child, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind()))
 	}
 	return Reconciler{
-		Writer: apply.NewWriter(mgr, clk, nil), Clock: clk, Problems: problems.NewLooker(mgr.GetAPIReader(), clk),
+		Writer: apply.NewWriter(mgr, clk, nil), Clock: clk, Problems: &problems.Diagnoser{Reader: mgr.GetAPIReader(), Clock: clk},
 	}, controller
 }
 
@@ -136,8 +136,7 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 	var again time.Duration
 	switch {
 	case !applied:
-		r.Problems.Skip(c.Owner)
-		c.setProblems(problems.Found{})
+		c.setProblems(problems.Result{})
 		if err := r.Writer.Observe(ctx, c.Owner, c.all()...); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -157,26 +156,26 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 
 // progress returns the readiness of an owner whose children have been applied, and sets its
 // problems. Its conditions are still the stored ones. After the time that it returns, the pods
-// are to be listed again; 0 is never.
+// are to be read again; 0 is never.
 func (r *Reconciler) progress(ctx context.Context, c *Children) (status.Readiness, time.Duration) {
 	readiness := c.Observer.Progress()
 	subject := &problems.Subject{
-		Owner: c.Owner, Workload: c.Observer.Workload(), Conditions: *c.Conditions, Problems: *c.Problems,
+		Owner: c.Owner, Workload: c.Observer.Workload(), Conditions: *c.Conditions, Last: problems.Result{Problems: *c.Problems},
 	}
 	if c.MissingNodes != nil {
-		subject.MissingNodes = *c.MissingNodes
+		subject.Last.MissingNodes = *c.MissingNodes
 	}
 	// A readiness that is neither Reconciling nor Stalled has another cause than the pods.
 	skip := c.Paused || !readiness.Reconciling && !readiness.Stalled
-	explained, found, again := r.Problems.Explain(ctx, subject, readiness, skip)
-	c.setProblems(found)
+	explained, result, again := r.Problems.Diagnose(ctx, subject, readiness, skip)
+	c.setProblems(result)
 	return explained, again
 }
 
-func (c *Children) setProblems(found problems.Found) {
-	*c.Problems = found.Problems
+func (c *Children) setProblems(result problems.Result) {
+	*c.Problems = result.Problems
 	if c.MissingNodes != nil {
-		*c.MissingNodes = found.MissingNodes
+		*c.MissingNodes = result.MissingNodes
 	}
 }
 
