@@ -18,7 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "modelbox-operator.tracingArgs" -}}
 {{- with .Values.tracing.endpoint }}
 {{- printf "- %s\n" (quote (printf "--tracing-endpoint=%s" .)) }}
-{{- printf "- --tracing-sampling-rate-per-million=%d" (int64 $.Values.tracing.samplingRatePerMillion) }}
+{{- printf "- --tracing-sampling-ratio=%v" $.Values.tracing.samplingRatio }}
 {{- end }}
 {{- end }}
 

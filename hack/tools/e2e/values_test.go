@@ -164,25 +164,25 @@ controller: {nodeSelector: {pool: other}, tolerations: [{operator: Exists, toler
 		values:        `tracing: {endpoint: "http://collector.observability.svc:4318"}`,
 		kustomization: "resources: [CONFIG, CONFIG/network/tracing]",
 		patches: patchOf("kind: Deployment",
-			add("/containers/0/args", `["--tracing-endpoint=http://collector.observability.svc:4318", "--tracing-sampling-rate-per-million=1000000"]`)),
+			add("/containers/0/args", `["--tracing-endpoint=http://collector.observability.svc:4318", "--tracing-sampling-ratio=1"]`)),
 	},
 	"tracing, with other flags, to a collector elsewhere": {
 		values: `
 namespaces: []
 webhook: {extraArgs: [--drain=30s]}
 controller: {modelMirrors: ["hf://=https://hf-mirror.example"], extraArgs: [--workers=2]}
-tracing: {endpoint: "https://traces.example/otlp", samplingRatePerMillion: 0, egress: [{ports: [{protocol: TCP, port: 443}]}]}`,
+tracing: {endpoint: "https://traces.example/otlp", samplingRatio: 0, egress: [{ports: [{protocol: TCP, port: 443}]}]}`,
 		kustomization: "resources: [CONFIG, CONFIG/network/tracing]",
-		patches: patch("webhook", add("/containers/0/args", `["--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-rate-per-million=0", "--drain=30s"]`)) +
+		patches: patch("webhook", add("/containers/0/args", `["--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--drain=30s"]`)) +
 			patch("controller", add("/containers/0/args",
-				`["--model-mirror=hf://=https://hf-mirror.example", "--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-rate-per-million=0", "--workers=2"]`)) +
+				`["--model-mirror=hf://=https://hf-mirror.example", "--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--workers=2"]`)) +
 			patchOf("kind: NetworkPolicy, name: modelbox-tracing", "{op: replace, path: /spec/egress, value: [{ports: [{protocol: TCP, port: 443}]}]}"),
 	},
 	"tracing without network policies": {
 		values:        `{network: {enabled: false}, tracing: {endpoint: "http://192.0.2.1:4318"}}`,
 		kustomization: "resources: [CONFIG]",
 		patches: patchOf("kind: Deployment",
-			add("/containers/0/args", `["--tracing-endpoint=http://192.0.2.1:4318", "--tracing-sampling-rate-per-million=1000000"]`)),
+			add("/containers/0/args", `["--tracing-endpoint=http://192.0.2.1:4318", "--tracing-sampling-ratio=1"]`)),
 		without: []string{"NetworkPolicy "},
 	},
 	"a part of another chart": {values: `global: {imageRegistry: r.io}`},
@@ -298,8 +298,8 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"network: {controllerEgress: [{from: []}]}":             "/network/controllerEgress/0",
 		"tracing: {endpoint: 'collector:4318'}":                 "/tracing/endpoint",
 		"tracing: {endpoint: 'http://user:pw@c'}":               "/tracing/endpoint",
-		"tracing: {samplingRatePerMillion: 1000001}":            "/tracing/samplingRatePerMillion",
-		"tracing: {samplingRatePerMillion: 0.5}":                "/tracing/samplingRatePerMillion",
+		"tracing: {samplingRatio: 1.5}":                         "/tracing/samplingRatio",
+		"tracing: {samplingRatio: -0.5}":                        "/tracing/samplingRatio",
 		"tracing: {egress: [{from: []}]}":                       "/tracing/egress/0",
 		"webhook: {extraArgs: [--tracing-endpoint=http://c]}":   "/webhook/extraArgs/0",
 		"controller: {extraArgs: [-tracing-endpoint=http://c]}": "/controller/extraArgs/0",
