@@ -15,9 +15,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// chosen returns the cases to try: those that once failed, which the corpus names, and a
-// sample of the others. MODELBOX_EDITS=all selects all of them, MODELBOX_EDITS=7 the sample of
-// another seed, and MODELBOX_EDITS_ONLY those whose description contains a text.
+// chosen returns the cases to try: those that once failed, which the corpus names, and with
+// MODELBOX_LONG=1 a sample of the others. MODELBOX_EDITS=all selects all of them, MODELBOX_EDITS=7
+// the sample of a seed, and MODELBOX_EDITS_ONLY those whose description contains a text.
 func chosen[T fmt.Stringer](cases []T, corpus string, sample int) []T {
 	GinkgoHelper()
 	if only := os.Getenv("MODELBOX_EDITS_ONLY"); only != "" {
@@ -27,8 +27,11 @@ func chosen[T fmt.Stringer](cases []T, corpus string, sample int) []T {
 	if which == "all" {
 		return cases
 	}
-	seed := uint64(1)
-	if which != "" {
+	seed := uint64(GinkgoRandomSeed())
+	switch {
+	case which == "" && os.Getenv("MODELBOX_LONG") == "":
+		sample = 0
+	case which != "":
 		var err error
 		seed, err = strconv.ParseUint(which, 10, 64)
 		Expect(err).NotTo(HaveOccurred(), "MODELBOX_EDITS is all, or a seed")

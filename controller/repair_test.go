@@ -300,49 +300,16 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Entry("another action of a probe", edit{template: func(s *corev1.PodSpec) {
 			container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 		}}, "readinessProbe."),
-		Entry("another hook", edit{template: func(s *corev1.PodSpec) {
-			container(s, "box").Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
-		}}, "lifecycle.preStop."),
-		Entry("a value instead of a reference", edit{template: func(s *corev1.PodSpec) {
-			*variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"}
-		}}, "env[name=KEY]"),
 		Entry("a reference instead of a value", edit{template: func(s *corev1.PodSpec) {
 			*variable(s, "A") = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
 		}}, "env[name=A]"),
-		Entry("a reference to something else", edit{template: func(s *corev1.PodSpec) {
-			variable(s, "KEY").ValueFrom = &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "other"}, Key: "key",
-			}}
-		}}, "env[name=KEY].valueFrom"),
-		Entry("an optional reference", edit{template: func(s *corev1.PodSpec) { variable(s, "KEY").ValueFrom.SecretKeyRef.Optional = new(true) }},
-			"env[name=KEY].valueFrom.secretKeyRef.optional"),
 		Entry("a value that is to be empty", edit{template: func(s *corev1.PodSpec) { variable(s, "EMPTY").Value = "full" }}, "env[name=EMPTY].value"),
-		Entry("a second variable of one name", edit{template: func(s *corev1.PodSpec) {
-			main := container(s, "box")
-			main.Env = append(main.Env, corev1.EnvVar{Name: "A", Value: "2"})
-		}}, "env[name=A]"),
-		Entry("a volume's source", edit{template: func(s *corev1.PodSpec) {
-			s.Volumes[1].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-		}}, "volumes[name=settings]"),
 		Entry("the source of a volume without one", edit{template: func(s *corev1.PodSpec) {
 			s.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}}
 		}}, "volumes[name=scratch].hostPath"),
-		Entry("an empty directory in memory", edit{template: func(s *corev1.PodSpec) { s.Volumes[0].EmptyDir.Medium = corev1.StorageMediumMemory }},
-			"volumes[name=scratch].emptyDir"),
-		Entry("an additional key in a Service's selector", edit{service: func(s *corev1.ServiceSpec) { s.Selector["x"] = "y" }}, "spec.selector.x"),
-		Entry("an additional key in the node selector", edit{template: func(s *corev1.PodSpec) { s.NodeSelector["x"] = "y" }}, "nodeSelector.x"),
 		Entry("an additional key in a label selector", edit{template: func(s *corev1.PodSpec) {
 			s.TopologySpreadConstraints[0].LabelSelector.MatchLabels["x"] = "y"
 		}}, "labelSelector.matchLabels.x"),
-		Entry("a toleration's seconds", edit{template: func(s *corev1.PodSpec) {
-			s.Tolerations[0].Effect, s.Tolerations[0].TolerationSeconds = corev1.TaintEffectNoExecute, new(int64(5))
-		}}, "tolerations[0]"),
-		Entry("a seccomp profile", edit{template: func(s *corev1.PodSpec) {
-			s.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("p.json")}
-		}}, "seccompProfile."),
-		Entry("the token's lifetime", edit{template: func(s *corev1.PodSpec) {
-			s.Volumes[2].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(7200))
-		}}, "expirationSeconds"),
 		Entry("all at once", edit{
 			template: func(s *corev1.PodSpec) {
 				container(s, "box").Ports[0].ContainerPort = 81
