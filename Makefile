@@ -176,11 +176,10 @@ vulnerabilities: ## Look for known vulnerabilities in the code that the processe
 	@./hack/vulnerabilities.sh
 
 .PHONY: bench
-bench: ## Measure the operator beside others, against its budgets (ROUNDS, OBJECTS, ONLY, CONTESTANTS, BENCHFLAGS: docs/performance.md)
+bench: ## Measure the operator beside a raw client and a plain operator (ROUNDS, OBJECTS, MANY, ONLY: docs/performance.md)
 	@mkdir -p $(BIN)/bench && cd bench && $(GO) build -o ../$(BIN)/bench/bench .
-	@assets=$$(./hack/binaries.sh) && cd bench && KUBEBUILDER_ASSETS=$$assets exec ../$(BIN)/bench/bench \
-	  $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(OBJECTS),-objects $(OBJECTS)) $(if $(ONLY),-only $(ONLY)) \
-	  $(if $(CONTESTANTS),-contestants $(CONTESTANTS)) $(BENCHFLAGS)
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets exec $(BIN)/bench/bench \
+	  $(if $(ROUNDS),-rounds $(ROUNDS)) $(if $(OBJECTS),-objects $(OBJECTS)) $(if $(MANY),-many $(MANY)) $(if $(ONLY),-only $(ONLY))
 
 ##@ Change it
 

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -40,6 +38,7 @@ func Written(i int) *modelv1.ModelBox {
 	box := &modelv1.ModelBox{
 		TypeMeta: metav1.TypeMeta{APIVersion: modelv1.SchemeGroupVersion.String(), Kind: "ModelBox"},
 		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   Namespace,
 			Name:        Name(i),
 			Labels:      map[string]string{"team": "serving", "stage": "production"},
 			Annotations: map[string]string{"example.com/owner": "someone@example.com"},
@@ -58,51 +57,6 @@ func Written(i int) *modelv1.ModelBox {
 		box.Spec.Envs = append(box.Spec.Envs, corev1.EnvVar{Name: name, Value: strings.Repeat(strings.ToLower(name), 6)})
 	}
 	return box
-}
-
-// Full returns a ModelBox like Written that also has all fields of a model server.
-func Full(i int) *modelv1.ModelBox {
-	box := Written(i)
-	spec := &box.Spec
-	spec.ImagePullPolicy = corev1.PullIfNotPresent
-	spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
-	spec.Command, spec.Args = []string{"serve"}, []string{"--port=8080", "--model=$(MODEL_NAME)"}
-	spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}
-	spec.SharedMemory = new(resource.MustParse("2Gi"))
-	spec.Strategy = &appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{
-		MaxSurge: new(intstr.FromInt32(0)), MaxUnavailable: new(intstr.FromInt32(1)),
-	}}
-	spec.ProgressDeadlineSeconds, spec.TerminationGracePeriodSeconds = new(int32(3600)), new(int64(120))
-	spec.StartupProbe = &corev1.Probe{ProbeHandler: spec.LivenessProbe.ProbeHandler, PeriodSeconds: 2, FailureThreshold: 900}
-	return box
-}
-
-// Deployment returns a Deployment like that of a ModelBox, for measurements without a
-// controller.
-func Deployment(name string) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(1)),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/server:1.2"}}},
-			},
-		},
-	}
-}
-
-// Service returns a Service with one port.
-func Service(name string) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": name},
-			Ports:    []corev1.ServicePort{{Name: "http", Port: 8080}},
-		},
-	}
 }
 
 // mustJSON encodes a value whose encoding cannot fail.

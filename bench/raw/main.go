@@ -41,8 +41,6 @@ func run() error {
 	// -kubeconfig in flag.CommandLine.
 	flags := flag.NewFlagSet("raw", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "the file with the cluster's address and credentials")
-	kind := flags.String("kind", "modelbox", "the kind of the objects to write for: modelbox, or eru for a restart at the time -slot")
-	slot := flags.String("slot", "", "the scheduled time of the restarts, as it is written to the Deployment")
 	workers := flags.Int("workers", 8, "how many objects are handled at the same time")
 	_ = flags.Parse(os.Args[1:]) // ExitOnError: it exits on failure.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,11 +50,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	work := c.modelBoxes
-	if *kind == "eru" {
-		work = func(ctx context.Context) ([]job, error) { return c.erus(ctx, *slot) }
-	}
-	jobs, err := work(ctx)
+	jobs, err := c.modelBoxes(ctx)
 	if err != nil {
 		return err
 	}
