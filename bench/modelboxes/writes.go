@@ -12,6 +12,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Writes are the three writes that a new ModelBox needs, with the bodies that the
@@ -44,15 +45,7 @@ func workloadOf(box *modelv1.ModelBox) *workload.Workload {
 	return &workload.Workload{
 		Owner:           box,
 		OwnerKind:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
-		AppName:         modelbox.AppName,
-		Container:       spec.Name,
-		Image:           spec.Image,
-		Resources:       spec.Resources,
-		Ports:           spec.Ports,
-		Env:             spec.Envs,
-		ReadinessProbe:  spec.ReadinessProbe,
-		LivenessProbe:   spec.LivenessProbe,
-		StartupProbe:    spec.StartupProbe,
+		Pods:            modelbox.Pods(box, modelsource.Fetcher{}),
 		Replicas:        spec.Replicas,
 		Rollout:         spec.RollingUpdate,
 		MinReadySeconds: 3,

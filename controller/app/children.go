@@ -22,20 +22,7 @@ func workloadOf(obj *appv1.App) *workload.Workload {
 	return &workload.Workload{
 		Owner:     obj,
 		OwnerKind: kind,
-		AppName:   app.AppName,
-
-		Container:       obj.Name,
-		Image:           spec.Image,
-		ImagePullPolicy: spec.ImagePullPolicy,
-		Command:         spec.Command,
-		Args:            spec.Args,
-		Resources:       spec.Resources,
-		Ports:           spec.Ports,
-		Env:             spec.Envs,
-		EnvFrom:         spec.EnvFrom,
-
-		ImagePullSecrets: spec.ImagePullSecrets,
-		PodTemplate:      spec.PodTemplate,
+		Pods:      app.Pods(obj),
 
 		Replicas:                spec.Replicas,
 		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,

@@ -35,7 +35,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -148,7 +147,11 @@ func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
 		return fmt.Errorf("status: %s is out of range", found[1])
 	}
 	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, orNull(spec), orNull(status))
-	if errs := quantity.Check(document, reflect.TypeFor[T](), nil); len(errs) > 0 {
+	var tree map[string]any
+	if err := utiljson.Unmarshal(document, &tree); err != nil {
+		return err
+	}
+	if errs := rules.Unbuildable(rules.Expensive(nil, tree)); len(errs) > 0 {
 		return rules.First(errs).ToAggregate()
 	}
 	return utiljson.Unmarshal(document, into)

@@ -53,16 +53,7 @@ func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*work
 // daemonSet returns the desired DaemonSet of a Genericdaemon that has its defaults.
 func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
 	spec := &daemon.Spec
-	pods := &workload.Workload{
-		Owner:       daemon,
-		OwnerKind:   kind,
-		AppName:     genericdaemon.AppName,
-		Container:   daemon.Name,
-		Image:       spec.Image,
-		Resources:   spec.Resources,
-		Env:         spec.Envs,
-		PodTemplate: spec.PodTemplate,
-	}
+	pods := &workload.Workload{Owner: daemon, OwnerKind: kind, Pods: genericdaemon.Pods(daemon)}
 	template, err := pods.Template()
 	if err != nil {
 		return nil, err

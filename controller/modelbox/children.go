@@ -29,27 +29,7 @@ func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Wo
 	return &workload.Workload{
 		Owner:     box,
 		OwnerKind: kind,
-		AppName:   modelbox.AppName,
-
-		Container:       spec.Name,
-		Image:           spec.Image,
-		ImagePullPolicy: spec.ImagePullPolicy,
-		Command:         spec.Command,
-		Args:            spec.Args,
-		Resources:       spec.Resources,
-		Ports:           spec.Ports,
-		Env:             spec.Envs,
-		EnvFrom:         spec.EnvFrom,
-		SharedMemory:    spec.SharedMemory,
-		Model:           spec.ModelOrDefault(),
-		Fetcher:         fetcher,
-		ReadinessProbe:  spec.ReadinessProbe,
-		LivenessProbe:   spec.LivenessProbe,
-		StartupProbe:    spec.StartupProbe,
-
-		ImagePullSecrets:              spec.ImagePullSecrets,
-		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-		PodTemplate:                   spec.PodTemplate,
+		Pods:      modelbox.Pods(box, fetcher),
 
 		Replicas:                spec.Replicas,
 		Strategy:                spec.Strategy,

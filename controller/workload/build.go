@@ -13,18 +13,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -34,35 +30,8 @@ type Workload struct {
 	Owner client.Object
 	// OwnerKind is the kind of the owner, which objects from a cache do not contain.
 	OwnerKind schema.GroupVersionKind
-	// AppName is the value of the label app.kubernetes.io/name: one for all objects of a kind.
-	AppName string
-
-	// Container is the name of the main container.
-	Container       string
-	Image           string
-	ImagePullPolicy corev1.PullPolicy
-	Command         []string
-	Args            []string
-	Resources       *corev1.ResourceRequirements
-	Ports           []modelv1.Port
-	Env             []corev1.EnvVar
-	EnvFrom         []corev1.EnvFromSource
-	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
-	SharedMemory *resource.Quantity
-	// Model is the model with its defaults; nil is none. Fetcher is what the operator decides of
-	// the container that fetches it.
-	Model   *modelv1.Model
-	Fetcher modelsource.Fetcher
-
-	ReadinessProbe *corev1.Probe
-	LivenessProbe  *corev1.Probe
-	StartupProbe   *corev1.Probe
-
-	ImagePullSecrets              []corev1.LocalObjectReference
-	TerminationGracePeriodSeconds *int64
-
-	// PodTemplate is applied to the generated template as a strategic merge patch.
-	PodTemplate *runtime.RawExtension
+	// Pods is what the spec defines of the pods.
+	*podtemplate.Pods
 
 	Replicas *int32
 	// Strategy has precedence over Rollout, which is both maxSurge and maxUnavailable. If both
@@ -78,23 +47,13 @@ type Workload struct {
 	Paused bool
 }
 
-// Selector returns the labels that select the pods. They are name and instance only,
-// because the selector of a Deployment is immutable.
-func (w *Workload) Selector() labels.Set {
-	return labels.Set{api.LabelName: w.AppName, api.LabelInstance: w.Owner.GetName()}
-}
-
-func (w *Workload) labels() map[string]string {
-	return labels.Merge(w.Selector(), labels.Set{api.LabelManagedBy: api.ManagedBy})
-}
-
 // ObjectMeta returns the metadata of each desired object: name, labels and controller
 // reference.
 func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:            w.Owner.GetName(),
 		Namespace:       w.Owner.GetNamespace(),
-		Labels:          w.labels(),
+		Labels:          w.Labels(),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, w.OwnerKind)},
 	}
 }
@@ -109,6 +68,13 @@ func (w *Workload) Children() ([]client.Object, error) {
 		return []client.Object{deployment, service}, nil
 	}
 	return []client.Object{deployment}, nil
+}
+
+// Template returns the desired pod template, which is the one that admission validates. Its error is
+// a *rules.InvalidSpecError: admission would have refused the spec.
+func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
+	template, errs := w.Effective()
+	return template, Buildable(errs)
 }
 
 // Deployment returns the desired Deployment.

@@ -9,16 +9,20 @@ import (
 	"math"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func templated(raw string) *Workload {
 	box := &modelv1.ModelBox{}
 	box.Name = "box"
-	return &Workload{Owner: box, Container: "box", Image: "nginx:1", PodTemplate: &runtime.RawExtension{Raw: []byte(raw)}}
+	return &Workload{Owner: box, Pods: &podtemplate.Pods{
+		Container: corev1.Container{Name: "box", Image: "nginx:1"}, Template: &runtime.RawExtension{Raw: []byte(raw)},
+	}}
 }
 
 // An int64 of podTemplate is the same number in the child: float64 has no room for all

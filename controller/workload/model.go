@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // AnnotationFetcher holds, on a Deployment whose pods fetch a model, the image and the mirrors
@@ -31,19 +30,6 @@ type fetcherChoice struct {
 	// Template is the hash of the pod template without the image and the mirrors.
 	Template string `json:"template"`
 	modelsource.Fetcher
-}
-
-// modelPod returns what the model adds to the pods, nil without a model.
-func (w *Workload) modelPod() (*modelsource.Pod, error) {
-	if w.Model == nil {
-		return nil, nil
-	}
-	uri, err := modelsource.Parse(w.Model.URI)
-	if err != nil {
-		return nil, &rules.InvalidSpecError{Err: fmt.Errorf("spec.model.uri: %w", err)}
-	}
-	pod := modelsource.PodOf(w.Model, uri, w.Fetcher, w.Resources)
-	return &pod, nil
 }
 
 // fetches reports whether the pods of a template have the container that fetches a model.
@@ -97,8 +83,8 @@ func (w *Workload) KeepFetcher(desired, live *appsv1.Deployment) error {
 	if !decodeChoice(desired, &now) || !decodeChoice(live, &before) || before.Template != now.Template || before.Image == "" {
 		return nil
 	}
-	kept := *w
-	kept.Fetcher = before.Fetcher
+	kept, pods := *w, *w.Pods
+	kept.Pods, pods.Fetcher = &pods, before.Fetcher
 	template, err := kept.Template()
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestKeepFetcher(t *testing.T) {
 	}{
 		"nothing":              {keeps: true},
 		"replicas":             {change: func(w *Workload) { w.Replicas = new(int32(7)) }, keeps: true},
-		"the image":            {change: func(w *Workload) { w.Image = "server:2" }},
+		"the image":            {change: func(w *Workload) { w.Container.Image = "server:2" }},
 		"the model":            {change: func(w *Workload) { w.Model.URI += ".gz" }},
 		"the volume":           {change: func(w *Workload) { w.Model.MountPath = "/m" }},
 		"another pod template": {change: func(w *Workload) { *w = *withModel(t, uri, `{"spec":{"priority":1}}`, upgraded) }},

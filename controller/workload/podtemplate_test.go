@@ -14,15 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 )
 
 func template(t *testing.T, raw string) *Workload {
 	t.Helper()
 	box := &modelv1.ModelBox{}
 	box.Name = "box"
-	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, AppName: "modelbox", Container: "main", Image: "server:1"}
+	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, Pods: &podtemplate.Pods{
+		AppName: "modelbox", Instance: "box", Container: corev1.Container{Name: "main", Image: "server:1"},
+		Reserved: []podtemplate.Reserved{{Field: "image", Instead: "spec.image"}},
+	}}
 	if raw != "" {
-		w.PodTemplate = &runtime.RawExtension{Raw: []byte(raw)}
+		w.Pods.Template = &runtime.RawExtension{Raw: []byte(raw)}
 	}
 	return w
 }
@@ -56,7 +60,7 @@ func TestTemplateErrsOnWhatAdmissionRefuses(t *testing.T) {
 func BenchmarkDeployment(b *testing.B) {
 	box := &modelv1.ModelBox{}
 	box.Name = "box"
-	w := &Workload{Owner: box, AppName: "modelbox", Container: "main", Image: "server:1", Ports: []modelv1.Port{{Port: 80}}}
+	w := &Workload{Owner: box, Pods: &podtemplate.Pods{Container: corev1.Container{Name: "main", Image: "server:1"}, Ports: []modelv1.Port{{Port: 80}}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := w.Deployment(); err != nil {
@@ -74,14 +78,21 @@ func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {
 		`{"spec":{"containers":[{"name":"main","tty":true}],"priority":1}}`,
 	} {
 		w := template(t, raw)
-		w.Command, w.Args, w.ImagePullPolicy = []string{"serve"}, []string{"-v"}, corev1.PullNever
+		w.Reserved = append(w.Reserved, podtemplate.Reserved{Field: "command", Either: true}, podtemplate.Reserved{Field: "args", Either: true},
+			podtemplate.Reserved{Field: "imagePullPolicy", Either: true})
+		w.Container.Command, w.Container.Args, w.Container.ImagePullPolicy = []string{"serve"}, []string{"-v"}, corev1.PullNever
 		w.ImagePullSecrets, w.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "registry"}}, new(int64(0))
 		w.SharedMemory = new(resource.MustParse("2Gi"))
 		got, err := w.Template()
 		if err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		want := w.podSpec(nil)
+		w.Pods.Template = nil
+		generated, err := w.Template()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := generated.Spec
 		want.Priority, want.Containers[0].TTY = got.Spec.Priority, got.Spec.Containers[0].TTY
 		if diff := cmp.Diff(want, got.Spec, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)

@@ -10,7 +10,6 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -19,22 +18,15 @@ import (
 const AppName = "app"
 
 var (
-	spec            = field.NewPath("spec")
-	imagePath       = spec.Child("image")
-	pullPolicyPath  = spec.Child("imagePullPolicy")
-	pullSecretsPath = spec.Child("imagePullSecrets")
-	commandPath     = spec.Child("command")
-	argsPath        = spec.Child("args")
-	replicasPath    = spec.Child("replicas")
-	resourcesPath   = spec.Child("resources")
-	envsPath        = spec.Child("envs")
-	envFromPath     = spec.Child("envFrom")
-	deadlinePath    = spec.Child("progressDeadlineSeconds")
-	portsPath       = spec.Child("ports")
+	spec         = field.NewPath("spec")
+	imagePath    = spec.Child("image")
+	replicasPath = spec.Child("replicas")
+	deadlinePath = spec.Child("progressDeadlineSeconds")
+	portsPath    = spec.Child("ports")
 )
 
 // reserved are the fields of the main container that have a field of their own in an App.
-var reserved = []podvalidation.ReservedField{
+var reserved = []podtemplate.Reserved{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
 	{Field: "command", Instead: "spec.command", Either: true},
@@ -52,39 +44,32 @@ func Validate(app *appv1.App) field.ErrorList {
 	errs := rules.ObjectName(&app.ObjectMeta)
 	errs = append(errs, rules.Replicas(replicasPath, spec.Replicas, modelv1.MaxReplicas)...)
 	errs = append(errs, rules.Image(imagePath, spec.Image)...)
-	errs = append(errs, rules.PullPolicy(pullPolicyPath, spec.ImagePullPolicy)...)
-	errs = append(errs, rules.PullSecrets(pullSecretsPath, spec.ImagePullSecrets)...)
-	errs = append(errs, rules.Words(commandPath, spec.Command)...)
-	errs = append(errs, rules.Words(argsPath, spec.Args)...)
-	errs = append(errs, rules.Resources(resourcesPath, spec.Resources)...)
-	errs = append(errs, rules.Env(envsPath, spec.Envs)...)
-	errs = append(errs, rules.EnvFrom(envFromPath, spec.EnvFrom)...)
 	errs = append(errs, rules.Seconds(deadlinePath, spec.ProgressDeadlineSeconds, 1)...)
 	errs = append(errs, ports.Validate(portsPath, spec.Ports)...)
-	of := owner(app)
-	return podtemplate.Validate(spec.PodTemplate, &of, errs)
+	return Pods(app).Validate(errs)
 }
 
-// owner returns what the rules of the pod template need to know of an App.
-func owner(app *appv1.App) podtemplate.Owner {
+// Pods returns what an App that has its defaults defines of its pods.
+func Pods(app *appv1.App) *podtemplate.Pods {
 	spec := &app.Spec
 	main := corev1.Container{
 		Name: app.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Ports: modelv1.ContainerPorts(spec.Ports), Env: spec.Envs, EnvFrom: spec.EnvFrom,
+		Env: spec.Envs, EnvFrom: spec.EnvFrom,
 	}
 	if spec.Resources != nil {
 		main.Resources = *spec.Resources
 	}
-	return podtemplate.Owner{
-		AppName: AppName, Instance: app.Name, ImagePullSecrets: spec.ImagePullSecrets,
-		Main: podvalidation.MainContainer{Container: main, ServicePorts: spec.Ports, Reserved: reserved},
+	return &podtemplate.Pods{
+		AppName: AppName, Instance: app.Name, Container: main, Ports: spec.Ports, Reserved: reserved,
+		ImagePullSecrets: spec.ImagePullSecrets, Template: spec.PodTemplate,
 	}
 }
 
 // Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
-	of, out := owner(app), podtemplate.Warnings(app.Spec.PodTemplate)
-	if warning := podtemplate.ImageWarning(app.Spec.PodTemplate, &of.Main); warning != "" {
+	pods := Pods(app)
+	out := pods.Warnings()
+	if warning := pods.ImageWarning(); warning != "" {
 		out = append([]string{warning}, out...)
 	}
 	return append(out, ports.NodePortWarnings(portsPath, app.Spec.Ports)...)

@@ -38,13 +38,13 @@ func TestValidate(t *testing.T) {
 			`{image: a:1, imagePullPolicy: a}`,
 			`spec.imagePullPolicy: Unsupported value: "a": supported values: "Always", "IfNotPresent", "Never"`,
 		},
-		"imagePullSecrets": {`{image: a:1, imagePullSecrets: [{name: ""}]}`, `spec.imagePullSecrets[0].name: Required value: a name is required`},
+		"imagePullSecrets": {`{image: a:1, imagePullSecrets: [{name: a}, {name: a}]}`, `spec.imagePullSecrets[1].name: Duplicate value: "a"`},
 		"command": {
 			`{image: a:1, command: [` + strings.Repeat("a,", 1025) + `]}`, `spec.command: Too many: 1025: must have at most 1024 items`,
 		},
 		"args": {`{image: a:1, args: [` + strings.Repeat("a,", 1025) + `]}`, `spec.args: Too many: 1025: must have at most 1024 items`},
 		"envFrom": {
-			`{image: a:1, envFrom: [{}]}`, `spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`,
+			`{image: a:1, envFrom: [{}]}`, "spec.envFrom: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`",
 		},
 		"progressDeadlineSeconds": {
 			`{image: a:1, progressDeadlineSeconds: 0}`, `spec.progressDeadlineSeconds: Invalid value: 0: must be from 1 to 86400`,

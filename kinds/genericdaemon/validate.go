@@ -12,7 +12,6 @@ import (
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -23,14 +22,12 @@ var (
 	spec              = field.NewPath("spec")
 	labelPath         = spec.Child("label")
 	imagePath         = spec.Child("image")
-	envsPath          = spec.Child("envs")
-	resourcesPath     = spec.Child("resources")
 	rollingUpdatePath = spec.Child("rollingUpdate")
 )
 
 // reserved are the fields of the main container that have a field of their own in a
 // Genericdaemon.
-var reserved = []podvalidation.ReservedField{
+var reserved = []podtemplate.Reserved{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "env", Instead: "spec.envs"},
@@ -42,23 +39,18 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs := rules.ObjectName(&daemon.ObjectMeta)
 	errs = append(errs, label(daemon.Spec.Label)...)
 	errs = append(errs, rules.Image(imagePath, daemon.Spec.Image)...)
-	errs = append(errs, rules.Env(envsPath, daemon.Spec.Envs)...)
-	errs = append(errs, rules.Resources(resourcesPath, daemon.Spec.Resources)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, daemon.Spec.RollingUpdate)...)
-	return podtemplate.Validate(daemon.Spec.PodTemplate, owner(daemon), errs)
+	return Pods(daemon).Validate(errs)
 }
 
-// owner returns what the rules of the pod template need to know of a Genericdaemon. The
-// label is not part of it: a valid label conflicts with no affinity.
-func owner(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Owner {
+// Pods returns what a Genericdaemon that has its defaults defines of its pods. The label is not
+// part of it: a valid label conflicts with no affinity.
+func Pods(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Pods {
 	main := corev1.Container{Name: daemon.Name, Image: daemon.Spec.Image, Env: daemon.Spec.Envs}
 	if daemon.Spec.Resources != nil {
 		main.Resources = *daemon.Spec.Resources
 	}
-	return &podtemplate.Owner{
-		AppName: AppName, Instance: daemon.Name,
-		Main: podvalidation.MainContainer{Container: main, Reserved: reserved},
-	}
+	return &podtemplate.Pods{AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, Template: daemon.Spec.PodTemplate}
 }
 
 // label validates a node label: "", "key" or "key=value".
@@ -80,8 +72,8 @@ func label(label string) field.ErrorList {
 
 // Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
-	out := podtemplate.Warnings(daemon.Spec.PodTemplate)
-	if warning := podtemplate.ImageWarning(daemon.Spec.PodTemplate, &owner(daemon).Main); warning != "" {
+	out := Pods(daemon).Warnings()
+	if warning := Pods(daemon).ImageWarning(); warning != "" {
 		out = append([]string{warning}, out...)
 	}
 	if daemon.Spec.Label == "" {

@@ -9,7 +9,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // resourceType defaults to custom if resources are set, and to small otherwise.
@@ -84,7 +84,7 @@ func (d *defaults) isDerivedQuantity(list string, name corev1.ResourceName, valu
 // quantity equal to value.
 func equalsQuantity(value resource.Quantity) func(string) bool {
 	return func(text string) bool {
-		q, err := quantity.Parse(text)
+		q, err := rules.ParseQuantity(text)
 		return err == nil && q.Cmp(value) == 0
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -98,13 +97,22 @@ func modelVolumeErrors(spec *modelv1.ModelBoxSpec, of *modelv1.Model) field.Erro
 func modelNames(of *modelv1.Model) field.ErrorList {
 	var errs field.ErrorList
 	if of.Credentials != nil {
-		errs = append(errs, rules.ObjectReference(modelPath.Child("credentials"), of.Credentials.Name)...)
+		errs = append(errs, objectName(modelPath.Child("credentials", "name"), of.Credentials.Name)...)
 	}
-	if of.Claim != "" && len(validation.IsDNS1123Subdomain(of.Claim)) > 0 {
-		errs = append(errs, field.Invalid(modelPath.Child("claim"), of.Claim,
-			"must be the name of a PersistentVolumeClaim: at most 253 lower-case letters, digits, dashes and dots"))
+	if of.Claim != "" {
+		errs = append(errs, objectName(modelPath.Child("claim"), of.Claim)...)
 	}
 	return errs
+}
+
+func objectName(path *field.Path, name string) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(path, "a name is required")}
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return field.ErrorList{field.Invalid(path, name, "must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots")}
+	}
+	return nil
 }
 
 // notFetched returns the errors of fields that have no effect for an image or a claim.
@@ -128,24 +136,6 @@ func notFetched(of *modelv1.Model, scheme string) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// modelVolume returns the volume of a model, and the init container that fetches it, each none
-// if there is no model or its URI is invalid. Only the operator knows the container's image.
-func modelVolume(spec *modelv1.ModelBoxSpec) ([]rules.OwnVolume, []corev1.Container) {
-	of := spec.ModelOrDefault()
-	if of == nil {
-		return nil, nil
-	}
-	uri, err := modelsource.Parse(of.URI)
-	if err != nil {
-		return nil, nil
-	}
-	pod := modelsource.PodOf(of, uri, modelsource.Fetcher{Image: modelsource.Container}, spec.Resources)
-	if pod.Fetch == nil {
-		return []rules.OwnVolume{pod.Volume}, nil
-	}
-	return []rules.OwnVolume{pod.Volume}, []corev1.Container{*pod.Fetch}
 }
 
 // modelWarnings returns warnings on a model that can change without a change of the object, or

@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -21,10 +23,6 @@ var (
 	spec               = field.NewPath("spec")
 	namePath           = spec.Child("name")
 	imagePath          = spec.Child("image")
-	pullPolicyPath     = spec.Child("imagePullPolicy")
-	pullSecretsPath    = spec.Child("imagePullSecrets")
-	commandPath        = spec.Child("command")
-	argsPath           = spec.Child("args")
 	replicasPath       = spec.Child("replicas")
 	resourceTypePath   = spec.Child("resourceType")
 	resourcesPath      = spec.Child("resources")
@@ -35,8 +33,6 @@ var (
 	gracePath          = spec.Child("terminationGracePeriodSeconds")
 	portsPath          = spec.Child("ports")
 	serviceTypePath    = spec.Child("serviceType")
-	envsPath           = spec.Child("envs")
-	envFromPath        = spec.Child("envFrom")
 	readinessProbePath = spec.Child("readinessProbe")
 	livenessProbePath  = spec.Child("livenessProbe")
 	startupProbePath   = spec.Child("startupProbe")
@@ -56,7 +52,7 @@ var (
 )
 
 // reserved are the fields of the main container that have a field of their own in a ModelBox.
-var reserved = []podvalidation.ReservedField{
+var reserved = []podtemplate.Reserved{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
 	{Field: "command", Instead: "spec.command", Either: true},
@@ -73,7 +69,6 @@ var reserved = []podvalidation.ReservedField{
 // Validate returns the errors of a ModelBox that has its defaults, in the order of the
 // fields. It does not change the object.
 func Validate(box *modelv1.ModelBox) field.ErrorList {
-	declared := modelv1.ContainerPorts(box.Spec.Ports)
 	errs := rules.ObjectName(&box.ObjectMeta)
 	errs = append(errs, container(box)...)
 	errs = append(errs, resources(&box.Spec)...)
@@ -81,32 +76,27 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, rollout(&box.Spec)...)
 	errs = append(errs, rules.Seconds(gracePath, box.Spec.TerminationGracePeriodSeconds, 0)...)
 	errs = append(errs, service(&box.Spec)...)
-	errs = append(errs, environment(&box.Spec)...)
-	errs = append(errs, probes(&box.Spec, declared)...)
+	errs = append(errs, probes(&box.Spec)...)
 	errs = append(errs, model(&box.Spec)...)
-	of := owner(box, declared)
-	return podtemplate.Validate(box.Spec.PodTemplate, &of, errs)
+	return Pods(box, modelsource.Fetcher{Image: modelsource.Container}).Validate(errs) // Only the operator knows the fetcher's image.
 }
 
-// owner returns what the rules of the pod template need to know of a ModelBox.
-func owner(box *modelv1.ModelBox, declared []corev1.ContainerPort) podtemplate.Owner {
+// Pods returns what a ModelBox that has its defaults defines of its pods.
+func Pods(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *podtemplate.Pods {
 	spec := &box.Spec
 	main := corev1.Container{
 		Name: spec.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Ports: declared, Env: spec.Envs, EnvFrom: spec.EnvFrom,
+		Env: spec.Envs, EnvFrom: spec.EnvFrom,
 		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
 	}
 	if spec.Resources != nil {
 		main.Resources = *spec.Resources
 	}
-	volumes, fetch := modelVolume(spec)
-	return podtemplate.Owner{
-		AppName: AppName, Instance: box.Name, ImagePullSecrets: spec.ImagePullSecrets,
-		Main: podvalidation.MainContainer{
-			Container: main, ServicePorts: spec.Ports, Reserved: reserved,
-			Volumes:        append(rules.SharedMemory(spec.SharedMemory), volumes...),
-			InitContainers: fetch, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-		},
+	return &podtemplate.Pods{
+		AppName: AppName, Instance: box.Name, Container: main, Ports: spec.Ports, Reserved: reserved,
+		SharedMemory: spec.SharedMemory, Model: spec.ModelOrDefault(), Fetcher: fetcher,
+		ImagePullSecrets: spec.ImagePullSecrets, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		Template: spec.PodTemplate,
 	}
 }
 
@@ -118,10 +108,6 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	errs = append(errs, rules.PullPolicy(pullPolicyPath, box.Spec.ImagePullPolicy)...)
-	errs = append(errs, rules.PullSecrets(pullSecretsPath, box.Spec.ImagePullSecrets)...)
-	errs = append(errs, rules.Words(commandPath, box.Spec.Command)...)
-	errs = append(errs, rules.Words(argsPath, box.Spec.Args)...)
 	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
 }
 
@@ -140,8 +126,6 @@ func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	case preset != nil && !preset.matches(spec.Resources):
 		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
 			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
-	case preset != nil && !hasOthers(spec.Resources):
-		return nil
 	}
 	var errs field.ErrorList
 	if preset == nil && !slices.Contains(resourceTypes, spec.ResourceType) {
@@ -151,7 +135,7 @@ func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 		errs = append(errs, field.Required(resourcesPath,
 			"must be set if resourceType is custom; set it, or set resourceType to small, medium or large"))
 	}
-	return append(errs, rules.Resources(resourcesPath, spec.Resources)...)
+	return errs
 }
 
 func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
@@ -162,17 +146,34 @@ func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	return append(errs, ports.ValidateNodePorts(portsPath, spec.Ports, spec.ServiceType)...)
 }
 
-func environment(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := rules.Env(envsPath, spec.Envs)
-	return append(errs, rules.EnvFrom(envFromPath, spec.EnvFrom)...)
-}
-
-func probes(spec *modelv1.ModelBoxSpec, declared []corev1.ContainerPort) field.ErrorList {
-	errs := rules.Probe(readinessProbePath, spec.ReadinessProbe, rules.Readiness, declared)
-	errs = append(errs, rules.Probe(livenessProbePath, spec.LivenessProbe, rules.Liveness, declared)...)
-	errs = append(errs, rules.Probe(startupProbePath, spec.StartupProbe, rules.Startup, declared)...)
+// probes validates what Kubernetes does not: a probe by the name of a port needs a port of the main
+// container, among which the kubelet resolves the name, whatever their protocol.
+func probes(spec *modelv1.ModelBoxSpec) field.ErrorList {
+	var errs field.ErrorList
+	for _, of := range [...]struct {
+		path  *field.Path
+		probe *corev1.Probe
+	}{{readinessProbePath, spec.ReadinessProbe}, {livenessProbePath, spec.LivenessProbe}, {startupProbePath, spec.StartupProbe}} {
+		if of.probe == nil {
+			continue
+		}
+		if get := of.probe.HTTPGet; get != nil {
+			errs = append(errs, probedPort(of.path.Child("httpGet", "port"), get.Port, spec.Ports)...)
+		}
+		if tcp := of.probe.TCPSocket; tcp != nil {
+			errs = append(errs, probedPort(of.path.Child("tcpSocket", "port"), tcp.Port, spec.Ports)...)
+		}
+	}
 	if !slices.Contains(defaultProbes, spec.DefaultProbes) {
 		errs = append(errs, field.NotSupported(defaultProbesPath, spec.DefaultProbes, defaultProbes))
 	}
 	return errs
+}
+
+func probedPort(path *field.Path, port intstr.IntOrString, ports []modelv1.Port) field.ErrorList {
+	named := func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }
+	if port.Type == intstr.Int || len(validation.IsValidPortName(port.StrVal)) > 0 || slices.ContainsFunc(modelv1.ContainerPorts(ports), named) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, port.StrVal, "the container has no port with this name; use a number or the name of one of its ports")}
 }

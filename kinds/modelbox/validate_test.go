@@ -21,7 +21,7 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	const (
 		image  = `must be an image reference such as registry.example.com/team/server:1.2: `
-		action = `must specify one of exec, httpGet, tcpSocket and grpc`
+		action = `must specify a handler type`
 		out    = `; set resourceType: custom to use other CPU and memory, or remove both from limits and requests`
 		name   = `must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`
 		once   = `: Forbidden: may be set in one place only: remove it here, or remove spec.`
@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 		},
 		"imagePullSecrets": {
 			`{image: a:1, imagePullSecrets: [{}, {name: a}, {name: a}]}`,
-			`spec.imagePullSecrets[0].name: Required value: a name is required` + "\n" + `spec.imagePullSecrets[2].name: Duplicate value: "a"`,
+			`spec.imagePullSecrets[2].name: Duplicate value: "a"`,
 		},
 		"command and args": {
 			`{image: a:1, command: [` + strings.Repeat("a,", 1025) + `], args: [` + strings.Repeat("a,", 1026) + `]}`,
@@ -87,10 +87,10 @@ podTemplate:
 spec.podTemplate.spec.imagePullSecrets` + once + `imagePullSecrets
 spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds
 spec.podTemplate.spec.volumes[1].name: Forbidden: shared-memory is the volume of spec.sharedMemory; use another name, or remove spec.sharedMemory
+spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.sharedMemory is mounted at /dev/shm; remove this mount, or remove spec.sharedMemory
 spec.podTemplate.spec.containers[0].imagePullPolicy` + once + `imagePullPolicy
 spec.podTemplate.spec.containers[0].command` + once + `command
-spec.podTemplate.spec.containers[0].args` + once + `args
-spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.sharedMemory is mounted at /dev/shm; remove this mount, or remove spec.sharedMemory`},
+spec.podTemplate.spec.containers[0].args` + once + `args`},
 		"fields in one place": {`
 image: a:1
 podTemplate:
@@ -131,7 +131,7 @@ podTemplate:
 		},
 		"small, and a request of a device": {
 			`{image: a:1, resourceType: small, resources: {requests: {a.b/c: 1}}}`,
-			`spec.resources.limits[a.b/c]: Required value: must be set to the request, because this resource cannot be overcommitted`,
+			`spec.resources.limits: Required value: Limit must be set for non overcommitable resources`,
 		},
 		"small, and a device and another memory": {
 			`{image: a:1, resourceType: small, resources: {limits: {a.b/c: 1, memory: 3Gi}}}`,
@@ -149,13 +149,13 @@ podTemplate:
 		},
 		"custom, and wrong": {
 			`{image: a:1, resources: {limits: {cpu: 1}, requests: {cpu: 2}}}`,
-			`spec.resources.requests[cpu]: Invalid value: "2": must be less than or equal to the limit of 1`,
+			`spec.resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`,
 		},
 		"an unknown type": {
 			`{image: a:1, resourceType: Small, resources: {limits: {x: 1}}}`,
 			`spec.resourceType: Unsupported value: "Small": supported values: "small", "medium", "large", "custom"` + "\n" +
-				`spec.resources.limits[x]: Invalid value: "x": ` +
-				`must be cpu, memory, ephemeral-storage, hugepages-<size>, or a name with a domain such as example.com/gpu`,
+				`spec.resources.limits[x]: Invalid value: "x": must be a standard resource for containers` + "\n" +
+				`spec.resources.limits[x]: Invalid value: "x": must be a standard resource type or fully qualified`,
 		},
 		"a claim": {
 			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
@@ -163,7 +163,7 @@ podTemplate:
 		},
 		"a claim without template": {
 			`{image: a:1, resources: {claims: [{name: a}]}}`,
-			`spec.resources.claims[0].name: Invalid value: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
+			`spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
 		},
 
 		"rollingUpdate 100%": {`{image: a:1, rollingUpdate: 100%}`, ``},
@@ -215,9 +215,7 @@ podTemplate:
 		},
 		"a target in a template that cannot be read": {
 			`{image: a:1, ports: [{port: 1, targetPort: a}], resources: {claims: [{name: a}]}, podTemplate: {spec: []}}`,
-			`spec.podTemplate.spec: Invalid value: must be of type v1.PodSpec, not array
-spec.ports[0].targetPort: Invalid value: "a": no container declares a TCP port with this name; use a number or declare the port in podTemplate
-spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.podTemplate.spec.resourceClaims`,
+			`spec.podTemplate.spec: Invalid value: must be an object, not array`,
 		},
 		"serviceType": {`{image: a:1, serviceType: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"an unknown service": {
@@ -232,7 +230,7 @@ spec.resources.claims[0].name: Not found: "a": must be the name of one of spec.p
 		"envs": {`{image: a:1, envs: [{name: A}, {name: A}]}`, `spec.envs[1].name: Duplicate value: "A"`},
 		"envFrom": {
 			`{image: a:1, envFrom: [{}]}`,
-			`spec.envFrom[0]: Invalid value: must specify exactly one of configMapRef and secretRef`,
+			"spec.envFrom: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`",
 		},
 
 		"probes": {`
@@ -248,9 +246,9 @@ image: a:1
 readinessProbe: {grpc: {port: 1}, successThreshold: 2, terminationGracePeriodSeconds: 1}
 livenessProbe: {grpc: {port: 1}, successThreshold: 2}
 startupProbe: {grpc: {port: 1}, successThreshold: 2}`, `
-spec.readinessProbe.terminationGracePeriodSeconds: Forbidden: may not be set for readiness probes
-spec.livenessProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes
-spec.startupProbe.successThreshold: Invalid value: 2: must be 1 for liveness and startup probes`},
+spec.livenessProbe.successThreshold: Invalid value: 2: must be 1
+spec.readinessProbe.terminationGracePeriodSeconds: Invalid value: 1: must not be set for readinessProbes
+spec.startupProbe.successThreshold: Invalid value: 2: must be 1`},
 		"a probe without action": {
 			`{image: a:1, readinessProbe: {periodSeconds: 5}}`,
 			`spec.readinessProbe: Required value: ` + action,
@@ -306,7 +304,7 @@ spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported value
 	}
 }
 
-// One answer tells all that is wrong, in the order of the fields.
+// One answer has all errors: the operator's own in the order of the fields, then Kubernetes'.
 func TestValidateTellsAll(t *testing.T) {
 	t.Parallel()
 	got := box(t, `
@@ -329,9 +327,8 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	want := []string{
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
 		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
-		"spec.envs[0].name", "spec.envFrom[0]",
-		"spec.readinessProbe.exec.command", "spec.livenessProbe.tcpSocket.port", "spec.startupProbe.exec.command", "spec.defaultProbes",
-		"spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
+		"spec.defaultProbes", "spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
+		"spec.envFrom", "spec.envs[0].name", "spec.livenessProbe.tcpSocket.port", "spec.readinessProbe.exec.command", "spec.startupProbe.exec.command",
 	}
 	if diff := cmp.Diff(want, places(modelbox.Validate(got))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

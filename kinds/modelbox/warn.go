@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -18,9 +18,9 @@ var livenessProbeText = livenessProbePath.String() // For nearly every admission
 // the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
 	var out []string
-	of := owner(box, nil)
+	pods := Pods(box, modelsource.Fetcher{})
 	for _, sentence := range [...]string{
-		podtemplate.ImageWarning(box.Spec.PodTemplate, &of.Main),
+		pods.ImageWarning(),
 		rules.RolloutWarning(rollingUpdatePath, box.Spec.RollingUpdate, box.Spec.Replicas),
 	} {
 		if sentence != "" {
@@ -33,7 +33,7 @@ func Warn(box *modelv1.ModelBox) []string {
 	}
 	out = append(out, modelWarnings(&box.Spec)...)
 	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	return append(out, podtemplate.Warnings(box.Spec.PodTemplate)...)
+	return append(out, pods.Warnings()...)
 }
 
 // sparePodWarnings returns warnings if a rollout has to create a pod before it may delete one,

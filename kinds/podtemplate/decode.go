@@ -5,73 +5,87 @@ package podtemplate
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/version"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/lenient"
-	"github.com/modelbox-operator/modelbox-operator/kinds/quantity"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// MaxSize is the maximum size of a pod template in bytes, as JSON without spaces. A larger one
-// is not decoded. The other bounds of a spec apply to it as well, since it has no schema with
-// those of its parts; but one that was stored before they existed is still built.
+// Kubernetes is the minor version of Kubernetes that this release is built for: that of
+// the types and the validation in the k8s.io modules of go.mod.
+const Kubernetes = version.DefaultKubeBinaryVersion
+
+// MaxSize is the maximum size of a pod template in bytes, as JSON. A larger one is not decoded. The
+// other bounds of a spec apply to it as well, since it has no schema with those of its parts; but one
+// that was stored before they existed is still built.
 const MaxSize = rules.MaxBytes
 
-var templateType = reflect.TypeFor[corev1.PodTemplateSpec]()
+// decoded is a pod template.
+type decoded struct {
+	corev1.PodTemplateSpec
+	// tree is the same as JSON, without nulls.
+	tree map[string]any
+	// large is true if the template exceeds a bound, so that to validate it could cost too much.
+	large bool
+}
 
 // Decode decodes spec.podTemplate strictly: field names are case-sensitive, and unknown
 // fields, duplicate fields and values of a wrong type are errors at their path. The API
 // server does not detect them, because the schema of the field preserves unknown fields.
 //
-// Nil and JSON's null are no template and no error. With errors, Decode returns the
-// template without the invalid fields, so that one error does not hide others, which
-// ratcheting validation would take for new ones when the first is corrected. It returns
-// nil if the template is too large or not a JSON object.
+// A null means that nothing is set: it is decoded as if its field were not there. Nil and a null
+// are no template and no error. There is no template if a value has a wrong type.
 func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
+	template, errs := decode(raw)
+	if template == nil {
+		return nil, errs
+	}
+	return &template.PodTemplateSpec, errs
+}
+
+func decode(raw *runtime.RawExtension) (*decoded, field.ErrorList) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
 	if len(raw.Raw) > MaxSize {
-		if err := rules.SizeOf(root, raw.Raw); err != nil {
-			return nil, rules.MarkUnbuildable(err)
-		}
+		return nil, rules.MarkUnbuildable(rules.SpecSize(root, raw.Raw)...)
 	}
-	template, errs := decode(raw.Raw)
-	return template, rules.MarkUnbuildable(errs...)
+	out := &decoded{}
+	duplicates, err := kjson.UnmarshalStrict(raw.Raw, &out.tree)
+	if err != nil {
+		return nil, rules.MarkUnbuildable(wrongType(root, nil, err))
+	}
+	errs := rules.Expensive(root, out.tree)
+	if out.large = len(errs) > 0; len(rules.Unbuildable(errs)) > 0 {
+		return nil, errs
+	}
+	errs = append(errs, unmergeable(root, out.tree)...)
+	dropNulls(out.tree)
+	unknown, err := strictly(out.tree, &out.PodTemplateSpec)
+	if err != nil {
+		return nil, append(errs, rules.MarkUnbuildable(wrongTypes(out.tree)...)...)
+	}
+	return out, append(errs, rules.MarkUnbuildable(strictErrors(append(duplicates, unknown...))...)...)
 }
 
-func decode(data []byte) (*corev1.PodTemplateSpec, field.ErrorList) {
-	if len(quantity.Check(data, templateType, root)) == 0 {
-		template := &corev1.PodTemplateSpec{}
-		if unknown, err := kjson.UnmarshalStrict(data, template); err == nil {
-			return template, strictErrors(unknown)
-		}
-	}
-	rest, errs, err := lenient.Strip(data, templateType, root, false)
+// strictly decodes a tree, and returns the errors of unknown fields, and that of a wrong type.
+func strictly(tree any, into *corev1.PodTemplateSpec) (unknown []error, err error) {
+	data, err := json.Marshal(tree)
 	if err != nil {
-		return nil, field.ErrorList{unreadable(err)}
+		return nil, err
 	}
-	template := &corev1.PodTemplateSpec{}
-	unknown, err := kjson.UnmarshalStrict(rest, template)
-	if err != nil {
-		return nil, append(errs, unreadable(err))
-	}
-	return template, append(errs, strictErrors(unknown)...)
-}
-
-// unreadable returns the error of a template that cannot be decoded at all.
-func unreadable(err error) *field.Error {
-	if fieldErr, ok := errors.AsType[*field.Error](err); ok {
-		return fieldErr
-	}
-	return field.Invalid(root, field.OmitValueType{}, err.Error())
+	return kjson.UnmarshalStrict(data, into)
 }
 
 // strictErrors converts the strict errors of the decoder.
@@ -89,4 +103,155 @@ func strictErrors(strict []error) field.ErrorList {
 		errs = append(errs, field.Forbidden(path, detail))
 	}
 	return errs
+}
+
+// unmergeable returns the errors of what a strategic merge does not take as a value: directives,
+// such as $patch, and nulls in lists. A map of strings may have any key, so the types alone do
+// not refuse directives. A null in a list is built as an empty value, if it can be.
+func unmergeable(path *field.Path, node any) field.ErrorList {
+	var errs field.ErrorList
+	switch node := node.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(node)) {
+			if strings.HasPrefix(key, "$") {
+				errs = append(errs, rules.MarkUnbuildable(field.Forbidden(path.Child(key), "directives of a strategic merge are not supported; remove it"))...)
+				delete(node, key)
+				continue
+			}
+			errs = append(errs, unmergeable(path.Child(key), node[key])...)
+		}
+	case []any:
+		for i, value := range node {
+			if value == nil {
+				errs = append(errs, field.Required(path.Index(i), "an item may not be null; remove it"))
+			}
+			errs = append(errs, unmergeable(path.Index(i), value)...)
+		}
+	}
+	return errs
+}
+
+// dropNulls drops nulls, which in a strategic merge patch would delete what the operator
+// generated: in a pod template they mean "not set".
+func dropNulls(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, value := range node {
+			if value == nil {
+				delete(node, key)
+				continue
+			}
+			dropNulls(value)
+		}
+	case []any:
+		for _, value := range node {
+			dropNulls(value)
+		}
+	}
+}
+
+// mostWrongTypes is the maximum number of values of a wrong type in one answer.
+const mostWrongTypes = 8
+
+// wrongTypes returns the errors of the values that cannot be decoded. The decoder returns one of
+// them, and no path for those that decode themselves, such as quantities. So parts of the tree
+// are decoded: each half of a list or an object on its own, down to the value.
+func wrongTypes(tree any) field.ErrorList {
+	s := search{}
+	s.value(root, tree, func(part any) any { return part })
+	if len(s.errs) == 0 {
+		return field.ErrorList{field.Invalid(root, field.OmitValueType{}, "cannot be decoded")}
+	}
+	return s.errs
+}
+
+type search struct{ errs field.ErrorList }
+
+// value finds what is wrong in a value that cannot be decoded. document returns the document that
+// has another value, or a part of this one, in its place, and nothing else.
+func (s *search) value(path *field.Path, value any, document func(part any) any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if decodes(document(map[string]any{})) == nil {
+			s.members(path, slices.Sorted(maps.Keys(value)), value, document)
+			return
+		}
+	case []any:
+		if decodes(document([]any{})) == nil {
+			s.items(path, 0, value, document)
+			return
+		}
+	}
+	if len(s.errs) < mostWrongTypes {
+		s.errs = append(s.errs, wrongType(path, value, decodes(document(value))))
+	}
+}
+
+func (s *search) members(path *field.Path, keys []string, of map[string]any, document func(any) any) {
+	part := make(map[string]any, len(keys))
+	for _, key := range keys {
+		part[key] = of[key]
+	}
+	switch {
+	case len(s.errs) >= mostWrongTypes || decodes(document(part)) == nil:
+	case len(keys) > 1:
+		s.members(path, keys[:len(keys)/2], of, document)
+		s.members(path, keys[len(keys)/2:], of, document)
+	case len(keys) == 1:
+		at := path.Child(keys[0])
+		if unknown, _ := strictly(document(map[string]any{"$": nil}), &corev1.PodTemplateSpec{}); len(unknown) == 0 {
+			at = path.Key(keys[0]) // A map, which has keys of its own.
+		}
+		s.value(at, of[keys[0]], func(part any) any { return document(map[string]any{keys[0]: part}) })
+	}
+}
+
+func (s *search) items(path *field.Path, first int, items []any, document func(any) any) {
+	switch {
+	case len(s.errs) >= mostWrongTypes || decodes(document(items)) == nil:
+	case len(items) > 1:
+		s.items(path, first, items[:len(items)/2], document)
+		s.items(path, first+len(items)/2, items[len(items)/2:], document)
+	case len(items) == 1:
+		s.value(path.Index(first), items[0], func(part any) any { return document([]any{part}) })
+	}
+}
+
+func decodes(document any) error {
+	_, err := strictly(document, &corev1.PodTemplateSpec{})
+	return err
+}
+
+// wrongType returns the error of a value of a wrong type. err is the decoder's.
+func wrongType(path *field.Path, value any, err error) *field.Error {
+	out := field.TypeInvalid(path, field.OmitValueType{}, err.Error())
+	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if ok {
+		out.Detail = "must be " + nameOf(mismatch.Type) + ", not " + mismatch.Value
+	}
+	switch value.(type) {
+	case bool, int64, float64:
+		out.BadValue = value
+		if ok && mismatch.Type.Kind() == reflect.String { // A frequent mistake in YAML.
+			out.Detail += fmt.Sprintf(`: write it in quotes ("%v")`, value)
+		}
+	case string:
+		out.BadValue = value
+	}
+	return out
+}
+
+// nameOf returns what JSON calls a type.
+func nameOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "a number of type " + t.String()
 }

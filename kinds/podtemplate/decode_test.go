@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -47,52 +47,68 @@ func TestDecode(t *testing.T) {
 		},
 		"a directive of a strategic merge": {
 			raw:  `{"spec":{"$patch":"replace"}}`,
-			want: `spec.podTemplate.spec.$patch` + unknown,
+			want: `spec.podTemplate.spec.$patch: Forbidden: directives of a strategic merge are not supported; remove it`,
+		},
+		"directives where any key may be": {
+			raw: `{"spec":{"nodeSelector":{"$patch":"replace"},"volumes":[{"name":"a","csi":{"driver":"a","volumeAttributes":{"$retainKeys":"x"}}}]}}`,
+			want: `
+spec.podTemplate.spec.nodeSelector.$patch: Forbidden: directives of a strategic merge are not supported; remove it
+spec.podTemplate.spec.volumes[0].csi.volumeAttributes.$retainKeys: Forbidden: directives of a strategic merge are not supported; remove it`,
+		},
+		"nulls in lists": {
+			raw: `{"spec":{"containers":[null,{"name":"a","args":["b",null]}]}}`,
+			want: `
+spec.podTemplate.spec.containers[0]: Required value: an item may not be null; remove it
+spec.podTemplate.spec.containers[1].args[1]: Required value: an item may not be null; remove it`,
 		},
 		"several, and one twice": {
 			raw: `{"spec":{"containers":[{"a":1},{"b":1}],"nodeName":"x","nodeName":"y"},"kind":"Pod"}`,
 			want: `
-spec.podTemplate.spec.containers[0].a` + unknown + `
-spec.podTemplate.spec.containers[1].b` + unknown + `
 spec.podTemplate.spec.nodeName` + twice + `
-spec.podTemplate.kind` + unknown,
+spec.podTemplate.kind` + unknown + `
+spec.podTemplate.spec.containers[0].a` + unknown + `
+spec.podTemplate.spec.containers[1].b` + unknown,
 		},
 		"as much as there may be": {raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-37) + `"}}}`},
 		"too much": {
 			raw: `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", MaxSize-36) + `"}}}`, none: true,
-			want: `spec.podTemplate: Too long: may not be more than 131072 bytes; move large values and long lists to a ConfigMap or a Secret, and refer to it in envFrom or mount it as a volume`,
+			want: `spec.podTemplate: Too long: has 131073 bytes; at most 131072 are allowed; move large values and long lists to a ConfigMap or a Secret, and refer to it in envFrom or mount it as a volume`,
 		},
 		"expensive quantities": {
-			raw: `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,
+			none: true,
+			raw:  `{"spec":{"overhead":{"cpu":"1e999999999"},"volumes":[{"emptyDir":{"sizeLimit":"1e-999999999"}}]}}`,
 			want: `
-spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": must have an exponent from -99 to 99
-spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": must have an exponent from -99 to 99`,
+spec.podTemplate.spec.overhead[cpu]: Invalid value: "1e999999999": must be a quantity of at most 64 characters with an exponent from -99 to 99
+spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Invalid value: "1e-999999999": must be a quantity of at most 64 characters with an exponent from -99 to 99`,
 		},
-		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: "a": must be of type v1.PodTemplateSpec, not string`},
-		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: 1: must be of type v1.PodTemplateSpec, not number`},
-		"a list":        {raw: `[{}]`, none: true, want: `spec.podTemplate: Invalid value: must be of type v1.PodTemplateSpec, not array`},
+		"a string":      {raw: `"a"`, none: true, want: `spec.podTemplate: Invalid value: must be an object, not string`},
+		"a number":      {raw: `1`, none: true, want: `spec.podTemplate: Invalid value: must be an object, not number`},
+		"a list":        {raw: `[{}]`, none: true, want: `spec.podTemplate: Invalid value: must be an object, not array`},
 		"no JSON":       {raw: `{"spec":`, none: true, want: `spec.podTemplate: Invalid value: unexpected end of JSON input`},
 		"JSON and more": {raw: `{}{}`, none: true, want: `spec.podTemplate: Invalid value: invalid character '{' after top-level value`},
-		"wrong types, with what else is wrong": {
+		"wrong types, which are reported alone": {
+			none: true,
 			raw: `{"spec":{"containers":[{"name":"a","image":5,"imagePullPolice":1},{"name":"b","ports":{"a":1},` +
 				`"resources":{"limits":{"cpu":"1x","memory":"1Gi"}}}],"volumes":"none","terminationGracePeriodSeconds":1.5}}`,
 			want: `
-spec.podTemplate.spec.containers[0].image: Invalid value: 5: must be of type string, not number: write it in quotes ("5")
-spec.podTemplate.spec.containers[1].ports: Invalid value: must be of type []v1.ContainerPort, not object
+spec.podTemplate.spec.containers[0].image: Invalid value: 5: must be a string, not number: write it in quotes ("5")
+spec.podTemplate.spec.containers[1].ports: Invalid value: must be a list, not object
 spec.podTemplate.spec.containers[1].resources.limits[cpu]: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'
-spec.podTemplate.spec.terminationGracePeriodSeconds: Invalid value: 1.5: must be of type int64, not number 1.5
-spec.podTemplate.spec.volumes: Invalid value: "none": must be of type []v1.Volume, not string
-spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
+spec.podTemplate.spec.terminationGracePeriodSeconds: Invalid value: 1.5: must be a number of type int64, not number 1.5
+spec.podTemplate.spec.volumes: Invalid value: "none": must be a list, not string`,
 		},
 		"a number that is too large": {
+			none: true,
 			raw:  `{"spec":{"priority":3000000000}}`,
-			want: `spec.podTemplate.spec.priority: Invalid value: 3000000000: must be of type int32, not number 3000000000`,
+			want: `spec.podTemplate.spec.priority: Invalid value: 3000000000: must be a number of type int32, not number 3000000000`,
 		},
 		"a label that is no string": {
+			none: true,
 			raw:  `{"metadata":{"labels":{"a":"b","c":true}}}`,
-			want: `spec.podTemplate.metadata.labels[c]: Invalid value: true: must be of type string, not bool: write it in quotes ("true")`,
+			want: `spec.podTemplate.metadata.labels[c]: Invalid value: true: must be a string, not bool: write it in quotes ("true")`,
 		},
 		"a time that is none": {
+			none: true,
 			raw:  `{"metadata":{"creationTimestamp":"yesterday"}}`,
 			want: `spec.podTemplate.metadata.creationTimestamp: Invalid value: "yesterday": parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
 		},
@@ -113,32 +129,39 @@ spec.podTemplate.spec.containers[0].imagePullPolice` + unknown,
 	}
 }
 
-// The valid fields of a template are decoded, so that one error does not hide others.
-func TestDecodeWithoutInvalidFields(t *testing.T) {
+// A null is a field that is not set.
+func TestDecodeOfNulls(t *testing.T) {
 	t.Parallel()
-	template, errs := Decode(&runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":5,"nodeName":"a","volumes":[{"name":"v"},7,{"name":"w"}],` +
-		`"nodeSelector":{"x":1,"y":"z"},"containers":[{"name":"side","image":"A B","resources":{"limits":{"cpu":"1e999","memory":1.5}}}]}}`)})
+	template, errs := Decode(raw(t, `{spec: {nodeSelector: {disk: null}, topologySpreadConstraints: [{topologyKey: a, labelSelector: {matchLabels: {app: null, b: c}}}]}}`))
 	want := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeName: "a", Volumes: []corev1.Volume{{Name: "v"}, {}, {Name: "w"}}, NodeSelector: map[string]string{"y": "z"},
-		Containers: []corev1.Container{{Name: "side", Image: "A B", Resources: corev1.ResourceRequirements{
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1.5")},
-		}}},
+		NodeSelector: map[string]string{},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			TopologyKey: "a", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"b": "c"}},
+		}},
 	}}
-	if diff := cmp.Diff(want, template); diff != "" {
-		t.Errorf("the template (-want +got):\n%s", diff)
-	}
-	if len(errs) != 4 || len(rules.Unbuildable(errs)) != 4 {
-		t.Errorf("errors: %v", errs)
+	if diff := cmp.Diff(want, template); diff != "" || len(errs) > 0 {
+		t.Errorf("(-want +got):\n%s%v", diff, errs)
 	}
 }
 
-// A template with too many values to repair is refused as a whole.
+// One wrong value is found among many, and of many the first ones.
 func TestDecodeOfManyWrongValues(t *testing.T) {
 	t.Parallel()
-	ports := strings.Repeat(`{"containerPort":1},`, 20_000) + `{"containerPort":"x"}`
-	data := fmt.Sprintf(`{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, ports)
-	template, errs := Decode(&runtime.RawExtension{Raw: []byte(data)})
-	if template != nil || len(errs) != 1 || errs[0].Field != "spec.podTemplate" {
-		t.Errorf("errors = %v, template = %v", errs, template != nil)
+	for name, tc := range map[string]struct {
+		ports string
+		want  []string
+	}{
+		"the last": {strings.Repeat(`{"containerPort":1},`, 400) + `{"containerPort":"x"}`, []string{"400"}},
+		"all":      {strings.Repeat(`{"containerPort":"x"},`, 400) + `{}`, []string{"0", "1", "2", "3", "4", "5", "6", "7"}},
+	} {
+		template, errs := Decode(&runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"a","ports":[%s]}]}}`, tc.ports)})
+		var got []string
+		for _, err := range errs {
+			rest, _ := strings.CutPrefix(err.Field, "spec.podTemplate.spec.containers[0].ports[")
+			got = append(got, strings.TrimSuffix(rest, "].containerPort"))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || template != nil || len(rules.Unbuildable(errs)) != len(errs) {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

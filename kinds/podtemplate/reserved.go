@@ -11,32 +11,62 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// mainContainer returns the errors of what is added to the main container. Its reserved
-// fields get one error each, and are not validated, unless they may be set in either place.
-func (owner *Owner) mainContainer(at *field.Path, c *corev1.Container) field.ErrorList {
-	rest := *c
-	var errs field.ErrorList
-	for _, reserved := range owner.Main.Reserved {
-		own := at.Child(reserved.Field)
-		switch {
-		case reserved.Either && owner.inBoth(c, reserved):
-			errs = append(errs, inBoth(own, reserved.Instead))
-		case !reserved.Either && take(&rest, reserved.Field):
-			errs = append(errs, field.Forbidden(own, "may not be set on the main container; use "+reserved.Instead))
+// reserved returns the errors of what the template may not set because the object's own fields
+// define it, those of the main container's fields aside (see takeUnmergeable), and of images that
+// Kubernetes accepts and no container runtime does.
+func (p *Pods) reserved(over *corev1.PodTemplateSpec, model *modelsource.Pod) field.ErrorList {
+	own := p.volumes(model)
+	errs := p.labels(root.Child("metadata", "labels"), over.Labels)
+	errs = append(errs, rules.MarkUnbuildable(p.podFields(&over.Spec, own)...)...)
+	for i := range over.Spec.Containers {
+		at, c := root.Child("spec", "containers").Index(i), &over.Spec.Containers[i]
+		if c.Name == p.name() {
+			errs = append(errs, rules.MarkUnbuildable(mountsOverOwn(at.Child("volumeMounts"), c, own)...)...)
+		} else {
+			errs = append(errs, image(at, c)...)
 		}
 	}
-	errs = append(errs, owner.mountsOverOwn(at.Child("volumeMounts"), c)...)
-	return append(rules.MarkUnbuildable(errs...), containerKeys(at, &rest)...)
+	for i := range over.Spec.InitContainers {
+		at, c := root.Child("spec", "initContainers").Index(i), &over.Spec.InitContainers[i]
+		if model != nil && model.Fetch != nil && c.Name == model.Fetch.Name {
+			errs = append(errs, rules.MarkUnbuildable(ownInitContainer(at, c)...)...)
+		} else {
+			errs = append(errs, image(at, c)...)
+		}
+	}
+	return errs
 }
 
-// inBoth reports whether a field is set in the pod template and in the object's own field. An
-// empty envFrom counts as set: in the strategic merge it would replace spec.envFrom.
-func (owner *Owner) inBoth(c *corev1.Container, f podvalidation.ReservedField) bool {
-	return f.In(&owner.Main.Container) && (f.In(c) || f.Field == "envFrom" && c.EnvFrom != nil)
+func image(path *field.Path, c *corev1.Container) field.ErrorList {
+	if c.Image == "" {
+		return nil
+	}
+	return rules.Image(path.Child("image"), c.Image)
+}
+
+// podFields returns the errors of the pod's fields that the object's own fields set as well.
+func (p *Pods) podFields(pod *corev1.PodSpec, own []rules.OwnVolume) field.ErrorList {
+	var errs field.ErrorList
+	at := root.Child("spec")
+	if len(pod.ImagePullSecrets) > 0 && len(p.ImagePullSecrets) > 0 {
+		errs = append(errs, inBoth(at.Child("imagePullSecrets"), "spec.imagePullSecrets"))
+	}
+	if pod.TerminationGracePeriodSeconds != nil && p.TerminationGracePeriodSeconds != nil {
+		errs = append(errs, inBoth(at.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
+	}
+	for _, o := range own {
+		for i := range pod.Volumes {
+			if pod.Volumes[i].Name == o.Volume.Name {
+				errs = append(errs, field.Forbidden(at.Child("volumes").Index(i).Child("name"),
+					o.Volume.Name+" is the volume of "+o.Field+"; use another name, or remove "+o.Field))
+			}
+		}
+	}
+	return errs
 }
 
 // inBoth returns the error of a field of the pod template that is set in the object's own
@@ -45,37 +75,15 @@ func inBoth(path *field.Path, own string) *field.Error {
 	return field.Forbidden(path, "may be set in one place only: remove it here, or remove "+own)
 }
 
-// podFields returns the errors of the pod's fields that the object's own fields set as well.
-func (owner *Owner) podFields(path *field.Path, pod *corev1.PodSpec) field.ErrorList {
-	var errs field.ErrorList
-	if len(pod.ImagePullSecrets) > 0 && len(owner.ImagePullSecrets) > 0 {
-		errs = append(errs, inBoth(path.Child("imagePullSecrets"), "spec.imagePullSecrets"))
-	}
-	if pod.TerminationGracePeriodSeconds != nil && owner.Main.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, inBoth(path.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
-	}
-	for i := range owner.Main.Volumes {
-		own := &owner.Main.Volumes[i]
-		for at := range pod.Volumes {
-			if pod.Volumes[at].Name == own.Volume.Name {
-				errs = append(errs, field.Forbidden(path.Child("volumes").Index(at).Child("name"),
-					own.Volume.Name+" is the volume of "+own.Field+"; use another name, or remove "+own.Field))
-			}
-		}
-	}
-	return rules.MarkUnbuildable(errs...)
-}
-
 // mountsOverOwn refuses mounts of the main container at the path of a volume that the object's
 // own fields define. Kubernetes refuses only those with the same text.
-func (owner *Owner) mountsOverOwn(list *field.Path, c *corev1.Container) field.ErrorList {
+func mountsOverOwn(list *field.Path, c *corev1.Container, own []rules.OwnVolume) field.ErrorList {
 	var errs field.ErrorList
-	for i := range owner.Main.Volumes {
-		own := &owner.Main.Volumes[i]
-		for at := range c.VolumeMounts {
-			if path.Clean(c.VolumeMounts[at].MountPath) == path.Clean(own.Mount.MountPath) {
-				errs = append(errs, field.Forbidden(list.Index(at).Child("mountPath"),
-					own.Field+" is mounted at "+own.Mount.MountPath+"; remove this mount, or remove "+own.Field))
+	for _, o := range own {
+		for i := range c.VolumeMounts {
+			if path.Clean(c.VolumeMounts[i].MountPath) == path.Clean(o.Mount.MountPath) {
+				errs = append(errs, field.Forbidden(list.Index(i).Child("mountPath"),
+					o.Field+" is mounted at "+o.Mount.MountPath+"; remove this mount, or remove "+o.Field))
 			}
 		}
 	}
@@ -85,58 +93,113 @@ func (owner *Owner) mountsOverOwn(list *field.Path, c *corev1.Container) field.E
 // ownInitContainer returns the errors of what is added to an init container that the object's
 // own fields define: it may have more environment variables and mounts, and other resources and
 // another security context, and nothing else.
-func (owner *Owner) ownInitContainer(at *field.Path, c *corev1.Container) field.ErrorList {
+func ownInitContainer(at *field.Path, c *corev1.Container) field.ErrorList {
 	rest := *c
 	rest.Name, rest.Env, rest.VolumeMounts, rest.SecurityContext = "", nil, nil, nil
 	rest.Resources.Limits, rest.Resources.Requests = nil, nil
+	if equality.Semantic.DeepEqual(rest, corev1.Container{}) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at, c.Name+" is the init container of spec.model, of which only env, "+
+		"volumeMounts, securityContext, resources.limits and resources.requests may be set; remove the other fields, or use another name")}
+}
+
+// takeUnmergeable removes from the tree of a pod template what may not be merged over the generated
+// one, and returns its errors: fields of the main container that have a field of their own in the
+// object, and items of merged lists without their key, or with that of an earlier one. Empty values
+// of such fields are removed without an error: they mean "not set", and some would replace.
+func (p *Pods) takeUnmergeable(tree, generated map[string]any) field.ErrorList {
+	pod, _ := tree["spec"].(map[string]any)
+	own := items(generated["spec"].(map[string]any)["containers"])[0]
+	at := root.Child("spec")
 	var errs field.ErrorList
-	if !equality.Semantic.DeepEqual(rest, corev1.Container{}) {
-		errs = rules.MarkUnbuildable(field.Forbidden(at, c.Name+" is the init container of spec.model, of which only env, "+
-			"volumeMounts, securityContext, resources.limits and resources.requests may be set; remove the other fields, or use another name"))
+	for i, c := range items(pod["containers"]) {
+		if c["name"] == p.name() {
+			errs = append(errs, p.takeReserved(at.Child("containers").Index(i), c, own)...)
+			errs = append(errs, takeUnkeyed(at.Child("containers").Index(i), c, "volumeMounts", "mountPath")...)
+		}
 	}
-	return append(errs, containerKeys(at, c)...)
-}
-
-func (owner *Owner) isOwnInitContainer(name string) bool {
-	named := func(c corev1.Container) bool { return c.Name == name }
-	return slices.ContainsFunc(owner.Main.InitContainers, named)
-}
-
-// take clears a field of a container and reports whether it was set.
-func take(c *corev1.Container, name string) bool {
-	before := *c
-	switch name {
-	case "image":
-		c.Image = ""
-		return before.Image != ""
-	case "resources":
-		c.Resources = corev1.ResourceRequirements{}
-		return len(before.Resources.Limits)+len(before.Resources.Requests)+len(before.Resources.Claims) > 0
-	case "ports":
-		c.Ports = nil
-		return len(before.Ports) > 0
-	case "env":
-		c.Env = nil
-		return len(before.Env) > 0
-	case "envFrom":
-		c.EnvFrom = nil
-		return len(before.EnvFrom) > 0
+	for i, c := range items(pod["initContainers"]) {
+		if c["name"] == modelsource.Container && p.Model != nil {
+			errs = append(errs, takeUnkeyed(at.Child("initContainers").Index(i), c, "volumeMounts", "mountPath")...)
+		}
 	}
-	return takeProbe(c, name)
+	for _, list := range [...]string{"containers", "initContainers", "volumes"} {
+		errs = append(errs, takeUnkeyed(at, pod, list, "name")...)
+	}
+	return rules.MarkUnbuildable(errs...)
 }
 
-func takeProbe(c *corev1.Container, name string) bool {
-	before := *c
-	switch name {
-	case "readinessProbe":
-		c.ReadinessProbe = nil
-		return before.ReadinessProbe != nil
-	case "livenessProbe":
-		c.LivenessProbe = nil
-		return before.LivenessProbe != nil
-	case "startupProbe":
-		c.StartupProbe = nil
-		return before.StartupProbe != nil
+func (p *Pods) takeReserved(at *field.Path, c, own map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	for _, reserved := range p.Reserved {
+		value, ok := c[reserved.Field]
+		switch {
+		case !ok:
+			continue
+		case isEmpty(value):
+		case !reserved.Either:
+			errs = append(errs, field.Forbidden(at.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
+		case isEmpty(own[reserved.Field]):
+			continue // The value of the template is the only one.
+		default:
+			errs = append(errs, inBoth(at.Child(reserved.Field), reserved.Instead))
+		}
+		delete(c, reserved.Field)
+	}
+	return errs
+}
+
+// takeUnkeyed removes the items of a list without a key, or with that of an earlier one.
+func takeUnkeyed(at *field.Path, of map[string]any, list, key string) field.ErrorList {
+	var errs field.ErrorList
+	var seen []any
+	all, _ := of[list].([]any)
+	kept := make([]any, 0, len(all))
+	for i, item := range all {
+		object, _ := item.(map[string]any)
+		value, path := object[key], at.Child(list).Index(i).Child(key)
+		switch {
+		case isEmpty(value):
+			errs = append(errs, field.Required(path, ""))
+		case slices.Contains(seen, value):
+			errs = append(errs, field.Duplicate(path, value))
+		default:
+			seen, kept = append(seen, value), append(kept, item)
+		}
+	}
+	if len(errs) > 0 {
+		of[list] = kept
+	}
+	return errs
+}
+
+// items returns the objects of a list, nil for any other value.
+func items(list any) []map[string]any {
+	values, _ := list.([]any)
+	objects := make([]map[string]any, len(values))
+	for i := range values {
+		objects[i], _ = values[i].(map[string]any)
+	}
+	return objects
+}
+
+// isEmpty reports whether a value of a pod template says nothing.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		for _, member := range value {
+			if !isEmpty(member) {
+				return false
+			}
+		}
+		return true
 	}
 	return false
 }

@@ -1,115 +1,170 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podtemplate decodes and validates spec.podTemplate: the operator's own rules on it
-// are here, and those of Kubernetes in package podvalidation.
 package podtemplate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // The paths are those of every kind that has a pod template.
 var (
-	spec          = field.NewPath("spec")
-	root          = spec.Child("podTemplate")
-	imagePath     = spec.Child("image")
-	portsPath     = spec.Child("ports")
-	resourcesPath = spec.Child("resources")
-	envsPath      = spec.Child("envs")
+	spec      = field.NewPath("spec")
+	root      = spec.Child("podTemplate")
+	imagePath = spec.Child("image")
+	portsPath = spec.Child("ports")
 )
 
-// Owner is what the rules need to know of the object that has the pod template.
-type Owner struct {
-	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
-	AppName, Instance string
-	// Main is the main container as the object's own fields define it.
-	Main podvalidation.MainContainer
-	// ImagePullSecrets are those of the pods as the object's own field defines them.
-	ImagePullSecrets []corev1.LocalObjectReference
-}
+// The maximum lengths of the lists of an object's own fields, which are those of the schema.
+const (
+	maxVariables   = 1024 // of envs, command and args, each
+	maxSources     = 64   // of envFrom
+	maxPullSecrets = 16
+	// MaxContainers is the maximum number of containers of a pod template, those that run before
+	// the others included. To validate one takes more time than to validate any other item.
+	MaxContainers = 128
+)
 
-// Validate decodes spec.podTemplate and returns its errors, and those of the object's own
-// fields that refer to it, after errs, which are the errors of the object's other fields.
-func Validate(raw *runtime.RawExtension, owner *Owner, errs field.ErrorList) field.ErrorList {
-	template, undecoded := Decode(raw)
+// Validate returns the errors of the effective pod template, each at the path of the field of the
+// object that has the value, after errs, which are the errors of the object's other fields.
+// A field that has an error already gets no other one. The rules are the operator's own, on what
+// is merged, on images, and on the keys that server-side apply requires to be unique, and then
+// those of Kubernetes.
+func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
+	over, undecoded := decode(p.Template)
 	errs = append(errs, undecoded...)
-	if template == nil && len(undecoded) > 0 {
+	if over == nil && len(undecoded) > 0 {
 		return errs // What refers to the template cannot be validated.
 	}
-	main := &owner.Main
-	errs = append(errs, ports.ValidateTargets(portsPath, main.ServicePorts, main.Container.Ports, template)...)
-	errs = append(errs, rules.Claims(resourcesPath, &main.Container.Resources, template)...)
-	errs = append(errs, rules.FileKeys(envsPath, main.Container.Env, template)...)
-	if template == nil {
-		return errs
+	long := append(p.tooMany(), over.tooMany()...)
+	if errs = append(errs, long...); len(long) > 0 || over != nil && over.large {
+		return errs // To validate any further could cost too much.
 	}
-	if err := tooLarge(raw.Raw, &template.Spec); err != nil {
-		return append(errs, err) // And not validated any further, which could cost too much.
+	template := over.template()
+	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, modelv1.ContainerPorts(p.Ports), template)...)
+	model, _ := p.model() // A URI that cannot be parsed has an error of its own.
+	if template != nil {
+		errs = append(errs, p.reserved(template, model)...)
 	}
-	if errs = append(errs, owner.validate(template)...); len(errs) >= rules.MaxErrors {
-		return errs // A response has no room for those of Kubernetes, which may be thousands.
+	effective, unmerged := p.merge(over, model)
+	if errs = append(errs, unmerged...); len(errs) >= rules.MaxErrors {
+		return errs // A response has no room for more.
 	}
-	return append(errs, podvalidation.Validate(template, main, errs)...)
+	located := paths{pods: p, over: template, effective: &effective, volumes: p.volumes(model), known: errs}
+	return append(errs, located.locate(append(keys(&effective), kubernetes(&effective)...))...)
 }
 
-// validate returns the errors of a pod template by the operator's own rules: those on
-// what is merged over the generated template, on images, and on lists whose keys server-side
-// apply requires to be unique. Kubernetes' rules for pods are in package podvalidation.
-func (owner *Owner) validate(template *corev1.PodTemplateSpec) field.ErrorList {
-	meta, spec := root.Child("metadata"), root.Child("spec")
-	errs := owner.labels(meta.Child("labels"), template.Labels)
-	errs = append(errs, metaKeys(meta, &template.ObjectMeta)...)
-	errs = append(errs, owner.podFields(spec, &template.Spec)...)
-	errs = append(errs, podKeys(spec, &template.Spec)...)
-	for i := range template.Spec.Containers {
-		at, c := spec.Child("containers").Index(i), &template.Spec.Containers[i]
-		if c.Name != "" && c.Name == owner.Main.Container.Name {
-			errs = append(errs, owner.mainContainer(at, c)...)
-		} else {
-			errs = append(errs, otherContainer(at, c)...)
-		}
+// template returns the typed form of a decoded template, nil if there is none.
+func (d *decoded) template() *corev1.PodTemplateSpec {
+	if d == nil {
+		return nil
 	}
-	for i := range template.Spec.InitContainers {
-		at, c := spec.Child("initContainers").Index(i), &template.Spec.InitContainers[i]
-		if owner.isOwnInitContainer(c.Name) {
-			errs = append(errs, owner.ownInitContainer(at, c)...)
-		} else {
-			errs = append(errs, otherContainer(at, c)...)
+	return &d.PodTemplateSpec
+}
+
+func (d *decoded) tooMany() field.ErrorList {
+	if d == nil {
+		return nil
+	}
+	pod := &d.Spec
+	if n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers); n > MaxContainers {
+		return field.ErrorList{field.TooMany(root.Child("spec", "containers"), n, MaxContainers)}
+	}
+	return nil
+}
+
+// tooMany returns the errors of lists of the object's own fields that are too long.
+func (p *Pods) tooMany() field.ErrorList {
+	var errs field.ErrorList
+	for _, list := range [...]struct {
+		name    string
+		n, most int
+	}{
+		{"imagePullSecrets", len(p.ImagePullSecrets), maxPullSecrets},
+		{"command", len(p.Container.Command), maxVariables},
+		{"args", len(p.Container.Args), maxVariables},
+		{"envs", len(p.Container.Env), maxVariables},
+		{"envFrom", len(p.Container.EnvFrom), maxSources},
+	} {
+		if list.n > list.most {
+			errs = append(errs, field.TooMany(spec.Child(list.name), list.n, list.most))
 		}
 	}
 	return errs
 }
 
-// MaxContainers is the maximum number of containers of a pod, those that run before the
-// others included. To validate one takes more time than to validate any other item.
-const MaxContainers = 128
-
-// tooLarge returns the error of a template that is above one of the bounds.
-func tooLarge(raw []byte, pod *corev1.PodSpec) *field.Error {
-	if err := rules.SizeOf(root, raw); err != nil {
-		return err
+// keys refuses lists with a repeated key that Kubernetes accepts: the API server creates a child
+// with such a list, and refuses every later server-side apply of it.
+func keys(template *corev1.PodTemplateSpec) field.ErrorList {
+	meta, path, pod := root.Child("metadata"), root.Child("spec"), &template.Spec
+	errs := unique(meta.Child("finalizers"), "", template.Finalizers, func(name *string) string { return *name })
+	errs = append(errs, unique(meta.Child("ownerReferences"), "uid", template.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID })...)
+	errs = append(errs, unique(path.Child("hostAliases"), "ip", pod.HostAliases, func(a *corev1.HostAlias) string { return a.IP })...)
+	errs = append(errs, unique(path.Child("imagePullSecrets"), "name", pod.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name })...)
+	for i := range pod.Containers {
+		errs = append(errs, containerKeys(path.Child("containers").Index(i), &pod.Containers[i])...)
 	}
-	n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers)
-	if n <= MaxContainers {
+	for i := range pod.InitContainers {
+		errs = append(errs, containerKeys(path.Child("initContainers").Index(i), &pod.InitContainers[i])...)
+	}
+	return errs
+}
+
+func containerKeys(path *field.Path, c *corev1.Container) field.ErrorList {
+	type port struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	errs := unique(path.Child("ports"), "containerPort", c.Ports, func(p *corev1.ContainerPort) port {
+		return port{p.ContainerPort, cmp.Or(p.Protocol, corev1.ProtocolTCP)}
+	})
+	for i := range errs {
+		errs[i].BadValue = errs[i].BadValue.(port).number
+	}
+	for i := range c.VolumeMounts {
+		errs = append(errs, unique(path.Child("volumeMounts").Index(i).Child("bindMountOptions"), "", c.VolumeMounts[i].BindMountOptions,
+			func(option *string) string { return *option })...)
+	}
+	errs = append(errs, unique(path.Child("env"), "name", c.Env, func(v *corev1.EnvVar) string { return v.Name })...)
+	return append(errs, unique(path.Child("resources", "claims"), "name", c.Resources.Claims, func(c *corev1.ResourceClaim) string { return c.Name })...)
+}
+
+// unique refuses items with the key of an earlier item. name is the field of an item that has
+// the key, "" if it is the item itself.
+func unique[T any, K comparable](path *field.Path, name string, list []T, key func(*T) K) field.ErrorList {
+	if len(list) < 2 {
 		return nil
 	}
-	return field.TooMany(root.Child("spec", "containers"), n, MaxContainers)
+	var errs field.ErrorList
+	seen := make(map[K]bool, len(list))
+	for i := range list {
+		k := key(&list[i])
+		if seen[k] {
+			at := path.Index(i)
+			if name != "" {
+				at = at.Child(name)
+			}
+			errs = append(errs, field.Duplicate(at, k))
+		}
+		seen[k] = true
+	}
+	return errs
 }
 
 // labels refuses other values for the labels that the operator sets.
-func (owner *Owner) labels(path *field.Path, written map[string]string) field.ErrorList {
-	ours := map[string]string{api.LabelName: owner.AppName, api.LabelInstance: owner.Instance, api.LabelManagedBy: api.ManagedBy}
+func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorList {
+	ours := p.Labels()
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
 		if value, ok := written[key]; ok && value != ours[key] {
@@ -118,12 +173,4 @@ func (owner *Owner) labels(path *field.Path, written map[string]string) field.Er
 		}
 	}
 	return rules.MarkUnbuildable(errs...)
-}
-
-func otherContainer(path *field.Path, c *corev1.Container) field.ErrorList {
-	var errs field.ErrorList
-	if c.Image != "" {
-		errs = rules.Image(path.Child("image"), c.Image)
-	}
-	return append(errs, containerKeys(path, c)...)
 }

@@ -4,41 +4,55 @@
 package podtemplate
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
-func web() *Owner {
-	return &Owner{
-		AppName: "modelbox", Instance: "web",
-		Main: podvalidation.MainContainer{
-			Container: corev1.Container{Name: "main", Image: "server:1"},
-			Reserved: []podvalidation.ReservedField{
-				{Field: "image", Instead: "spec.image"},
-				{Field: "resources", Instead: "spec.resources"},
-				{Field: "ports", Instead: "spec.ports"},
-				{Field: "env", Instead: "spec.envs"},
-				{Field: "envFrom", Instead: "spec.envFrom"},
-				{Field: "readinessProbe", Instead: "spec.readinessProbe"},
-				{Field: "livenessProbe", Instead: "spec.livenessProbe"},
-				{Field: "startupProbe", Instead: "spec.startupProbe"},
-			},
-		},
-	}
+var reserved = []Reserved{
+	{Field: "image", Instead: "spec.image"},
+	{Field: "resources", Instead: "spec.resources"},
+	{Field: "ports", Instead: "spec.ports"},
+	{Field: "env", Instead: "spec.envs"},
+	{Field: "envFrom", Instead: "spec.envFrom"},
+	{Field: "readinessProbe", Instead: "spec.readinessProbe"},
+	{Field: "livenessProbe", Instead: "spec.livenessProbe"},
+	{Field: "startupProbe", Instead: "spec.startupProbe"},
 }
 
-// validate returns a template's errors, whose paths are relative to the template.
+func web() *Pods {
+	return &Pods{AppName: "modelbox", Instance: "web", Container: corev1.Container{Name: "main", Image: "server:1"}, Reserved: reserved}
+}
+
+// ownErrors returns the errors of a template by the operator's own rules.
+func ownErrors(p *Pods, template *runtime.RawExtension) field.ErrorList {
+	p.Template = template
+	over, errs := decode(template)
+	if over == nil {
+		return errs
+	}
+	model, _ := p.model()
+	errs = append(errs, p.reserved(&over.PodTemplateSpec, model)...)
+	effective, unmerged := p.merge(over, model)
+	errs = append(errs, unmerged...)
+	located := paths{pods: p, over: &over.PodTemplateSpec, effective: &effective, volumes: p.volumes(model), known: errs}
+	return append(errs, located.locate(keys(&effective))...)
+}
+
+// validate returns a template's errors by the operator's own rules, whose paths are relative to the
+// template.
 func validate(template *corev1.PodTemplateSpec) field.ErrorList {
-	errs := web().validate(template)
+	data, _ := json.Marshal(template)
+	errs := ownErrors(web(), &runtime.RawExtension{Raw: data})
 	for _, err := range errs {
 		err.Field = strings.TrimPrefix(err.Field, "spec.podTemplate.")
 	}
@@ -50,7 +64,7 @@ func TestMainContainer(t *testing.T) {
 	ruletest.Run(t, map[string]ruletest.Row{
 		"what is not reserved": {`{spec: {containers: [{name: main, workingDir: /a, args: [b], securityContext: {}, lifecycle: {}}]}}`, ``},
 		"empty, which is nothing": {
-			`{spec: {containers: [{name: main, image: "", resources: {}, ports: [], env: [], envFrom: [], readinessProbe: null}]}}`, ``,
+			`{spec: {containers: [{name: main, image: "", resources: {}, ports: [], env: [], envFrom: [], readinessProbe: null, livenessProbe: {}}]}}`, ``,
 		},
 		"what is reserved": {`
 spec:
@@ -62,9 +76,9 @@ spec:
     ports: [{containerPort: 0}]
     env: [{name: ""}]
     envFrom: [{}]
-    readinessProbe: {}
-    livenessProbe: {}
-    startupProbe: {}`, `
+    readinessProbe: {periodSeconds: 1}
+    livenessProbe: {exec: {command: [a]}}
+    startupProbe: {grpc: {port: 0}}`, `
 spec.containers[1].image` + of + `image
 spec.containers[1].resources` + of + `resources
 spec.containers[1].ports` + of + `ports
@@ -77,7 +91,7 @@ spec.containers[1].startupProbe` + of + `startupProbe`},
 			`{spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}`, `spec.containers[0].resources` + of + `resources`,
 		},
 		"what Kubernetes validates": {
-			`{spec: {containers: [{name: main, imagePullPolicy: always, volumeMounts: [{name: a, mountPath: /a}]}]}}`, ``, // In podvalidation.
+			`{spec: {containers: [{name: main, imagePullPolicy: always, volumeMounts: [{name: a, mountPath: /a}]}]}}`, ``, // By Kubernetes.
 		},
 	}, validate)
 }
@@ -85,25 +99,14 @@ spec.containers[1].startupProbe` + of + `startupProbe`},
 // A kind that has no field for probes leaves them to the template.
 func TestMainContainerOfAnotherKind(t *testing.T) {
 	t.Parallel()
-	spec, errs := Decode(raw(t, `
-spec: {containers: [{name: main, image: a, readinessProbe: {tcpSocket: {port: http}}, env: [{name: A}, {name: A}]}]}`))
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	before := spec.DeepCopy()
-	owner := web()
-	owner.Main.Reserved = []podvalidation.ReservedField{owner.Main.Reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
+	pods := web()
+	pods.Reserved = []Reserved{reserved[0], {Field: "unknown", Instead: "spec.unknown"}}
 	want := `
 spec.podTemplate.spec.containers[0].image: Forbidden: may not be set on the main container; use spec.image
 spec.podTemplate.spec.containers[0].env[1].name: Duplicate value: "A"`
-	if got := ruletest.Lines(owner.validate(spec)); got != strings.TrimSpace(want) {
+	errs := ownErrors(pods, raw(t, `spec: {containers: [{name: main, image: a, readinessProbe: {tcpSocket: {port: http}}, env: [{name: A}, {name: A}]}]}`))
+	if got := ruletest.Lines(errs); got != strings.TrimSpace(want) {
 		t.Errorf("errors:\n%s\nwant:%s", got, want)
-	}
-	if diff := cmp.Diff(before, spec); diff != "" {
-		t.Errorf("the template was changed (-before +after):\n%s", diff)
-	}
-	if errs := Validate(nil, owner, nil); errs != nil {
-		t.Errorf("no template: %v", errs)
 	}
 }
 
@@ -116,9 +119,9 @@ func TestFieldsOfEitherPlace(t *testing.T) {
 imagePullSecrets: [{name: a}], terminationGracePeriodSeconds: 30}`
 	for name, test := range map[string]struct {
 		spec, want string
-		own        func(*Owner)
+		own        func(*Pods)
 	}{
-		"in the template alone": {all, ``, func(*Owner) {}},
+		"in the template alone": {all, ``, func(*Pods) {}},
 		"in the object alone": {
 			`{containers: [{name: main, command: [], args: null, imagePullPolicy: ""}, {name: a, command: [a], args: [a], imagePullPolicy: Never}], imagePullSecrets: []}`,
 			``, setAll,
@@ -130,23 +133,18 @@ spec.podTemplate.spec.containers[1].imagePullPolicy` + once + `imagePullPolicy
 spec.podTemplate.spec.containers[1].command` + once + `command
 spec.podTemplate.spec.containers[1].args` + once + `args
 spec.podTemplate.spec.containers[1].envFrom` + once + `envFrom`, setAll},
-		"an empty list, which would replace that of the object": {`{containers: [{name: main, envFrom: []}]}`, `
-spec.podTemplate.spec.containers[0].envFrom` + once + `envFrom`, setAll},
+		"an empty list, which says nothing": {`{containers: [{name: main, envFrom: []}]}`, ``, setAll},
 		"zero in both": {`{terminationGracePeriodSeconds: 0}`, `
 spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGracePeriodSeconds`,
-			func(o *Owner) { o.Main.TerminationGracePeriodSeconds = new(int64(0)) }},
+			func(o *Pods) { o.TerminationGracePeriodSeconds = new(int64(0)) }},
 	} {
 		owner := web()
-		owner.Main.Reserved = nil
+		owner.Reserved = nil
 		for _, f := range []string{"imagePullPolicy", "command", "args", "envFrom"} {
-			owner.Main.Reserved = append(owner.Main.Reserved, podvalidation.ReservedField{Field: f, Instead: "spec." + f, Either: true})
+			owner.Reserved = append(owner.Reserved, Reserved{Field: f, Instead: "spec." + f, Either: true})
 		}
 		test.own(owner)
-		spec, errs := Decode(raw(t, "spec: "+test.spec))
-		if len(errs) > 0 {
-			t.Fatal(errs)
-		}
-		errs = owner.validate(spec)
+		errs := ownErrors(owner, raw(t, "spec: "+test.spec))
 		if got := ruletest.Lines(errs); got != strings.TrimSpace(test.want) {
 			t.Errorf("%s: errors:\n%s\nwant:%s", name, got, test.want)
 		}
@@ -156,10 +154,10 @@ spec.podTemplate.spec.terminationGracePeriodSeconds` + once + `terminationGraceP
 	}
 }
 
-func setAll(o *Owner) {
-	c := &o.Main.Container
+func setAll(o *Pods) {
+	c := &o.Container
 	c.Command, c.Args, c.ImagePullPolicy, c.EnvFrom = []string{"b"}, []string{"b"}, corev1.PullAlways, []corev1.EnvFromSource{{Prefix: "B_"}}
-	o.ImagePullSecrets, o.Main.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "b"}}, new(int64(60))
+	o.ImagePullSecrets, o.TerminationGracePeriodSeconds = []corev1.LocalObjectReference{{Name: "b"}}, new(int64(60))
 }
 
 func TestSharedMemory(t *testing.T) {
@@ -175,16 +173,12 @@ func TestSharedMemory(t *testing.T) {
 		`{spec: {containers: [{name: main, volumeMounts: [{name: a, mountPath: /dev/shm}, {name: b, mountPath: /dev/../dev//shm/}]}]}}`: `spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath` + mount + `
 spec.podTemplate.spec.containers[0].volumeMounts[1].mountPath` + mount,
 	} {
-		spec, errs := Decode(raw(t, template))
-		if len(errs) > 0 {
-			t.Fatal(errs)
-		}
 		owner := web()
-		if errs := owner.validate(spec); len(errs) > 0 {
+		if errs := ownErrors(owner, raw(t, template)); len(errs) > 0 {
 			t.Errorf("without sharedMemory, %s: %v", template, errs)
 		}
-		owner.Main.Volumes = rules.SharedMemory(new(resource.MustParse("1Gi")))
-		if got := ruletest.Lines(owner.validate(spec)); got != want {
+		owner.SharedMemory = new(resource.MustParse("1Gi"))
+		if got := ruletest.Lines(ownErrors(owner, raw(t, template))); got != want {
 			t.Errorf("%s: errors:\n%s\nwant:\n%s", template, got, want)
 		}
 	}
@@ -229,8 +223,8 @@ spec:
     env: [{name: A}, {name: A}]
     ports: [{containerPort: 1, name: x}, {containerPort: 1, protocol: TCP}]
     resources: {claims: [{name: c, request: a}, {name: c, request: b}]}`, `
-spec.containers[0].ports[1].containerPort: Duplicate value: 1
 spec.containers[0].env[1].name: Duplicate value: "A"
+spec.containers[0].ports[1].containerPort: Duplicate value: 1
 spec.containers[0].resources.claims[1].name: Duplicate value: "c"`},
 		"options of a mount": {
 			`{spec: {initContainers: [{name: a, volumeMounts: [{name: b, mountPath: /b}, {name: v, mountPath: /v, bindMountOptions: [noexec, nodev, noexec]}]}]}}`,
@@ -255,16 +249,25 @@ spec.initContainers[0].image: Invalid value: "a:": must be an image reference su
 // TestTooManyContainers: they get one error, and are not validated.
 func TestTooManyContainers(t *testing.T) {
 	t.Parallel()
-	spec := func(n int) string {
-		return `{"spec":{"initContainers":[` + strings.TrimSuffix(strings.Repeat("{},", n-1), ",") + `],"containers":[{}]}}`
+	for n, want := range map[int]string{
+		MaxContainers:     "spec.podTemplate.spec.initContainers[0].image: Required value",
+		MaxContainers + 1: "spec.podTemplate.spec.containers: Too many: 129: must have at most 128 items",
+	} {
+		pods := web()
+		pods.Template = raw(t, `{"spec":{"initContainers":[`+numbered(n, `{"name":"a%d"}`)+`]}}`)
+		errs := pods.Validate(nil)
+		if len(errs) == 0 || errs[0].Error() != want || n > MaxContainers && len(errs) > 1 {
+			t.Errorf("%d containers: %v", n, errs)
+		}
 	}
-	errs := Validate(raw(t, spec(MaxContainers+1)), web(), nil)
-	if len(errs) != 1 || errs[0].Error() != "spec.podTemplate.spec.containers: Too many: 129: must have at most 128 items" {
-		t.Errorf("129 containers: %v", errs)
+}
+
+func numbered(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
 	}
-	if errs := Validate(raw(t, spec(MaxContainers)), web(), nil); len(errs) < MaxContainers {
-		t.Errorf("128 containers: %v", errs)
-	}
+	return strings.Join(items, ",")
 }
 
 // TestALargeTemplateIsBuilt: a bound that is newer than a stored object must not stop the
@@ -272,20 +275,35 @@ func TestTooManyContainers(t *testing.T) {
 func TestALargeTemplateIsBuilt(t *testing.T) {
 	t.Parallel()
 	for name, list := range map[string]string{
-		"containers": `"containers":[` + strings.Repeat(`{"name":"a","image":"a:1"},`, 200) + `{}]`,
-		"volumes":    `"volumes":[` + strings.Repeat(`{"name":"a"},`, 700) + `{}]`,
-		"variables":  `"containers":[{"env":[` + strings.Repeat(`{"name":"a"},`, 4000) + `{}]}]`,
+		"containers": `"containers":[` + numbered(200, `{"name":"a%d","image":"a:1"}`) + `]`,
+		"volumes":    `"volumes":[` + numbered(700, `{"name":"a%d"}`) + `]`,
+		"variables":  `"containers":[{"name":"a","env":[` + numbered(4000, `{"name":"a%d"}`) + `]}]`,
 	} {
-		template := raw(t, `{"spec":{`+list+`}}`)
-		errs := Validate(template, web(), nil)
-		if len(errs) == 0 {
-			t.Errorf("%s: no error", name)
+		pods := web()
+		pods.Template = raw(t, `{"spec":{`+list+`}}`)
+		if errs := pods.Validate(nil); len(errs) != 1 {
+			t.Errorf("%s: the errors are %v, want one of a bound", name, errs)
 		}
-		if unbuildable := rules.Unbuildable(errs); len(unbuildable) > 0 {
-			t.Errorf("%s: not built because of %v", name, unbuildable)
-		}
-		if decoded, _ := Decode(template); decoded == nil {
-			t.Errorf("%s: not decoded", name)
+		if _, errs := pods.Effective(); len(errs) > 0 {
+			t.Errorf("%s: not built because of %v", name, errs)
 		}
 	}
+}
+
+// Lists that are merged into the generated ones, by their key.
+func TestKeysOfMergedLists(t *testing.T) {
+	ruletest.Run(t, map[string]ruletest.Row{
+		"none, or twice": {`
+spec:
+  containers: [{name: main, volumeMounts: [{name: a, mountPath: /a}, {name: a}, {name: b, mountPath: /a}]}, {image: a}, {name: b, image: b}, {name: main}]
+  initContainers: [{name: c, image: c, volumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /a}]}, {name: c}]
+  volumes: [{}, {name: a}, {name: a}]`, `
+spec.containers[0].volumeMounts[1].mountPath: Required value
+spec.containers[0].volumeMounts[2].mountPath: Duplicate value: "/a"
+spec.containers[1].name: Required value
+spec.containers[3].name: Duplicate value: "main"
+spec.initContainers[1].name: Duplicate value: "c"
+spec.volumes[0].name: Required value
+spec.volumes[2].name: Duplicate value: "a"`}, // Kubernetes validates the mounts of other containers.
+	}, validate)
 }

@@ -8,17 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Warnings returns warnings on what in spec.podTemplate is valid, but ignored or likely
 // to be a mistake.
-func Warnings(raw *runtime.RawExtension) []string {
-	template, _ := Decode(raw)
+func (p *Pods) Warnings() []string {
+	template, _ := Decode(p.Template)
 	if template == nil {
 		return nil
 	}
@@ -92,29 +90,29 @@ func unset(c *corev1.Container, name string) string {
 }
 
 // ImageWarning returns rules.ImageWarning for spec.image, the image of the main container.
-func ImageWarning(raw *runtime.RawExtension, main *podvalidation.MainContainer) string {
-	image := main.Container.Image
+func (p *Pods) ImageWarning() string {
+	image := p.Container.Image
 	if rules.ImageWarning(imagePath, image, "") == "" {
 		return "" // So that the pod template is decoded only if it matters.
 	}
-	template, _ := Decode(raw)
-	return rules.ImageWarning(imagePath, image, unsetPolicy(template, main))
+	template, _ := Decode(p.Template)
+	return rules.ImageWarning(imagePath, image, p.unsetPolicy(template))
 }
 
 // unsetPolicy returns the path of the main container's imagePullPolicy, "" if it is set. In an
 // object that has no field for it, it is in the pod template, which may be nil.
-func unsetPolicy(template *corev1.PodTemplateSpec, main *podvalidation.MainContainer) string {
+func (p *Pods) unsetPolicy(template *corev1.PodTemplateSpec) string {
 	if template == nil {
 		template = &corev1.PodTemplateSpec{}
 	}
-	containers, c := template.Spec.Containers, main.Container
-	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == main.Container.Name })
+	containers, c := template.Spec.Containers, p.Container
+	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == p.Container.Name })
 	if at < 0 {
 		at = len(containers)
 	} else if c.ImagePullPolicy == "" {
 		c.ImagePullPolicy = containers[at].ImagePullPolicy
 	}
-	for _, reserved := range main.Reserved {
+	for _, reserved := range p.Reserved {
 		if reserved.Field == pullPolicy {
 			return unset(&c, reserved.Instead)
 		}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
@@ -38,8 +37,10 @@ metadata:
   finalizers: [a/b]
   managedFields: [{}]
 spec: {serviceAccount: a}`)
-	got := Warnings(template)
-	if errs := Validate(template, web(), nil); len(errs) > 0 || len(got) != 14 {
+	pods := web()
+	pods.Template = template
+	got := pods.Warnings()
+	if errs := pods.Validate(nil); len(errs) > 0 || len(got) != 14 {
 		t.Errorf("errors %v, warnings %q", errs, got)
 	}
 	for i, want := range map[int]string{
@@ -65,10 +66,11 @@ spec:
 		"spec.podTemplate.spec.initContainers[2].image: has no tag, so the image can change; use a version tag or a digest",
 		"spec.podTemplate.spec.initContainers[3].image: the image of tag latest can change; use a version tag or a digest",
 	}
-	if diff := cmp.Diff(want, Warnings(template)); diff != "" {
+	pods := &Pods{Template: template}
+	if diff := cmp.Diff(want, pods.Warnings()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := Warnings(nil); got != nil {
+	if got := web().Warnings(); got != nil {
 		t.Errorf("no template: %q", got)
 	}
 	for _, warning := range want {
@@ -83,10 +85,10 @@ spec:
 func TestWarningOfTheMainImage(t *testing.T) {
 	t.Parallel()
 	const alone = "spec.image: has no tag, so the image can change; use a version tag or a digest"
-	own := []podvalidation.ReservedField{{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true}}
+	own := []Reserved{{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true}}
 	for name, test := range map[string]struct {
 		template string
-		fields   []podvalidation.ReservedField
+		fields   []Reserved
 		policy   corev1.PullPolicy
 		want     string
 	}{
@@ -101,16 +103,16 @@ func TestWarningOfTheMainImage(t *testing.T) {
 		"a policy in it":                  {`{spec: {containers: [{name: main, imagePullPolicy: Never}]}}`, nil, "", ""},
 		"a template that is not readable": {`[]`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
 	} {
-		main := &podvalidation.MainContainer{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Reserved: test.fields}
+		main := &Pods{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Reserved: test.fields, Template: raw(t, test.template)}
 		want := alone
 		if test.want != "" {
 			want = "spec.image: has no tag; use a version tag or " + test.want + ": IfNotPresent"
 		}
-		if got := ImageWarning(raw(t, test.template), main); got != want {
+		if got := main.ImageWarning(); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 		main.Container.Image = "a:1"
-		if got := ImageWarning(raw(t, test.template), main); got != "" {
+		if got := main.ImageWarning(); got != "" {
 			t.Errorf("%s, and a version: %q", name, got)
 		}
 	}

@@ -44,19 +44,36 @@ func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
 }
 
 func portNumbers(at func() *field.Path, port *modelv1.Port) field.ErrorList {
-	errs := rules.PortNumber(func() *field.Path { return at().Child("port") }, port.Port)
-	if !modelv1.IsUnset(port.TargetPort) {
-		errs = append(errs, rules.PortNumberOrName(func() *field.Path { return at().Child("targetPort") }, *port.TargetPort)...)
+	var errs field.ErrorList
+	if !isNumber(port.Port) {
+		errs = append(errs, field.Invalid(at().Child("port"), port.Port, portNumber))
 	}
-	if port.NodePort != 0 {
-		errs = append(errs, rules.PortNumber(func() *field.Path { return at().Child("nodePort") }, port.NodePort)...)
+	if target := port.TargetPort; !modelv1.IsUnset(target) && !isNumberOrName(*target) {
+		errs = append(errs, field.Invalid(at().Child("targetPort"), *target, "must be a number between 1 and 65535, inclusive, or the name of a port"))
+	}
+	if port.NodePort != 0 && !isNumber(port.NodePort) {
+		errs = append(errs, field.Invalid(at().Child("nodePort"), port.NodePort, portNumber))
 	}
 	return errs
 }
 
+const portNumber = "must be between 1 and 65535, inclusive"
+
+func isNumber(number int32) bool { return len(validation.IsValidPortNum(int(number))) == 0 }
+
+func isNumberOrName(port intstr.IntOrString) bool {
+	if port.Type == intstr.Int {
+		return isNumber(port.IntVal)
+	}
+	return isPortName(port.StrVal)
+}
+
+// isPortName reports whether a name is valid for a port (RFC 6335).
+func isPortName(name string) bool { return len(validation.IsValidPortName(name)) == 0 }
+
 func portStrings(at func() *field.Path, port *modelv1.Port) field.ErrorList {
 	var errs field.ErrorList
-	if port.Name != "" && !rules.IsPortName(port.Name) {
+	if port.Name != "" && !isPortName(port.Name) {
 		errs = append(errs, field.Invalid(at().Child("name"), port.Name, portName))
 	}
 	if !slices.Contains(protocols, port.ProtocolOrDefault()) {
@@ -127,7 +144,7 @@ func ValidateTargets(path *field.Path, ports []modelv1.Port, declared []corev1.C
 	for i := range ports {
 		port := &ports[i]
 		target := port.TargetPortOrDefault()
-		if target.Type == intstr.Int || !rules.IsPortName(target.StrVal) {
+		if target.Type == intstr.Int || !isPortName(target.StrVal) {
 			continue
 		}
 		if !isDeclared(declared, port) && !isDeclaredIn(template, port) {

@@ -9,5 +9,5 @@
 // runs before the schema's validation, and of an object's own fields what the API server
 // would refuse in the children: an error at the field is of more use than one in the
 // object's status a second later. The rules of ports are in package ports, those of pod
-// templates in package podtemplate, and Kubernetes' own rules of pods in podvalidation.
+// templates in package podtemplate, with those of Kubernetes.
 package rules

@@ -158,3 +158,14 @@ func pods(step *intstr.IntOrString, replicas int32, roundUp bool) int {
 	n, _ := intstr.GetScaledValueFromIntOrPercent(&v, int(replicas), roundUp)
 	return n
 }
+
+// MaxSeconds is the maximum of progressDeadlineSeconds and of terminationGracePeriodSeconds: a day.
+const MaxSeconds = 86400
+
+// Seconds refuses a time in seconds that is not from least to MaxSeconds. Nil is valid.
+func Seconds[T int32 | int64](path *field.Path, seconds *T, least T) field.ErrorList {
+	if seconds == nil || *seconds >= least && *seconds <= MaxSeconds {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *seconds, fmt.Sprintf("must be from %d to %d", least, MaxSeconds))}
+}

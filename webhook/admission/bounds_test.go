@@ -4,11 +4,9 @@
 package admission
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,36 +15,43 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func many(item string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(item+",", n), ",")
 }
 
-// TestSizeOfASpec has specs above each bound, and which stored spec permits them.
+// TestSizeOfASpec: a spec above a bound may stay as it is stored. One that changes is within the
+// bounds and judged, or refused.
 func TestSizeOfASpec(t *testing.T) {
 	t.Parallel()
 	leaving := `"deletionTimestamp":"2026-01-01T00:00:00Z"`
 	text := func(n int) string { return `{"image":"a","x":"` + strings.Repeat("x", n) + `"}` }
-	list := func(n int) string { return `{"image":"a","x":[` + many(`{        }`, n) + `]}` }
-	deep := func(n int) string {
-		return `{"image":"a","x":` + strings.Repeat(`[        `, n) + strings.Repeat("]", n) + `}`
-	}
+	list := func(n int) string { return `{"image":"a","x":[` + many(`{}`, n) + `]}` }
+	deep := func(n int) string { return `{"image":"a","x":` + strings.Repeat(`[`, n) + strings.Repeat("]", n) + `}` }
+	long := text(130 << 10)
 	for name, tc := range map[string]struct{ spec, old, metadata, want string }{
 		"within all bounds":             {text(100 << 10), "", "", ""},
-		"too many bytes":                {text(130 << 10), "", "", "may not be more than 131072 bytes"},
-		"as many as are stored":         {text(130 << 10), text(130 << 10), "", ""},
-		"more than are stored":          {text(131 << 10), text(130 << 10), "", "may not be more than 131072 bytes"},
-		"fewer than are stored":         {text(130 << 10), text(131 << 10), "", ""},
-		"spaces do not count":           {strings.Repeat(" ", 200<<10) + text(10), "", "", ""},
-		"too many items":                {list(600), "", "", "may not be more than 512 items of other lists"},
-		"as many items as are stored":   {list(600), list(600), "", ""},
-		"other items than are stored":   {list(600), text(200 << 10), "", "may not be more than 512 items"},
-		"too deep":                      {deep(600), "", "", "may not be more than 64 levels"},
-		"too deep, while being deleted": {deep(600), text(1), leaving, "may not be more than 64 levels"},
+		"too many bytes":                {long, "", "", "bytes; at most 131072 are allowed"},
+		"unchanged, and wrong":          {`{"x":"` + strings.Repeat("x", 130<<10) + `"}`, `{"x":"` + strings.Repeat("x", 130<<10) + `"}`, "", ""},
+		"fewer bytes than are stored":   {long, text(131 << 10), "", "bytes; at most 131072 are allowed"},
+		"from there to within":          {text(10), long, "", ""},
+		"from there to a wrong one":     {`{"replicas":-1,"image":"a"}`, long, "", "spec.replicas"},
+		"too many items":                {list(600), "", "", "has 600 items of other lists; at most 512 are allowed"},
+		"too deep":                      {deep(600), "", "", "levels of objects and lists; at most 64 are allowed"},
+		"too deep, while being deleted": {deep(600), text(1), leaving, "at most 64 are allowed"},
+		"deeper than JSON may be":       {deep(10001), "", "", "exceeded max depth"},
 		"wrong, while being deleted":    {`{"replicas":-1}`, text(1), leaving, ""},
+		"a field twice":                 {`{"image":"a","image":"b"}`, "", "", "duplicate field"},
+		"a quantity of a billion digits": {
+			`{"image":"a","resources":{"limits":{"cpu":"1e999999999"}}}`, "", "", "spec.resources.limits[cpu]",
+		},
+		"the same, escaped": {`{"image":"a","resources":{"limits":{"cpu":"\u0031e99\u003999999"}}}`, "", "", "spec.resources.limits[cpu]"},
+		"as a number":       {`{"image":"a","resources":{"requests":{"cpu":1e300}}}`, "", "", "spec.resources.requests[cpu]"},
+		"pages of such a size": {
+			`{"image":"a","resources":{"limits":{"hugepages-1e999999999":"1"}}}`, "", "", "spec.resources.limits[hugepages-1e999999999]",
+		},
+		"text that looks like one": {`{"image":"a","envs":[{"name":"COMMIT","value":"12e3456"}]}`, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,19 +80,37 @@ func TestSizeOfASpec(t *testing.T) {
 	}
 }
 
-// TestMuchMetadata: of an object with much metadata, what is read is still there.
-func TestMuchMetadata(t *testing.T) {
+// TestMetadataDoesNotDecide: whatever is in metadata and status, what is read is there, and the spec
+// is judged.
+func TestMetadataDoesNotDecide(t *testing.T) {
 	t.Parallel()
-	const manifest = `"kubectl.kubernetes.io/last-applied-configuration":"{}"`
-	object := `{"metadata":{"finalizers":[` + many(`""`, 3000) + `],"name":"a","labels":{"x":"y"},"annotations":{"b":"c",` + manifest +
-		`},"managedFields":[{"manager":"m"}],"x":[{}]},"status":{"x":1},"spec":{"image":"a"},"other":[` + many("{}", 3000) + `]}`
-	want := `{"metadata":{"name":"a","annotations":{` + manifest + `},"managedFields":[{"manager":"m"}]},"spec":{"image":"a"}}`
-	if got := string(decodable([]byte(object))); got != want {
-		t.Errorf("decoded is %s, want %s", got, want)
-	}
-	for _, object := range []string{`[` + many("{}", 3000) + `]`, `{"metadata":[` + many("{}", 3000) + `]}`, `{"metadata":null,"x":[` + many("{}", 3000) + `]}`} {
-		if got := string(decodable([]byte(object))); got != `{"metadata":{},"spec":null}` {
-			t.Errorf("of %.20s... decoded is %s", object, got)
+	deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
+	for name, metadata := range map[string]string{
+		"many items":         `"finalizers":[` + many(`""`, 300_000) + `],"managedFields":[{"manager":"m"}]`,
+		"deep managedFields": `"managedFields":[{"manager":"m","fieldsV1":` + deep + `}]`,
+		"many managedFields": `"managedFields":[` + many(`{}`, 300_000) + `]`,
+		"a long annotation":  `"annotations":{"a":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"a long manifest":    `"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"wrong types":        `"labels":7,"annotations":[],"finalizers":"x","ownerReferences":{}`,
+	} {
+		object := func(spec string) runtime.RawExtension {
+			return runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"a",` + metadata + `},"status":[7],"spec":` + spec + `}`)}
+		}
+		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: object(`{"image":"a"}`),
+		}}
+		for _, handler := range []admission.Handler{NewDefaulter[Box](boxKind), NewValidator[Box](boxKind)} {
+			if req.Object = object(`{"image":"b"}`); !handler.Handle(t.Context(), req).Allowed {
+				t.Errorf("%s, %T: a valid change is refused", name, handler)
+			}
+			if req.Object = object(`{"image":"b","replicas":-1}`); handler.Handle(t.Context(), req).Allowed {
+				t.Errorf("%s, %T: a wrong change is admitted", name, handler)
+			}
+		}
+		if resp := NewDefaulter[Box](boxKind).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: req.OldObject, Object: object(`{"image":"b"}`),
+		}}); len(resp.Patch) == 0 {
+			t.Errorf("%s: no defaults", name)
 		}
 	}
 }
@@ -126,35 +149,6 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// TestAClientThatIsGone: no work is done for it.
-func TestAClientThatIsGone(t *testing.T) {
-	t.Parallel()
-	validated := 0
-	kind := boxKind
-	kind.Validate = func(*Box) field.ErrorList {
-		validated++
-		return nil
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, webhook := range []http.Handler{mutatingWebhook(kind), validatingWebhook(kind)} {
-		r := httptest.NewRequestWithContext(gone, http.MethodPost, "/", strings.NewReader(reviewOf("CREATE", complete(), nil)))
-		r.Header.Set("Content-Type", "application/json")
-		webhook.ServeHTTP(httptest.NewRecorder(), r)
-	}
-	// A client that goes while its object is decoded.
-	for _, handler := range []admission.Handler{NewDefaulter[Box](kind), NewValidator[Box](kind)} {
-		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Create}}
-		req.Object.Raw = []byte(`{"spec":{"image":"a"}}`)
-		if resp := handler.Handle(gone, req); resp.Allowed {
-			t.Errorf("%T allows it", handler)
-		}
-	}
-	if validated > 0 {
-		t.Errorf("%d objects were validated", validated)
-	}
-}
-
 // TestManyErrorsAreCompared: the order of the errors and of their sizes does not matter, and
 // a path can have any length.
 func TestManyErrorsAreCompared(t *testing.T) {
@@ -166,11 +160,5 @@ func TestManyErrorsAreCompared(t *testing.T) {
 	errs = append(errs, field.TypeInvalid(field.NewPath("spec").Key(strings.Repeat("[1]", 50000)), 1, ""))
 	if got := added(errs, errs[1:]); len(got) != 1 {
 		t.Errorf("%d new errors, want one", len(got))
-	}
-	if got := withoutEchoes(errs, []byte(`{"spec":{}}`)); len(rules.First(got)) != rules.MaxErrors+1 {
-		t.Errorf("%d errors are left", len(got))
-	}
-	if got := pointer(errs[5000].Field); strings.Count(got, "/") < 50000 {
-		t.Errorf("%d names", strings.Count(got, "/"))
 	}
 }

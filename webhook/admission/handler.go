@@ -4,11 +4,8 @@
 package admission
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,11 +40,11 @@ type validator[T any, P kinds.Object[T]] struct{ handler[T, P] }
 
 // NewDefaulter returns the mutating webhook of a kind, which sets defaults.
 //
-// It also validates the object with its defaults, and refuses it with all errors,
-// values of the wrong JSON type included. The API server checks the schema after
-// mutation and stops there if it finds an error, before any validating webhook: an
-// object with errors of both sorts would be refused twice, each time with one sort.
-// That is why Kind.Validate repeats the schema's bounds.
+// It also validates the object with its defaults, and refuses it with all errors. The
+// API server checks the schema after mutation and stops there if it finds an error, before
+// any validating webhook: an object with errors of both sorts would be refused twice, each
+// time with one sort. That is why Kind.Validate repeats the schema's bounds. An object that has
+// values of a wrong JSON type is left to the schema, which reports all of them.
 //
 // It never warns: the validating webhook does.
 func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
@@ -66,100 +63,55 @@ func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 }
 
 // Handle implements admission.Handler.
-func (d *defaulter[T, P]) Handle(ctx context.Context, req admission.Request) admission.Response {
+func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
 	if resp, done := d.before(&req); done {
 		return resp
 	}
-	object := d.decoded(&req)
-	obj, misfits, err := read[T](object)
+	obj, err := decode[T](req.Object, req.Operation == admissionv1.Update)
 	if err != nil || isDeleting(P(obj)) {
-		// What is not an object at all is refused by the schema, in the next step.
+		// A value of a wrong type is refused by the schema, in the next step, with all others.
 		return allowed()
 	}
-	return d.respond(ctx, &req, object, obj, misfits)
+	ops := &patch.Ops{}
+	d.Default(obj, d.old(&req), ops)
+	if errs := d.validateUpdate(obj, &req); len(errs) > 0 {
+		return d.invalid(name(&req, P(obj)), errs)
+	}
+	return patchResponse(req.Object.Raw, ops)
 }
 
-// respond sets the defaults of obj, which was decoded from object.
-func (d *defaulter[T, P]) respond(ctx context.Context, req *admission.Request, object []byte, obj *T, misfits field.ErrorList) admission.Response {
-	old, _ := d.old(req)
-	ops := records.Get().(*patch.Ops)
-	defer forget(ops)
-	d.Default(obj, old, ops)
-	if errs := d.validateUpdate(ctx, obj, misfits, req); len(errs) > 0 {
-		return d.invalid(name(req, P(obj)), errs)
-	}
-	if len(misfits) > 0 {
-		// The stored object has them too. Defaults that take a value that cannot be
-		// read for one that is missing must not be written over it.
-		return allowed()
-	}
-	return d.patched(object, ops)
-}
-
-// unread are the parts of an object that no default and no rule reads. Of an object that
-// has been stored for a while they can be most of it, so they are not decoded.
-var unread = []string{"/status", managedFields, annotations}
-
-const (
-	managedFields = "/metadata/managedFields"
-	annotations   = "/metadata/annotations"
-)
-
-// decoded returns the part of an object that is decoded. On an update, managedFields and
-// the last applied manifest show Default which values a client set.
-func (d *defaulter[T, P]) decoded(req *admission.Request) []byte {
-	if req.Operation == admissionv1.Update {
-		return decodable(req.Object.Raw, "/status")
-	}
-	return decodable(req.Object.Raw, unread...)
-}
-
-// patched returns the response with the recorded defaults of an object.
-func (d *defaulter[T, P]) patched(object []byte, ops *patch.Ops) admission.Response {
+// patchResponse returns the response with the recorded defaults of an object.
+func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 	if err := ops.Err(); err != nil {
 		return internalError(err)
 	}
+	resp := allowed()
 	if ops.Len() == 0 || ops.Fit(object) != nil {
 		// Of an object that has a null where another object should be, the error of
 		// the schema is better than that of an impossible patch, which is only
 		// "internal error".
-		return allowed()
+		return resp
 	}
-	resp := allowed()
-	resp.Patch, resp.PatchType = bytes.Clone(ops.JSON()), &jsonPatch
+	resp.Patch, resp.PatchType = ops.JSON(), new(admissionv1.PatchTypeJSONPatch)
 	return resp
 }
 
-var jsonPatch = admissionv1.PatchTypeJSONPatch
-
-// records are lists of operations that are used again: a list grows several times
-// before it holds the defaults of an object.
-var records = sync.Pool{New: func() any { return new(patch.Ops) }}
-
-// mostKept is the memory in bytes that a list may keep until its next use.
-const mostKept = 64 << 10
-
-func forget(ops *patch.Ops) {
-	if ops.Cap() <= mostKept {
-		ops.Reset()
-		records.Put(ops)
-	}
-}
-
 // Handle implements admission.Handler.
-func (v *validator[T, P]) Handle(ctx context.Context, req admission.Request) admission.Response {
+func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
 	if resp, done := v.before(&req); done {
 		return resp
 	}
-	obj, misfits, err := read[T](decodable(req.Object.Raw, unread...))
-	if err != nil {
-		return v.invalid(name(&req, nil), undecodable(err))
-	}
-	if isDeleting(P(obj)) {
+	obj, err := decode[T](req.Object, false)
+	switch {
+	case err != nil && isUnchanged(&req):
+		return allowed()
+	case err != nil:
+		return v.invalid(name(&req, nil), field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
+	case isDeleting(P(obj)):
 		return allowed()
 	}
 	v.Default(obj, nil, nil)
-	if errs := v.validateUpdate(ctx, obj, misfits, &req); len(errs) > 0 {
+	if errs := v.validateUpdate(obj, &req); len(errs) > 0 {
 		return v.invalid(name(&req, P(obj)), errs)
 	}
 	resp := allowed()
@@ -172,7 +124,8 @@ func (v *validator[T, P]) Handle(ctx context.Context, req admission.Request) adm
 // before answers a request without decoding its object, if it can: one that needs no
 // decision, cannot be decided, or has too large a spec. The size of a spec is checked even
 // if the object is being deleted. Otherwise it could become so deep that the API server
-// could not list the kind any more, or too large for the memory of its readers.
+// could not list the kind any more, or too large for the memory of its readers. A stored spec
+// that has always been too large may stay as it is, but not change.
 func (h *handler[T, P]) before(req *admission.Request) (resp admission.Response, done bool) {
 	if skip(req) {
 		return allowed(), true
@@ -180,13 +133,14 @@ func (h *handler[T, P]) before(req *admission.Request) (resp admission.Response,
 	if err := h.checkRequest(req); err != nil {
 		return refused(err), true
 	}
-	size, err := checkSize(req)
-	if err != nil {
-		return h.invalid(name(req, nil), field.ErrorList{err}), true
+	switch errs := checkSize(specOf(req.Object)); {
+	case len(errs) == 0:
+		return resp, false
+	case isUnchanged(req):
+		return allowed(), true
+	default:
+		return h.invalid(name(req, nil), errs), true
 	}
-	// A stored spec that has always had too many parts, and does not get more, is left to the
-	// schema and to the controller.
-	return allowed(), rules.Oversize(size)
 }
 
 // skip reports whether there is nothing to decide: requests that a webhook
@@ -214,18 +168,17 @@ func (h *handler[T, P]) checkRequest(req *admission.Request) error {
 	return nil
 }
 
-// old returns the object as it is stored, nil if there is none, and the errors of
-// the values in it that cannot be decoded: such a value must neither hide the other
-// errors of the object nor prevent an update that corrects it.
-func (h *handler[T, P]) old(req *admission.Request) (*T, field.ErrorList) {
-	if req.Operation != admissionv1.Update || absent(req.OldObject) || rules.Oversize(sizeOfSpec(req.OldObject.Raw)) {
-		return nil, nil
+// old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is too
+// large: then an update is judged like a new object, so that one that corrects it is admitted.
+func (h *handler[T, P]) old(req *admission.Request) *T {
+	if req.Operation != admissionv1.Update || absent(req.OldObject) || len(checkSize(specOf(req.OldObject))) > 0 {
+		return nil
 	}
-	old, misfits, err := read[T](decodable(req.OldObject.Raw, unread...))
+	old, err := decode[T](req.OldObject, false)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	return old, misfits
+	return old
 }
 
 func absent(object runtime.RawExtension) bool {
@@ -289,11 +242,3 @@ func refused(err error) admission.Response {
 }
 
 func internalError(err error) admission.Response { return status(apierrors.NewInternalError(err)) }
-
-// undecodable returns the error for an object of which nothing can be decoded.
-func undecodable(err error) field.ErrorList {
-	if misfit, ok := errors.AsType[*field.Error](err); ok {
-		return field.ErrorList{misfit}
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())}
-}

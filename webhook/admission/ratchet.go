@@ -4,54 +4,33 @@
 package admission
 
 import (
-	"context"
 	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
 
-// validateUpdate returns the errors of obj, with misfits, the errors of what could not
-// be decoded. It is ratcheting validation: an update is refused only for errors that it
-// adds. An error of the stored object, perhaps from before a rule existed, must not
-// prevent a change of its labels or its image (KEP-4008 does the same for schemas). The
-// old object is decoded only if there is an error to compare.
-//
-// If the client is gone, it returns an error, which nothing reads, instead of working on.
-func (h *handler[T, P]) validateUpdate(ctx context.Context, obj *T, misfits field.ErrorList, req *admission.Request) field.ErrorList {
-	if ctx.Err() != nil {
-		return gone(ctx)
-	}
-	errs := append(slices.Clip(misfits), h.Validate(obj)...)
-	if len(errs) == 0 {
-		return nil
-	}
-	if len(errs) > maxRatcheted {
+// validateUpdate returns the errors of obj. It is ratcheting validation: an update is refused
+// only for errors that it adds. An error of the stored object, perhaps from before a rule
+// existed, must not prevent a change of its labels or its image (KEP-4008 does the same for
+// schemas). The old object is decoded only if there is an error to compare.
+func (h *handler[T, P]) validateUpdate(obj *T, req *admission.Request) field.ErrorList {
+	errs := h.Validate(obj)
+	if len(errs) == 0 || len(errs) > maxRatcheted {
 		return errs
 	}
-	if ctx.Err() != nil {
-		return gone(ctx)
-	}
 	// Decoded anew: the one that Default got must not be changed.
-	if old, before := h.old(req); old != nil {
+	if old := h.old(req); old != nil {
 		h.Default(old, nil, nil)
-		errs = added(errs, append(before, h.Validate(old)...))
+		errs = added(errs, h.Validate(old))
 	}
-	return withoutEchoes(errs, req.Object.Raw)
+	return errs
 }
 
 // maxRatcheted is how many errors are compared with those of the stored object. No object in
 // use has more, and to validate two such objects would take twice the time.
 const maxRatcheted = 256
-
-func gone(ctx context.Context) field.ErrorList {
-	return field.ErrorList{field.InternalError(field.NewPath("(root)"), context.Cause(ctx))}
-}
 
 // fault is what makes two errors the same: type and value, and the field, but not where
 // in a list it stands, since an item put in front moves all others. Beside a value that
@@ -124,87 +103,4 @@ func take(sizes []int, size int) ([]int, bool) {
 		return sizes, false
 	}
 	return slices.Delete(sizes, at, at+1), true
-}
-
-// withoutEchoes drops the errors that only follow from a value that was left out: at its
-// place, within it, that what it is in lacks it, or of a default that was derived from
-// it, and so is nowhere in the object as it was sent. They go after the comparison with
-// the stored object, since what they hide there would look new later.
-func withoutEchoes(errs field.ErrorList, object []byte) field.ErrorList {
-	var left []string
-	for _, err := range errs {
-		if err.Type == field.ErrorTypeTypeInvalid {
-			left = append(left, err.Field)
-		}
-	}
-	if len(left) == 0 {
-		return errs
-	}
-	slices.Sort(left)
-	rest := make(field.ErrorList, 0, len(errs))
-	for i, err := range errs {
-		if i >= maxCompared || !isEcho(err, left, object) {
-			rest = append(rest, err)
-		}
-	}
-	return rest
-}
-
-// maxCompared is how many errors are compared with values that were left out, which reads
-// the object for each of them. A response has the first 64 errors.
-const maxCompared = 128
-
-func isEcho(err *field.Error, left []string, object []byte) bool {
-	switch {
-	case err.Type == field.ErrorTypeTypeInvalid, len(err.Field) > maxText: // Nothing else has such a long key.
-		return false
-	case err.Type == field.ErrorTypeInvalid && !sent(err.Field, object):
-		return true
-	}
-	return echoes(err.Field, left)
-}
-
-// sent reports whether an object has a value at a path.
-func sent(path string, object []byte) bool {
-	_, ok := raw.Find(object, pointer(path))
-	return ok
-}
-
-// pointer returns a path as a JSON pointer.
-func pointer(path string) string {
-	var names []string
-	for up := ""; path != ""; path = up {
-		up = parent(path)
-		names = append(names, patch.Key("", strings.Trim(path[len(up):], ".[]")))
-	}
-	slices.Reverse(names)
-	return strings.Join(names, "")
-}
-
-// echoes reports whether an error's path is one of the sorted paths, or below one, or what
-// one of them is in.
-func echoes(path string, left []string) bool {
-	for up := path; up != ""; up = parent(up) {
-		if _, found := slices.BinarySearch(left, up); found {
-			return true
-		}
-	}
-	at, _ := slices.BinarySearch(left, path)
-	for _, below := range left[at:] {
-		if !strings.HasPrefix(below, path) {
-			return false
-		}
-		if parent(below) == path {
-			return true
-		}
-	}
-	return false
-}
-
-// parent returns the path of the object or list that holds the field at a path.
-func parent(path string) string {
-	if strings.HasSuffix(path, "]") {
-		return path[:max(strings.LastIndexByte(path, '['), 0)]
-	}
-	return path[:max(strings.LastIndexByte(path, '.'), 0)]
 }

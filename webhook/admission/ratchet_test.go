@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,31 +60,3 @@ func TestAValueIsNoSize(t *testing.T) {
 		t.Errorf("new errors are %v", got)
 	}
 }
-
-// TestEchoes: an error that only follows from a value that was left out is not reported beside it.
-func TestEchoes(t *testing.T) {
-	t.Parallel()
-	const object = `{"spec":{"name":"A","ports":[{"port":"x"},{"port":0}],"labels":{"a.b/c":1,"d":"e f"}}}`
-	ports, labels := field.NewPath("spec", "ports"), field.NewPath("spec", "labels")
-	misfit := field.TypeInvalid(firstPort(ports), "x", "must be a number")
-	reported := field.ErrorList{
-		misfit, field.TypeInvalid(labels.Key("a.b/c"), 1, "must be text"), field.Invalid(field.NewPath("spec", "name"), "A", "is bad"),
-		field.Invalid(ports.Index(1).Child("port"), 0, "is bad"), field.Invalid(labels.Key("d"), "e f", "is bad"), field.Required(field.NewPath("spec", "image"), ""),
-		field.TooMany(ports, 2, 1), field.Duplicate(ports.Index(1), "0"),
-	}
-	echoes := field.ErrorList{
-		field.Required(firstPort(ports), ""), field.Invalid(firstPort(ports), 0, "is bad"), field.Invalid(ports.Index(0), "", "needs a port"),
-		field.Invalid(ports.Index(0).Child("targetPort"), 0, "is bad"), field.Invalid(labels.Key("a.b/c"), "", "is bad"),
-		field.Invalid(firstPort(ports).Child("deeper"), "", "is bad"),
-	}
-	all := append(echoes[:3:3], append(slices.Clip(reported), echoes[3:]...)...)
-	if diff := cmp.Diff(reported, withoutEchoes(all, []byte(object))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	alone := field.ErrorList{field.Invalid(ports.Index(0).Child("targetPort"), 0, "is bad")}
-	if got := withoutEchoes(alone, []byte(object)); len(got) != 1 {
-		t.Errorf("without a misfit: %v", got)
-	}
-}
-
-func firstPort(ports *field.Path) *field.Path { return ports.Index(0).Child("port") }

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package podvalidation_test
+package podtemplate
 
 import (
 	"slices"
@@ -13,45 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podvalidation"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-var reserved = []podvalidation.ReservedField{
-	{Field: "image", Instead: "spec.image"},
-	{Field: "resources", Instead: "spec.resources"},
-	{Field: "ports", Instead: "spec.ports"},
-	{Field: "env", Instead: "spec.envs"},
-	{Field: "envFrom", Instead: "spec.envFrom"},
-	{Field: "readinessProbe", Instead: "spec.readinessProbe"},
-	{Field: "livenessProbe", Instead: "spec.livenessProbe"},
-	{Field: "startupProbe", Instead: "spec.startupProbe"},
-}
-
-func mainContainer(name string) *podvalidation.MainContainer {
+func server(name string) *Pods {
 	target := intstr.FromInt32(8080)
-	ports := []modelv1.Port{{Name: "a", Port: 80, TargetPort: &target}, {Name: "b", Port: 81, TargetPort: &target}, {Name: "c", Port: 82}}
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")}
-	return &podvalidation.MainContainer{
+	return &Pods{
+		AppName: "modelbox", Instance: "web",
 		Container: corev1.Container{
-			Name: name, Image: "server:1", Ports: modelv1.ContainerPorts(ports),
-			Resources:     corev1.ResourceRequirements{Limits: size, Requests: size},
+			Name: name, Image: "server:1", Resources: corev1.ResourceRequirements{Limits: size, Requests: size},
 			LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: target}}},
 		},
-		ServicePorts: ports, Reserved: reserved,
+		Ports:    []modelv1.Port{{Name: "a", Port: 80, TargetPort: &target}, {Name: "b", Port: 81, TargetPort: &target}, {Name: "c", Port: 82}},
+		Reserved: reserved,
 	}
-}
-
-func template(t testing.TB, text string) *corev1.PodTemplateSpec {
-	t.Helper()
-	out := &corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // places returns the paths and types of errors, without the details, which are Kubernetes' own.
@@ -64,7 +41,7 @@ func places(errs field.ErrorList) string {
 }
 
 const typical = `
-metadata: {labels: {a: b}, annotations: {x: y}}
+metadata: {labels: {a: b}, annotations: {x: z}}
 spec:
   serviceAccountName: models
   nodeSelector: {gpu: "true"}
@@ -79,10 +56,10 @@ spec:
   volumes: [{name: models, emptyDir: {sizeLimit: 10Gi}}]
 `
 
-func TestValidate(t *testing.T) {
+func TestKubernetes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		template, want string
-		change         func(*podvalidation.MainContainer)
+		change         func(*Pods)
 	}{
 		"an empty template": {template: `{}`},
 		"a typical one":     {template: typical},
@@ -122,14 +99,14 @@ func TestValidate(t *testing.T) {
 spec:
   resourceClaims: [{name: c, resourceClaimName: c}]
   containers: [{name: a, image: a, resources: {claims: [{name: c}, {name: d}]}}]`,
-			change: func(main *podvalidation.MainContainer) {
+			change: func(main *Pods) {
 				main.Container.Resources.Claims = []corev1.ResourceClaim{{Name: "e"}}
 			},
 			want: "spec.podTemplate.spec.containers[0].resources.claims[1].name: Not found\nspec.resources.claims[0].name: Not found",
 		},
 		"a variable of a volume that is none": {
 			template: `{spec: {volumes: [{name: v, emptyDir: {}}]}}`,
-			change: func(main *podvalidation.MainContainer) {
+			change: func(main *Pods) {
 				for _, volume := range []string{"v", "w"} {
 					main.Container.Env = append(main.Container.Env, corev1.EnvVar{Name: volume, ValueFrom: &corev1.EnvVarSource{
 						FileKeyRef: &corev1.FileKeySelector{VolumeName: volume, Path: "p", Key: "K"},
@@ -140,9 +117,8 @@ spec:
 		},
 		"a target port that is none": {
 			template: `{spec: {containers: [{name: main}]}}`,
-			change: func(main *podvalidation.MainContainer) {
-				main.ServicePorts[2].Port = 70000
-				main.Container.Ports = modelv1.ContainerPorts(main.ServicePorts)
+			change: func(main *Pods) {
+				main.Ports[2].Port = 70000
 			},
 			want: "spec.ports[2].port: Invalid value",
 		},
@@ -160,10 +136,10 @@ spec:
 		},
 		"errors of the object's own fields": {
 			template: `{spec: {containers: [{name: a, image: a}], volumes: [{name: v, emptyDir: {}}]}}`,
-			change: func(main *podvalidation.MainContainer) {
+			change: func(main *Pods) {
 				setOwn(main)
 				main.Container.ImagePullPolicy = "always"
-				main.Volumes[0].Volume.EmptyDir.SizeLimit = new(resource.MustParse("-1"))
+				main.SharedMemory = new(resource.MustParse("-1"))
 			},
 			want: "spec.imagePullPolicy: Unsupported value\nspec.sharedMemory: Not found\nspec.sharedMemory: Forbidden",
 		},
@@ -172,30 +148,30 @@ spec:
 			want: "spec.podTemplate.spec.containers[0].envFrom: Invalid value\nspec.podTemplate.spec.containers[0].envFrom[0].prefix: Invalid value\n" +
 				"spec.podTemplate.spec.containers[0].imagePullPolicy: Unsupported value\n" +
 				"spec.podTemplate.spec.volumes[0].emptyDir.sizeLimit: Forbidden",
-			change: func(main *podvalidation.MainContainer) {
-				main.Reserved = []podvalidation.ReservedField{{Field: "image", Instead: "spec.image"}, {Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+			change: func(main *Pods) {
+				main.Reserved = []Reserved{{Field: "image", Instead: "spec.image"}, {Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
 					{Field: "envFrom", Instead: "spec.envFrom", Either: true}}
 			},
 		},
 		"a hook that lasts longer than the pod's end": {
 			template: `{spec: {containers: [{name: main, lifecycle: {preStop: {sleep: {seconds: 9}}}}]}}`,
-			change:   func(main *podvalidation.MainContainer) { main.TerminationGracePeriodSeconds = new(int64(8)) },
+			change:   func(main *Pods) { main.TerminationGracePeriodSeconds = new(int64(8)) },
 			want:     "spec.podTemplate.spec.containers[0].lifecycle.preStop.sleep: Invalid value",
 		},
 		"a name that is not known yet": {
 			template: `{spec: {containers: [{name: a, image: a}]}}`,
-			change:   func(main *podvalidation.MainContainer) { main.Container.Name = "" },
+			change:   func(main *Pods) { main.Container.Name = "" },
 		},
-		"a name that is none": {template: `{}`, change: func(main *podvalidation.MainContainer) { main.Container.Name = "A" }},
+		"a name that is none": {template: `{}`, change: func(main *Pods) { main.Container.Name = "A" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			main := mainContainer("main")
+			main := server("main")
 			if tc.change != nil {
 				tc.change(main)
 			}
 			before := *main.Container.DeepCopy()
-			if got := places(podvalidation.Validate(template(t, tc.template), main, nil)); got != tc.want {
+			if got := places(validateWith(t, main, tc.template, nil)); got != tc.want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, tc.want)
 			}
 			if diff := cmp.Diff(before, main.Container); diff != "" {
@@ -203,18 +179,15 @@ spec:
 			}
 		})
 	}
-	if errs := podvalidation.Validate(nil, mainContainer("main"), nil); errs != nil {
-		t.Errorf("no template: %v", errs)
-	}
 }
 
 // setOwn sets the fields that may be set in the object or in its pod template, and a volume.
-func setOwn(main *podvalidation.MainContainer) {
-	main.Reserved = append(slices.Clone(reserved), podvalidation.ReservedField{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
-		podvalidation.ReservedField{Field: "command", Instead: "spec.command", Either: true}, podvalidation.ReservedField{Field: "args", Instead: "spec.args", Either: true})
+func setOwn(main *Pods) {
+	main.Reserved = append(slices.Clone(reserved), Reserved{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+		Reserved{Field: "command", Instead: "spec.command", Either: true}, Reserved{Field: "args", Instead: "spec.args", Either: true})
 	c := &main.Container
 	c.ImagePullPolicy, c.Command, c.Args = corev1.PullAlways, []string{"a"}, []string{"b"}
-	main.Volumes = rules.SharedMemory(new(resource.MustParse("1Gi")))
+	main.SharedMemory = new(resource.MustParse("1Gi"))
 }
 
 // Each field has one error, not the same one twice.
@@ -228,9 +201,9 @@ func TestKnownErrors(t *testing.T) {
 	} {
 		t.Run(known, func(t *testing.T) {
 			t.Parallel()
-			main := mainContainer("main")
+			main := server("main")
 			main.Container.Image, main.Container.Env = "", []corev1.EnvVar{{Value: "a"}}
-			errs := podvalidation.Validate(template(t, `{}`), main, field.ErrorList{{Field: known}})
+			errs := validateWith(t, main, `{}`, field.ErrorList{{Field: known}})[1:]
 			if got := places(errs); got != want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, want)
 			}
@@ -238,14 +211,18 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
+func validateWith(t testing.TB, pods *Pods, template string, known field.ErrorList) field.ErrorList {
+	t.Helper()
+	pods.Template = raw(t, template)
+	return pods.Validate(known)
+}
+
 func BenchmarkValidate(b *testing.B) {
-	template, main := template(b, typical), mainContainer("main")
+	pods := server("main")
+	pods.Template = raw(b, typical)
 	b.ReportAllocs()
 	for b.Loop() {
-		b.StopTimer()
-		used := template.DeepCopy()
-		b.StartTimer()
-		if errs := podvalidation.Validate(used, main, nil); len(errs) > 0 {
+		if errs := pods.Validate(nil); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}

@@ -1,0 +1,197 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podtemplate makes the effective pod template of an object: the one that its own fields
+// define, with spec.podTemplate merged over it. Admission validates it, and the controller builds
+// the children from it, so what is validated is what is built.
+package podtemplate
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+// Pods is what an object defines of its pods, by its own fields and by spec.podTemplate.
+type Pods struct {
+	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
+	AppName, Instance string
+	// Container is the main container, whose ports are made of Ports (modelv1.ContainerPorts).
+	// Its name is empty if it is not known yet.
+	Container corev1.Container
+	Ports     []modelv1.Port
+	// Reserved are the fields of the main container that have a field of their own in the object.
+	Reserved []Reserved
+	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
+	SharedMemory *resource.Quantity
+	// Model is the model with its defaults; nil is none. Fetcher is what the operator, and not
+	// the object, decides of the container that fetches it.
+	Model   *modelv1.Model
+	Fetcher modelsource.Fetcher
+
+	ImagePullSecrets              []corev1.LocalObjectReference
+	TerminationGracePeriodSeconds *int64
+
+	// Template is spec.podTemplate.
+	Template *runtime.RawExtension
+}
+
+// Reserved is a field of the main container that has a field of its own in the object.
+type Reserved struct {
+	// Field is the name of the container's field in JSON.
+	Field string
+	// Instead is the path of the object's field, such as spec.image.
+	Instead string
+	// Either is true if the container's field may be set in the pod template as long as the
+	// object's field is not.
+	Either bool
+}
+
+// Selector returns the labels that select the pods. They are name and instance only,
+// because the selector of a Deployment is immutable.
+func (p *Pods) Selector() labels.Set {
+	return labels.Set{api.LabelName: p.AppName, api.LabelInstance: p.Instance}
+}
+
+// Labels returns the labels of the pods, and of all children.
+func (p *Pods) Labels() labels.Set {
+	return labels.Merge(p.Selector(), labels.Set{api.LabelManagedBy: api.ManagedBy})
+}
+
+// Effective returns the pod template of the children. With errors there is none: admission
+// would have refused spec.podTemplate, or spec.model.
+func (p *Pods) Effective() (corev1.PodTemplateSpec, field.ErrorList) {
+	over, errs := decode(p.Template)
+	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
+		return corev1.PodTemplateSpec{}, blocking
+	}
+	model, err := p.model()
+	if err != nil {
+		return corev1.PodTemplateSpec{}, rules.MarkUnbuildable(field.Invalid(spec.Child("model", "uri"), p.Model.URI, err.Error()))
+	}
+	template, errs := p.merge(over, model)
+	return template, rules.Unbuildable(errs)
+}
+
+// model returns what the model adds to the pods, nil without a model.
+func (p *Pods) model() (*modelsource.Pod, error) {
+	if p.Model == nil {
+		return nil, nil
+	}
+	uri, err := modelsource.Parse(p.Model.URI)
+	if err != nil {
+		return nil, err
+	}
+	pod := modelsource.PodOf(p.Model, uri, p.Fetcher, &p.Container.Resources)
+	return &pod, nil
+}
+
+// merge returns the generated template, with a decoded one applied as a strategic merge patch.
+// It returns the errors of what may not be merged, and leaves that out. It changes over.tree.
+func (p *Pods) merge(over *decoded, model *modelsource.Pod) (corev1.PodTemplateSpec, field.ErrorList) {
+	template := p.generated(model)
+	if over == nil {
+		if model != nil {
+			model.Settle(&template.Spec)
+		}
+		return template, nil
+	}
+	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+	if err != nil {
+		return template, field.ErrorList{field.InternalError(root, err)}
+	}
+	errs := p.takeUnmergeable(over.tree, original)
+	merged, err := apply(original, over.tree)
+	if err != nil {
+		return template, append(errs, rules.MarkUnbuildable(field.Invalid(root, field.OmitValueType{}, err.Error()))...)
+	}
+	if model != nil {
+		model.Settle(&merged.Spec)
+	}
+	ownFields(&merged)
+	return merged, errs
+}
+
+// apply applies a strategic merge patch. It works on decoded JSON in which integers are
+// integers: as a float64, 9007199254740993 would become 9007199254740992, and the largest int64
+// a number that no int64 can hold.
+func apply(original, patch map[string]any) (merged corev1.PodTemplateSpec, err error) {
+	tree, err := strategicpatch.StrategicMergeMapPatch(original, patch, corev1.PodTemplateSpec{})
+	if err != nil {
+		return merged, fmt.Errorf("cannot be applied to the generated pod template: %w", err)
+	}
+	data, err := json.Marshal(tree)
+	if err != nil {
+		return merged, err
+	}
+	return merged, json.Unmarshal(data, &merged)
+}
+
+// generated returns the template that the object's own fields define.
+func (p *Pods) generated(model *modelsource.Pod) corev1.PodTemplateSpec {
+	main := p.Container
+	main.Name, main.Ports = p.name(), modelv1.ContainerPorts(p.Ports)
+	pod := corev1.PodSpec{
+		ImagePullSecrets:              p.ImagePullSecrets,
+		TerminationGracePeriodSeconds: p.TerminationGracePeriodSeconds,
+	}
+	for _, own := range p.volumes(model) {
+		pod.Volumes = append(pod.Volumes, own.Volume)
+		main.VolumeMounts = append(main.VolumeMounts, own.Mount)
+	}
+	if model != nil && model.Fetch != nil {
+		pod.InitContainers = []corev1.Container{*model.Fetch}
+	}
+	pod.Containers = []corev1.Container{main}
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels()}, Spec: pod}
+}
+
+// volumes returns the volumes that the object's own fields define.
+func (p *Pods) volumes(model *modelsource.Pod) []rules.OwnVolume {
+	own := rules.SharedMemory(p.SharedMemory)
+	if model != nil {
+		own = append(own, model.Volume)
+	}
+	return own
+}
+
+// placeholder is the name of a main container that has no name yet, because the API
+// server generates the object's name after admission.
+const placeholder = "00000000000000000000000000000000000000000000000000000000000"
+
+func (p *Pods) name() string { return cmp.Or(p.Container.Name, placeholder) }
+
+// ownFields changes a merged template to the fields that the operator must own, and no others.
+//
+// The API server fills in serviceAccount, the deprecated alias of serviceAccountName, and
+// copies it back where serviceAccountName is missing. So the operator owns both: otherwise a
+// service account would stay in the child after podTemplate does not name it any more.
+//
+// The annotation kubectl.kubernetes.io/restartedAt belongs to the field manager that
+// restarts. A podTemplate that was copied from a running object contains the time of an old
+// restart, and an apply of it would start another rollout.
+//
+// An empty list of claims, which the API server refuses in the resources of a pod, is not sent.
+func ownFields(template *corev1.PodTemplateSpec) {
+	template.Spec.DeprecatedServiceAccount = template.Spec.ServiceAccountName
+	if r := template.Spec.Resources; r != nil && len(r.Claims) == 0 {
+		r.Claims = nil
+	}
+	delete(template.Annotations, api.AnnotationRestartedAt)
+	if len(template.Annotations) == 0 {
+		template.Annotations = nil
+	}
+}

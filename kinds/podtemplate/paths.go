@@ -1,0 +1,233 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podtemplate
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+const (
+	templatePrefix = "spec.podTemplate."
+	podPrefix      = templatePrefix + "spec."
+)
+
+// paths maps the paths of the effective pod template to those of the object's fields.
+type paths struct {
+	pods *Pods
+	// over is the object's pod template, nil if there is none.
+	over, effective *corev1.PodTemplateSpec
+	volumes         []rules.OwnVolume
+	known           field.ErrorList
+}
+
+// locate returns the errors of the effective template at the paths of the object's fields, in the
+// order of the paths, without those of fields that have an error already. Kubernetes iterates over
+// maps: sorted, the errors are the same for the same object.
+func (p *paths) locate(errs field.ErrorList) field.ErrorList {
+	var out field.ErrorList
+	for _, err := range errs {
+		if own, ok := p.own(err); ok && !p.isKnown(own) {
+			err.Field = own
+			out = append(out, err)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+	})
+	return out
+}
+
+// own returns the path of the object's field, and false if other rules say what is wrong: those of
+// the names of the object and of the main container.
+func (p *paths) own(err *field.Error) (string, bool) {
+	path := correctPath(err.Field)
+	if strings.HasPrefix(path, templatePrefix+"metadata.labels") && err.BadValue == p.pods.Instance {
+		return "", false
+	}
+	pod, effective := p.pod(), &p.effective.Spec
+	switch list, index, of := item(path); list {
+	case podPrefix + "containers":
+		return p.container(list, effective.Containers[index], pod.Containers, of)
+	case podPrefix + "initContainers":
+		return p.container(list, effective.InitContainers[index], pod.InitContainers, of)
+	case podPrefix + "volumes":
+		name := effective.Volumes[index].Name
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		if at < 0 {
+			return p.volume(name), true
+		}
+		return fmt.Sprintf("%s[%d]%s", list, at, of), true
+	}
+	return p.ownPod(path), true
+}
+
+func (p *paths) pod() *corev1.PodSpec {
+	if p.over == nil {
+		return &corev1.PodSpec{}
+	}
+	return &p.over.Spec
+}
+
+// ownPod returns the path of a field of the pod that the object can have as a field of its own.
+func (p *paths) ownPod(path string) string {
+	if rest, ok := cutField(path, podPrefix+"imagePullSecrets"); ok && len(p.pod().ImagePullSecrets) == 0 {
+		return "spec.imagePullSecrets" + rest
+	}
+	if _, ok := cutField(path, podPrefix+"terminationGracePeriodSeconds"); ok && p.pod().TerminationGracePeriodSeconds == nil {
+		return "spec.terminationGracePeriodSeconds"
+	}
+	return path
+}
+
+// container returns the path of a field of a container, which is in the object's template, or
+// defined by its own fields.
+func (p *paths) container(list string, c corev1.Container, written []corev1.Container, of string) (string, bool) {
+	at := slices.IndexFunc(written, func(w corev1.Container) bool { return w.Name == c.Name })
+	main := c.Name == p.pods.name() && list == podPrefix+"containers"
+	if main && of == ".name" {
+		return "", false
+	}
+	if main {
+		if own := p.field(strings.TrimPrefix(of, ".")); own != "" {
+			return own, true
+		}
+	}
+	if mounts, index, rest := item(of); mounts == ".volumeMounts" {
+		mount := &c.VolumeMounts[index]
+		same := func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }
+		if at < 0 || !slices.ContainsFunc(written[at].VolumeMounts, same) {
+			return p.volume(mount.Name), true
+		}
+		of = fmt.Sprintf("%s[%d]%s", mounts, slices.IndexFunc(written[at].VolumeMounts, same), rest)
+	}
+	switch {
+	case at >= 0:
+		return fmt.Sprintf("%s[%d]%s", list, at, of), true
+	case main:
+		return list, true
+	}
+	return "spec.model", true // The init container that fetches the model.
+}
+
+// field returns the path in the object of a field of the main container, "" if it is a field of
+// the template.
+func (p *paths) field(of string) string {
+	for _, reserved := range p.pods.Reserved {
+		rest, ok := cutField(of, reserved.Field)
+		switch {
+		case !ok || reserved.Either && !isSet(&p.pods.Container, reserved.Field):
+		case reserved.Field == "ports":
+			return p.port(reserved.Instead, rest)
+		default:
+			return reserved.Instead + rest
+		}
+	}
+	return ""
+}
+
+// isSet reports whether the object's own fields set a field that may be set in either place.
+func isSet(c *corev1.Container, name string) bool {
+	switch name {
+	case "command":
+		return len(c.Command) > 0
+	case "args":
+		return len(c.Args) > 0
+	case "imagePullPolicy":
+		return c.ImagePullPolicy != ""
+	}
+	return len(c.EnvFrom) > 0
+}
+
+// volume returns the path of the object's field that defines a volume, or its mount.
+func (p *paths) volume(name string) string {
+	if at := slices.IndexFunc(p.volumes, func(v rules.OwnVolume) bool { return v.Volume.Name == name }); at >= 0 {
+		return p.volumes[at].Field
+	}
+	return "spec.model"
+}
+
+// port returns the path of the port from which a port of the main container was made.
+// Not each port makes one: see modelv1.ContainerPorts.
+func (p *paths) port(path, rest string) string {
+	list, declared, of := item(rest)
+	if list != "" {
+		return path
+	}
+	ports := p.pods.Ports
+	for i := range ports {
+		if len(modelv1.ContainerPorts(ports[:i+1])) <= declared {
+			continue
+		}
+		if of == ".containerPort" {
+			of = ".port"
+			if ports[i].TargetPort != nil {
+				of = ".targetPort"
+			}
+		}
+		return fmt.Sprintf("%s[%d]%s", path, i, of)
+	}
+	return path
+}
+
+// limitOfContainer is the path in Kubernetes' errors of a container's limit that exceeds
+// the limit of the pod.
+var limitOfContainer = regexp.MustCompile(`^spec\.podTemplate\.spec\.resources\.containers(\[\d+\])(\[.*\])\.limits$`)
+
+// correctPath corrects the few paths in the API server's errors that are not paths of
+// fields.
+func correctPath(path string) string {
+	for _, list := range [...]string{"labels", "annotations"} {
+		if rest, ok := strings.CutPrefix(path, templatePrefix+list); ok {
+			return templatePrefix + "metadata." + list + rest
+		}
+	}
+	if strings.HasSuffix(path, ".limits") {
+		return limitOfContainer.ReplaceAllString(path, podPrefix+"containers$1.resources.limits$2")
+	}
+	return path
+}
+
+// item splits the path of an item of a list, or of a field of it: the path of the list, the index,
+// and the rest. For any other path, list is "none".
+func item(path string) (list string, index int, rest string) {
+	list, tail, ok := strings.Cut(path, "[")
+	number, rest, closed := strings.Cut(tail, "]")
+	index, err := strconv.Atoi(number)
+	if !ok || !closed || err != nil {
+		return "none", 0, ""
+	}
+	return list, index, rest
+}
+
+// cutField returns the rest of path after the field name. ok is false if path is neither
+// name nor a field in it.
+func cutField(path, name string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, name)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// isKnown reports whether there is an error of the field, of a field in it or of a field
+// that contains it.
+func (p *paths) isKnown(path string) bool {
+	for _, err := range p.known {
+		if _, in := cutField(err.Field, path); in {
+			return true
+		}
+		if _, around := cutField(path, err.Field); around {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,175 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// The bounds of a spec, and of a pod template, as JSON. What is larger is neither decoded into
+// its type nor validated: an error takes a thousand times the memory of an empty item, and
+// Kubernetes' own validation returns several for each.
+const (
+	// MaxBytes is the maximum length in bytes. No process can be started with a longer
+	// variable (MAX_ARG_STRLEN of Linux).
+	MaxBytes = 128 << 10
+	// MaxVariables is the maximum number of environment variables, and of words of command
+	// and args, of all containers together.
+	MaxVariables = 3072
+	// MaxItems is the maximum number of items of all other lists together: containers,
+	// ports, volumes, mounts and so on.
+	MaxItems = 512
+	// MaxMembers is the maximum number of members of all objects and maps together, those
+	// of variables aside.
+	MaxMembers = 3072
+	// MaxDepth is how many objects and lists may be in each other. A pod has fewer than 20.
+	MaxDepth = 64
+)
+
+const wayOut = "move large values and long lists to a ConfigMap or a Secret, and refer to it in envFrom or mount it as a volume"
+
+// SpecSize returns the errors of a spec, or of another field, that would cost too much to decode into
+// its type, or to validate. With one that is Unbuildable, the decoder itself would take minutes.
+func SpecSize(path *field.Path, value []byte) field.ErrorList {
+	if len(value) > MaxBytes {
+		return field.ErrorList{tooLarge(path, len(value), MaxBytes, "bytes")}
+	}
+	var tree any
+	duplicates, err := kjson.UnmarshalStrict(value, &tree)
+	if err == nil && len(duplicates) > 0 {
+		err = duplicates[0] // The API server sends none, and the first value would not be measured.
+	}
+	if err != nil {
+		return MarkUnbuildable(field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	return Expensive(path, tree)
+}
+
+// Expensive is SpecSize for a value that is decoded already: it returns one error for a bound that the
+// value exceeds, and one for each quantity that would take minutes to parse.
+func Expensive(path *field.Path, value any) field.ErrorList {
+	m := measure{}
+	m.value(path, value, place{})
+	for _, bound := range [...]struct {
+		of        string
+		now, most int
+	}{
+		{"levels of objects and lists", m.deepest, MaxDepth},
+		{"environment variables and command arguments", m.variables, MaxVariables},
+		{"items of other lists", m.items, MaxItems},
+		{"fields and keys", m.members, MaxMembers},
+	} {
+		if bound.now > bound.most {
+			return append(m.errs, tooLarge(path, bound.now, bound.most, bound.of))
+		}
+	}
+	return m.errs
+}
+
+// tooLarge returns an error whose value is the size, so that ratcheting validation can tell
+// an update that makes a stored field larger from one that does not.
+func tooLarge(path *field.Path, size, most int, of string) *field.Error {
+	err := field.TooLong(path, "", most)
+	err.BadValue = size
+	err.Detail = fmt.Sprintf("has %d %s; at most %d are allowed; %s", size, of, most, wayOut)
+	return err
+}
+
+type measure struct {
+	variables, items, members, deepest int
+	errs                               field.ErrorList
+}
+
+// The names of the lists that are long in a large pod, of the maps whose values are quantities,
+// and of the other fields that are quantities: in all types of a pod and in our own.
+var (
+	longLists  = []string{"env", "envs", "command", "args"}
+	amountMaps = []string{"limits", "requests", "overhead"}
+	amounts    = []string{"sizeLimit", "divisor", "sharedMemory", "storage"}
+)
+
+// place is where a value is: the name of its field, how many objects and lists it is in, and
+// whether it is a part of an environment variable.
+type place struct {
+	key      string
+	depth    int
+	variable bool
+}
+
+func (m *measure) value(path *field.Path, value any, at place) {
+	switch value := value.(type) {
+	case map[string]any:
+		m.deepest = max(m.deepest, at.depth+1)
+		if at.depth < MaxDepth {
+			m.object(path, value, at)
+		}
+	case []any:
+		m.deepest = max(m.deepest, at.depth+1)
+		if at.depth < MaxDepth {
+			m.list(path, value, at)
+		}
+	}
+}
+
+func (m *measure) object(path *field.Path, value map[string]any, at place) {
+	if !at.variable {
+		m.members += len(value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(value)) {
+		switch {
+		case slices.Contains(amountMaps, at.key):
+			m.amount(path.Key(key), key, value[key])
+		case slices.Contains(amounts, key):
+			m.amount(path.Child(key), "", value[key])
+		}
+		m.value(path.Child(key), value[key], place{key, at.depth + 1, at.variable})
+	}
+}
+
+func (m *measure) list(path *field.Path, value []any, at place) {
+	long := slices.Contains(longLists, at.key)
+	if long {
+		m.variables += len(value)
+	} else {
+		m.items += len(value)
+	}
+	for i, item := range value {
+		m.value(path.Index(i), item, place{"", at.depth + 1, at.variable || long})
+	}
+}
+
+// costly matches a quantity that takes long to parse, and the name of a resource of huge pages,
+// which has one: 1e999999999 would be a number of a billion digits.
+var costly = regexp.MustCompile(`[eE][+-]?[0-9]{3}|^.{65}`)
+
+func (m *measure) amount(path *field.Path, name string, value any) {
+	text, ok := value.(string)
+	if number, isFloat := value.(float64); isFloat {
+		text, ok = strconv.FormatFloat(number, 'g', -1, 64), true
+	}
+	if ok && costly.MatchString(text) {
+		m.errs = append(m.errs, MarkUnbuildable(field.Invalid(path, text, "must be a quantity of at most 64 characters with an exponent from -99 to 99"))...)
+	}
+	if size, huge := strings.CutPrefix(name, corev1.ResourceHugePagesPrefix); huge && costly.MatchString(size) {
+		m.errs = append(m.errs, MarkUnbuildable(field.Invalid(path, name, "must have a page size with an exponent from -99 to 99"))...)
+	}
+}
+
+// ParseQuantity is resource.ParseQuantity for text that a client wrote where no schema bounds it.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	if costly.MatchString(text) {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(text)
+}
