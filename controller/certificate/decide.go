@@ -5,9 +5,7 @@ package certificate
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/x509"
-	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,23 +36,21 @@ const (
 type step int
 
 const (
-	// rest: nothing, until a time.
-	rest step = iota
+	// idle: nothing, until a time.
+	idle step = iota
 	// issue: a new pair at once, because what the Secret has cannot be served.
 	issue
 	// trust: ca.crt into both webhook configurations.
 	trust
 	// stage: a new pair beside the one that is served, and its CA in ca.crt.
 	stage
-	// drop: remove a staged pair that cannot be served.
-	drop
 	// serve: the staged pair becomes the one that is served.
 	serve
 	// retire: ca.crt with the CA of the pair that is served only.
 	retire
 )
 
-// decision is the next step. With rest it says after which time to decide again; otherwise why
+// decision is the next step. With idle it says after which time to decide again; otherwise why
 // the step is due.
 type decision struct {
 	step   step
@@ -70,36 +66,14 @@ type observed struct {
 	bundles   [][]byte
 }
 
-func observe(secret *corev1.Secret, bundles [][]byte) *observed {
-	_, requested := secret.Annotations[AnnotationRenew]
-	return &observed{secret.Data, requested, bundles}
-}
-
 func (o *observed) serving() pair {
 	return pair{o.data[corev1.TLSCertKey], o.data[corev1.TLSPrivateKeyKey]}
 }
 func (o *observed) next() pair { return pair{o.data[keyNextCert], o.data[keyNextKey]} }
 
-// staged tells whether there is a part of a staged pair.
-func (o *observed) staged() bool { return len(o.data[keyNextCert])+len(o.data[keyNextKey]) > 0 }
-
-// trusted tells whether each webhook has the bundle of the Secret.
+// trusted reports whether each webhook has the bundle of the Secret.
 func (o *observed) trusted() bool {
-	for _, bundle := range o.bundles {
-		if !bytes.Equal(bundle, o.data[keyCA]) {
-			return false
-		}
-	}
-	return true
-}
-
-// state identifies what must last for a while before the next step.
-func (o *observed) state() string {
-	hash := sha256.New()
-	for _, key := range []string{corev1.TLSCertKey, keyNextCert, keyCA} {
-		_, _ = fmt.Fprintf(hash, "%d %s", len(o.data[key]), o.data[key])
-	}
-	return fmt.Sprintf("%x %t", hash.Sum(nil), o.trusted())
+	return !slices.ContainsFunc(o.bundles, func(bundle []byte) bool { return !bytes.Equal(bundle, o.data[keyCA]) })
 }
 
 // rules are what decisions depend on beside what is observed.
@@ -120,33 +94,30 @@ func (r *rules) decide(o *observed, lasted time.Duration, now time.Time) decisio
 		return decision{step: issue, reason: err.Error()}
 	case !o.trusted():
 		return decision{step: trust, reason: "a webhook has another caBundle"}
-	case o.staged():
-		return r.decideStaged(o, cas, lasted, now)
+	case len(o.data[keyNextCert])+len(o.data[keyNextKey]) > 0:
+		if _, err := o.next().verify(cas, r.names, now); err != nil {
+			return decision{step: stage, reason: "the staged pair cannot be served: " + err.Error()}
+		}
+		if lasted < r.settle {
+			return decision{after: r.settle - lasted}
+		}
+		return decision{step: serve, reason: "both configurations have its CA"}
 	}
 	return r.decideServed(o, current, lasted, now)
 }
 
-func (r *rules) decideStaged(o *observed, cas []*x509.Certificate, lasted time.Duration, now time.Time) decision {
-	if _, err := o.next().verify(cas, r.names, now); err != nil {
-		return decision{step: drop, reason: err.Error()}
-	}
-	if lasted < r.settle {
-		return decision{after: r.settle - lasted}
-	}
-	return decision{step: serve, reason: "both configurations have its CA"}
-}
-
+// decideServed returns the next step if no pair is staged.
 func (r *rules) decideServed(o *observed, current *usable, lasted time.Duration, now time.Time) decision {
-	others := hasOthers(o.data[keyCA], current.ca)
+	oldCAs := !bytes.Equal(o.data[keyCA], encode(current.ca))
 	due := current.due(now, r.validity)
 	switch {
-	case others && lasted >= r.mounted:
-		return decision{step: retire, reason: "the pods serve the certificate of another one"}
+	case oldCAs && lasted >= r.mounted:
+		return decision{step: retire, reason: "the previous CA is no longer in use"}
 	case o.requested:
 		return decision{step: stage, reason: "the annotation " + AnnotationRenew + " requests it"}
 	case !now.Before(due):
 		return decision{step: stage, reason: "the certificate is due"}
-	case others:
+	case oldCAs:
 		return decision{after: min(r.mounted-lasted, due.Sub(now))}
 	}
 	return decision{after: due.Sub(now)}
@@ -168,8 +139,6 @@ func (r *rules) write(s step, o *observed, now time.Time) (map[string][]byte, er
 		return map[string][]byte{
 			keyNextCert: p.cert, keyNextKey: p.key, keyCA: bundleOf(encode(current.ca), now, ca, o.data[keyCA]),
 		}, err
-	case drop:
-		return map[string][]byte{keyNextCert: nil, keyNextKey: nil}, nil
 	case serve:
 		next := o.next()
 		return map[string][]byte{corev1.TLSCertKey: next.cert, corev1.TLSPrivateKeyKey: next.key, keyNextCert: nil, keyNextKey: nil}, nil
@@ -183,5 +152,5 @@ func (r *rules) write(s step, o *observed, now time.Time) (map[string][]byte, er
 
 // String returns the name of a step, for the log.
 func (s step) String() string {
-	return [...]string{"rest", "issue", "trust", "stage", "drop", "serve", "retire"}[s]
+	return [...]string{"idle", "issue", "trust", "stage", "serve", "retire"}[s]
 }

@@ -104,9 +104,9 @@ func TestDecide(t *testing.T) {
 		"a staged pair, a little later":        {o: staged, at: 20 * day, lasted: settle - time.Second, after: time.Second},
 		"a staged pair that all know":          {o: staged, at: 20 * day, lasted: settle, want: serve},
 		"a staged pair that not all know":      {o: (&observed{data: staged.data}).withBundles(issued.data[keyCA]), at: 20 * day, lasted: settle, want: trust},
-		"a staged certificate without its key": {o: staged.with("next.key", nil), at: 20 * day, want: drop},
-		"a staged key alone":                   {o: staged.with("next.crt", nil), at: 20 * day, want: drop},
-		"a staged pair of an unknown CA":       {o: staged.with("ca.crt", issued.data["ca.crt"]), at: 20 * day, want: drop, reason: "unknown authority"},
+		"a staged certificate without its key": {o: staged.with("next.key", nil), at: 20 * day, want: stage},
+		"a staged key alone":                   {o: staged.with("next.crt", nil), at: 20 * day, want: stage},
+		"a staged pair of an unknown CA":       {o: staged.with("ca.crt", issued.data["ca.crt"]), at: 20 * day, want: stage, reason: "unknown authority"},
 		"two CAs":                              {o: served, at: 20 * day, after: mounted},
 		"two CAs, and no pod needs the old":    {o: served, at: 20 * day, lasted: mounted, want: retire},
 	} {
@@ -115,7 +115,7 @@ func TestDecide(t *testing.T) {
 			if d.step != test.want || !strings.Contains(d.reason, test.reason) {
 				t.Errorf("%s (%s), want %s (%s)", d.step, d.reason, test.want, test.reason)
 			}
-			if d.step == rest && d.after != test.after {
+			if d.step == idle && d.after != test.after {
 				t.Errorf("decides again after %s, want %s", d.after, test.after)
 			}
 		})
@@ -167,7 +167,7 @@ func TestTheStepsConverge(t *testing.T) {
 			for range 12 {
 				d := newRules().decide(o, time.Hour, testTime)
 				steps = append(steps, d.step)
-				if d.step == rest {
+				if d.step == idle {
 					break
 				}
 				if d.step == trust {
@@ -178,7 +178,7 @@ func TestTheStepsConverge(t *testing.T) {
 				o = apply(t, d.step, o, testTime)
 				o.requested = renewed
 			}
-			if steps[len(steps)-1] != rest {
+			if steps[len(steps)-1] != idle {
 				t.Errorf("%s is %q: the steps are %v", damaged, junk, steps)
 			}
 		}
@@ -237,7 +237,7 @@ func TestBundlesAreBounded(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for validity, ok := range map[time.Duration]bool{0: false, time.Minute: false, MinValidity: true, month: true} {
-		if err := (&Options{Validity: validity}).Validate(); (err == nil) != ok {
+		if err := (&Options{Validity: validity}).validate(); (err == nil) != ok {
 			t.Errorf("%s: %v", validity, err)
 		}
 	}

@@ -165,7 +165,7 @@ func (m *model) run(p *modelProcess, faults bool) {
 	}
 	wall := epoch.Add(m.now + p.skew)
 	d := m.rules.decide(o, m.now-p.since, wall)
-	if p.wake = m.now + d.after; d.step != rest && m.r.IntN(2) == 0 {
+	if p.wake = m.now + d.after; d.step != idle && m.r.IntN(2) == 0 {
 		m.request(*p, o, d.step, wall)
 	}
 }

@@ -4,7 +4,6 @@
 package certificate
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,7 +12,6 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"slices"
 	"strings"
@@ -29,76 +27,44 @@ const (
 	backdated = time.Hour
 	// caPrefix is what the common name of each CA of this package begins with.
 	caPrefix = "modelbox-webhook-ca@"
-	// serialBits is the size of serial numbers; RFC 5280 allows 20 octets.
-	serialBits = 127
 )
 
 // pair is a serving certificate with its key, in PEM.
 type pair struct{ cert, key []byte }
 
 // newPair returns a serving certificate for DNS names, and the CA that signed it, in PEM. The CA
-// is limited to these names and has no other certificate: its key is not returned.
-func newPair(names []string, now time.Time, validity time.Duration) (p pair, ca []byte, err error) {
+// has no other certificate: its key is not returned. It is limited to the names, because an
+// administrator could add it to other trust stores.
+func newPair(names []string, now time.Time, validity time.Duration) (pair, []byte, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, nil, fmt.Errorf("generating the key of the CA: %w", err)
 	}
-	template, err := validFor(now, validity, fmt.Sprintf("%s%d", caPrefix, now.Unix()))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return pair{}, nil, err
+		return pair{}, nil, fmt.Errorf("generating a key: %w", err)
 	}
-	constrain(template, names)
-	authority, err := sign(template, template, caKey, caKey)
+	// Without a serial number, x509 generates a random one.
+	valid := x509.Certificate{NotBefore: now.Add(-backdated).UTC(), NotAfter: now.Add(validity).UTC(), BasicConstraintsValid: true}
+	ca, leaf := valid, valid
+	ca.Subject.CommonName = fmt.Sprintf("%s%d", caPrefix, now.Unix())
+	ca.IsCA, ca.MaxPathLenZero, ca.KeyUsage = true, true, x509.KeyUsageCertSign
+	ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, names
+	ca.ExcludedIPRanges = []*net.IPNet{
+		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
+	}
+	authority, err := sign(&ca, &ca, caKey, caKey)
 	if err != nil {
 		return pair{}, nil, fmt.Errorf("signing the CA: %w", err)
 	}
-	p, err = newLeaf(names, authority, caKey)
-	return p, encode(authority), err
-}
-
-// validFor returns a template that is valid from a little before now on, with a random serial
-// number.
-func validFor(now time.Time, validity time.Duration, name string) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+	leaf.Subject, leaf.DNSNames = pkix.Name{CommonName: "modelbox-webhook"}, names
+	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	signed, err := sign(&leaf, authority, key, caKey)
 	if err != nil {
-		return nil, fmt.Errorf("generating a serial number: %w", err)
-	}
-	return &x509.Certificate{
-		SerialNumber: serial.Add(serial, big.NewInt(1)), Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-backdated).UTC(), NotAfter: now.Add(validity).UTC(), BasicConstraintsValid: true,
-	}, nil
-}
-
-// constrain makes a template that of a CA for DNS names only. An API server trusts it for the
-// webhook only, but an administrator could add it to other trust stores.
-func constrain(template *x509.Certificate, names []string) {
-	template.IsCA, template.MaxPathLenZero = true, true
-	template.KeyUsage = x509.KeyUsageCertSign
-	template.PermittedDNSDomainsCritical, template.PermittedDNSDomains = true, names
-	template.ExcludedIPRanges = []*net.IPNet{
-		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
-	}
-}
-
-// newLeaf returns a serving certificate for as long as its CA is valid.
-func newLeaf(names []string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, fmt.Errorf("generating a key: %w", err)
-	}
-	template, err := validFor(ca.NotBefore, 0, "")
-	if err != nil {
-		return pair{}, err
-	}
-	template.Subject, template.DNSNames = pkix.Name{CommonName: "modelbox-webhook"}, names
-	template.NotBefore, template.NotAfter = ca.NotBefore, ca.NotAfter
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf, err := sign(template, ca, key, caKey)
-	if err != nil {
-		return pair{}, fmt.Errorf("signing the serving certificate: %w", err)
+		return pair{}, nil, fmt.Errorf("signing the serving certificate: %w", err)
 	}
 	encoded, err := keyutil.MarshalPrivateKeyToPEM(key)
-	return pair{encode(leaf), encoded}, err
+	return pair{encode(signed), encoded}, encode(authority), err
 }
 
 func sign(template, parent *x509.Certificate, of, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
@@ -121,13 +87,16 @@ type usable struct{ leaf, ca *x509.Certificate }
 // accepts for all names at the time. Otherwise the error says why not.
 func (p pair) verify(cas []*x509.Certificate, names []string, now time.Time) (*usable, error) {
 	if len(p.cert) == 0 || len(p.key) == 0 {
-		return nil, errors.New("it is missing")
+		return nil, errors.New("certificate or key is missing")
 	}
 	loaded, err := tls.X509KeyPair(p.cert, p.key)
 	if err != nil {
 		return nil, err
 	}
-	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: notBefore(loaded.Leaf, now)}
+	if begins := loaded.Leaf.NotBefore; begins.After(now) && !begins.After(now.Add(backdated)) {
+		now = begins // The clock of this process is behind that of an earlier leader.
+	}
+	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
 	for _, ca := range cas {
 		options.Roots.AddCert(ca)
 	}
@@ -145,15 +114,6 @@ func (p pair) verify(cas []*x509.Certificate, names []string, now time.Time) (*u
 		found = &usable{loaded.Leaf, chains[0][len(chains[0])-1]}
 	}
 	return found, nil
-}
-
-// notBefore returns the time, or when the certificate begins to be valid if that is a little later:
-// then it is this process whose clock is behind that of an earlier leader.
-func notBefore(leaf *x509.Certificate, now time.Time) time.Time {
-	if begins := leaf.NotBefore; begins.After(now) && !begins.After(now.Add(backdated)) {
-		return begins
-	}
-	return now
 }
 
 // due is when the pair is to be renewed: after two thirds of its validity; at once if it is not
@@ -189,9 +149,4 @@ func bundleOf(ca []byte, now time.Time, others ...[]byte) []byte {
 		}
 	}
 	return encode(certs...)
-}
-
-// hasOthers tells whether a bundle has more than the CA.
-func hasOthers(bundle []byte, ca *x509.Certificate) bool {
-	return !bytes.Equal(bundle, encode(ca))
 }
