@@ -233,7 +233,7 @@ func TestUndoOfWhatThePodTemplateSets(t *testing.T) {
 	for name, tc := range map[string]struct{ main, want string }{
 		"args": {
 			`{"name":"web","args":["-t"]}`,
-			"error: revision 2 cannot be restored: the API server would refuse the object today: spec.podTemplate.spec.containers[0].args: ",
+			"error: revision 2 cannot be restored: object is no longer valid: spec.podTemplate.spec.containers[0].args: ",
 		},
 		"an empty list": {
 			`{"name":"web","envFrom":[]}`,
