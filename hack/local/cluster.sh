@@ -19,17 +19,18 @@ kwokctl() {
   PATH=$programs:$PATH "$programs/kwokctl" --name "$name" "$@" >"$home.log" 2>&1 ||
     { tail -n 20 "$home.log" >&2 && say "kwokctl $1 $2 failed" && return 1; }
 }
-# forget removes the pid files of processes that have ended. kwokctl would signal another process that
-# has the pid now, and would not start a component again.
+# forget removes the pid files of processes that have ended, and fails if there is none. kwokctl would
+# signal another process that has the pid now, and would not start a component again.
 forget() {
-  local file
+  local file forgotten=1
   for file in "$home"/pids/*.pid; do
-    [ ! -e "$file" ] || ps -o args= -p "$(cat "$file")" | grep -qF "$home/bin/" || rm -f "$file"
+    [ ! -e "$file" ] || ps -o args= -p "$(cat "$file")" | grep -qF "$home/bin/" || { rm -f "$file" && forgotten=0; }
   done
+  return $forgotten
 }
 delete() {
   [ -d "$home" ] || return 0
-  forget
+  forget || true
   [ ! -e "$home/kwok.yaml" ] || kwokctl delete cluster --kubeconfig "$home/kubeconfig.yaml" || true
   for file in "$home"/pids/*.pid; do # What kwokctl did not start completely.
     [ ! -e "$file" ] || kill "$(cat "$file")" || true
@@ -37,16 +38,17 @@ delete() {
   rm -rf "$home" "$home.log"
 }
 # settle waits until pods can be created: the API server is ready, kwok has made the nodes Ready, and
-# the default service account exists, without which no pod is admitted.
+# the default service account exists, without which no pod is admitted. On a slow machine
+# kube-controller-manager ends before the API server is ready, and kwokctl does not start it again.
 settle() {
-  local k=("$programs/kubectl" --kubeconfig "$home/kubeconfig.yaml" --request-timeout 10s) end=$((SECONDS + 60))
-  until "${k[@]}" apply --server-side -f hack/local/nodes.yaml; do
+  local k=("$programs/kubectl" --kubeconfig "$home/kubeconfig.yaml" --request-timeout 5s) end=$((SECONDS + 120))
+  until "${k[@]}" apply --server-side -f hack/local/nodes.yaml &&
+    [ "$("${k[@]}" get nodes -o 'jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{end}')" = TrueTrueTrueTrue ] &&
+    "${k[@]}" -n default get serviceaccount default; do
     [ $SECONDS -lt $end ] || return 1
-    sleep 0.2
+    if forget; then kwokctl start cluster || return 1; fi
+    sleep 0.3
   done >/dev/null 2>&1
-  k=("${k[@]:0:3}")
-  "${k[@]}" wait --for=condition=Ready --timeout=30s nodes --all >/dev/null &&
-    "${k[@]}" -n default wait --for=create --timeout=30s serviceaccount/default >/dev/null
 }
 
 create() {
@@ -70,7 +72,7 @@ up() {
     trap - EXIT
   elif ! "$programs/kubectl" --kubeconfig "$home/kubeconfig.yaml" --request-timeout 5s get --raw /readyz >/dev/null 2>&1; then
     say "starting cluster $name again"
-    forget
+    forget || true
     kwokctl start cluster
     settle || { say "cluster $name is not ready: make cluster-down removes it" && exit 1; }
   fi
