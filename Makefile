@@ -3,6 +3,8 @@ SHELL := /usr/bin/env bash -o pipefail
 .SHELLFLAGS := -ec
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# No target is a file.
+.PHONY: $(shell sed -nE 's/^([a-z0-9.-]+):.*\#\# .*/\1/p' Makefile)
 
 GO ?= go
 # The same flags for the control plane, the product and the tests, so that each package is compiled
@@ -56,25 +58,20 @@ INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images
 
 ##@ Try it
 
-.PHONY: demo
 demo: ## Show the main job on a real control plane, then take it all down (KEEP=1 leaves it running)
 	@./hack/binaries.sh >/dev/null && $(PROGRAMS) && exec hack/local/demo.sh
 
-.PHONY: run
 run: ## Run both processes here, for the current cluster or a local one (ENABLE_WEBHOOKS=false: the controller alone; LOCAL=1, CONTEXT=name: docs/run.md)
 	@$(PROGRAMS) && exec $(BIN)/local
 
-.PHONY: cluster-up
 cluster-up: ## Start a local control plane with simulated nodes; kubeconfig at bin/kubeconfig
 	@./hack/local/cluster.sh up
 
-.PHONY: cluster-down
 cluster-down: ## Stop the local control plane and leave nothing running
 	@./hack/local/cluster.sh down
 
 ##@ Deploy it
 
-.PHONY: docker-build
 docker-build: ## Build both images for this machine's platform (IMG=registry.example.com/team/modelbox:v1 GOPROXY=...: docs/install.md)
 	@for process in webhook controller; do \
 	  image=$$($(IMAGES) build $$process); \
@@ -82,7 +79,6 @@ docker-build: ## Build both images for this machine's platform (IMG=registry.exa
 	  $(DOCKER) build --quiet -f Dockerfile.$$process -t $$image $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 
-.PHONY: docker-push
 docker-push: ## Push the images that docker-build has built (IMG as there)
 	@for process in webhook controller; do \
 	  image=$$($(IMAGES) push $$process); \
@@ -90,7 +86,6 @@ docker-push: ## Push the images that docker-build has built (IMG as there)
 	  $(DOCKER) push $$image; \
 	done
 
-.PHONY: docker-buildx
 docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for docker-build); needs docker buildx
 	@for process in webhook controller; do \
 	  image=$$($(IMAGES) push $$process); \
@@ -99,83 +94,67 @@ docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for dock
 	    $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 
-.PHONY: release
 release: ## Write images (OCI) with SBOMs, install.yaml, the chart, modelbox and checksums into dist/, signed with COSIGN_KEY; needs docker buildx (docs/install.md)
 	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" CLI_PLATFORMS="$(CLI_PLATFORMS)" DOCKER="$(DOCKER)" \
 	  DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS)" ./hack/release.sh $(DIST)
 
-.PHONY: base-images
 base-images: ## Write the digests that the tags of the base images have now into hack/base-images.mk
 	@./hack/base-images.sh
 
-.PHONY: install
 install: ## Apply the CRDs to the cluster of the current kubeconfig
 	@kubectl apply -k config/crd
 
-.PHONY: uninstall
 uninstall: ## Delete the CRDs, and with them every object of the five kinds and all that these own
 	@kubectl delete --ignore-not-found -k config/crd
 
-.PHONY: deploy
 deploy: ## Apply the whole install to the current cluster, which needs cert-manager unless CERTS=self-managed (IMG; NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
 	@$(INSTALL) | kubectl apply -f -
 
-.PHONY: undeploy
 undeploy: ## Delete the operator and its namespace; CRDs, objects and what these own stay (NAMESPACE, NAMESPACES, CERTS as for deploy)
 	@$(call MANIFESTS,config/operator) "" "$(CERTS)" | kubectl delete --ignore-not-found -f -
 
-.PHONY: install.yaml
 install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE, NAMESPACES, CERTS as for deploy)
 	@mkdir -p dist; $(INSTALL) >dist/install.yaml; echo "wrote dist/install.yaml"
 
 ##@ Check it
 
-.PHONY: test
 test: ## Run what a change can break in minutes, against a real kube-apiserver (TESTFLAGS, GINKGOFLAGS: CONTRIBUTING.md)
 	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets ./hack/test.sh
 
-.PHONY: test-race
 test-race: ## Run the tests of concurrent packages with the race detector; needs a C compiler (RACE='./controller ./webhook/...')
 	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets ./hack/test-race.sh $(RACE)
 
-.PHONY: test-long
 test-long: ## Run all cases of faults, edits, agreement, upgrades and permissions, and attacks, with new seeds; takes hours (LONG=./controller)
-	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 \
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 MODELBOX_FAULTS=1 \
+	  MODELBOX_EDITS=all MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
 	  $(GO) test -vet=off -count 1 -timeout 8h $(TESTFLAGS) $(or $(LONG),./...)
 	@cd fetch && MODELBOX_LONG=1 $(GO) test -vet=off -count 1 -timeout 2h $(TESTFLAGS) ./...
 
-.PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh
 
-.PHONY: e2e
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/kind sigs.k8s.io/kind
 	@$(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
 	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
 	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
-.PHONY: reproducible
 reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker
 	@$(MAKE) --no-print-directory docker-build IMG= IMG_WEBHOOK= IMG_CONTROLLER= REGISTRY=again/ DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
 	@DOCKER=$(DOCKER) ./hack/reproducible.sh
 
-.PHONY: verify
 verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file had to change
 	@./hack/verify.sh
 
-.PHONY: lint
 lint: ## Run the linters in each module that has code
 	@git ls-files go.mod '*/go.mod' | xargs -n 1 dirname | while read -r module; do \
 	  [ -z "$$(git ls-files "$$module/*.go")" ] || \
 	    (cd "$$module" && $(GO) tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run ./...); \
 	done
 
-.PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that the processes call (GOVULNDB=file:///path: without internet)
 	@./hack/vulnerabilities.sh
 
-.PHONY: bench
 bench: ## Measure the operator beside a raw client and a plain operator (ROUNDS, OBJECTS, MANY, ONLY: docs/performance.md)
 	@mkdir -p $(BIN)/bench && cd bench && $(GO) build -o ../$(BIN)/bench/bench .
 	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets exec $(BIN)/bench/bench \
@@ -183,29 +162,23 @@ bench: ## Measure the operator beside a raw client and a plain operator (ROUNDS,
 
 ##@ Change it
 
-.PHONY: generate
 generate: ## Write deepcopy, CRDs, roles, webhook manifests, the Helm chart, clients, and the references of the API and of modelbox
 	@./hack/generate.sh
 
-.PHONY: manifests
 manifests: ## Write the part of these that is in config/ and charts/: CRDs, roles, webhook manifests, the Helm chart
 	@./hack/generate.sh manifests
 
-.PHONY: build
 build: ## Build both processes, and fetch-model, into bin/
 	@$(GO) build -o $(BIN)/webhook ./webhook
 	@$(GO) build -o $(BIN)/controller ./controller
 	@cd fetch && $(GO) build -o ../$(BIN)/fetch-model .
 
-.PHONY: cli
 cli: ## Build the command bin/modelbox, and bin/kubectl-modelbox for "kubectl modelbox" (docs/cli.md)
 	@$(GO) build -ldflags '-s -w' -o $(BIN)/modelbox ./cli
 	@ln -sf modelbox $(BIN)/kubectl-modelbox
 
-.PHONY: clean
 clean: ## Remove what was built here; the cached Kubernetes binaries stay
 	@rm -rf $(BIN) dist
 
-.PHONY: help
 help: ## List every target
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9.-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
