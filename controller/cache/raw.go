@@ -12,6 +12,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,7 +147,7 @@ func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
 	if found := unencodable.FindStringSubmatch(status); found != nil {
 		return fmt.Errorf("status: %s is out of range", found[1])
 	}
-	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, orNull(spec), orNull(status))
+	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, cmp.Or(spec, "null"), cmp.Or(status, "null"))
 	var tree map[string]any
 	if err := utiljson.Unmarshal(document, &tree); err != nil {
 		return err
@@ -155,13 +156,6 @@ func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
 		return rules.First(errs).ToAggregate()
 	}
 	return utiljson.Unmarshal(document, into)
-}
-
-func orNull(value string) string {
-	if value == "" {
-		return "null"
-	}
-	return value
 }
 
 // storedList is a list of stored objects.
