@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,9 +77,6 @@ func run() error {
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	ctrl.Log.Info("Starting", "version", version.Version)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	metrics.Registry.MustRegister(version.Collector("controller"))
 
 	cfg, err := ctrlconfig.GetConfigWithContext(o.context)
@@ -106,11 +102,6 @@ func run() error {
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
-
-// gcPercent is the default of GOGC: the heap grows to three times the live heap before it is
-// collected. The live heap is small, because the cache is packed, and each watch event
-// allocates much in comparison. The memory limit (GOMEMLIMIT) applies as well.
-const gcPercent = 200
 
 // defaultReconcileTimeout bounds one attempt to reconcile an object. A worker waits for
 // responses of the API server, and until the cache shows the worker's own writes. Without a
