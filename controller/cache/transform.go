@@ -28,7 +28,7 @@ func trim(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	obj.SetManagedFields(ownEntries(obj.GetManagedFields()))
+	obj.SetManagedFields(nil)
 	if _, own := in.(undecoded); own || isChild(obj) {
 		delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 		return in, nil
@@ -48,18 +48,6 @@ func trim(in any) (any, error) {
 		}}
 	}
 	return in, nil
-}
-
-// ownEntries returns the entries of managedFields that the controller wrote, without their
-// field sets. Package apply reads whether the child has an entry of a plain create.
-func ownEntries(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var own []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
-		if entry.Manager == api.FieldManager && entry.Subresource == "" {
-			own = append(own, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation})
-		}
-	}
-	return own
 }
 
 // isChild reports whether an owner of a kind with children controls the object.
