@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Request is the creation of an object.
@@ -75,8 +74,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	s.complete(object.Object)
 	clean(object, req.Namespace)
 	bySchema := s.validate(object.Object)
-	if len(bySchema) > 0 && exponent.Match(data) {
-		return undecodable(bySchema, nil)
+	if r.Invalid = rules.Expensive(field.NewPath("spec"), object.Object["spec"]); len(r.Invalid) > 0 {
+		r.add(bySchema)
+		return r // To decode it could take minutes.
 	}
 	obj, ops := kind.New(), &patch.Ops{}
 	unknown, _ := kjson.UnmarshalStrict(data, kind.New()) // The next decoder returns the error.
@@ -86,7 +86,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return r
 	}
 	kind.Default(obj, ops)
-	r.validate(kind, obj, bySchema)
+	r.Invalid = kind.Validate(obj)
+	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
+	r.add(bySchema)
 	if len(r.Strict)+len(r.Invalid) > 0 {
 		return r
 	}
@@ -97,10 +99,6 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	s.complete(r.Object.Object)
 	return r
 }
-
-// exponent matches what may be a quantity whose exponent takes minutes to decode. The schema
-// refuses such quantities.
-var exponent = regexp.MustCompile(`[0-9.][eE][-+]?[0-9]{3,}"?\s*[],}]`)
 
 // undecodable returns the errors of an object that is not decoded. The schema names all values of
 // a wrong type, and the decoder only the first.
@@ -175,12 +173,10 @@ func clean(object *unstructured.Unstructured, namespace string) {
 	}
 }
 
-// validate adds the errors of the rules, and those of metadata and of the schema about other
-// fields: where several of them refuse a field, the rules explain it best.
-func (r *Response) validate(kind *kinds.Kind, obj client.Object, bySchema field.ErrorList) {
-	r.Invalid = kind.Validate(obj)
-	others := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	for _, err := range append(others, bySchema...) {
+// add adds the errors of metadata and of the schema about other fields: where several errors are
+// about one field, those of the rules explain it best.
+func (r *Response) add(others field.ErrorList) {
+	for _, err := range others {
 		if !slices.ContainsFunc(r.Invalid, func(known *field.Error) bool { return known.Field == err.Field }) {
 			r.Invalid = append(r.Invalid, err)
 		}
