@@ -16,7 +16,6 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
 
@@ -38,7 +37,7 @@ type Reconciler struct {
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := workload.NewReconciler(mgr, clk, &appv1.App{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
+	return controller.Complete(recorded)
 }
 
 // Reconcile applies the children of an App and sets its status. It runs the defaults and

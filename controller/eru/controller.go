@@ -25,7 +25,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
@@ -62,11 +61,11 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
 	}
-	if err := r.watch(mgr).Complete(tracing.Reconciler("Eru", r.recorded())); err != nil {
+	if err := r.watch(mgr).Complete(r.recorded()); err != nil {
 		return err
 	}
 	b := &Binder{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder}
-	return b.watch(mgr).Complete(tracing.Reconciler("Deployment", reconcile.AsReconciler(b.Client, b)))
+	return b.watch(mgr).Complete(reconcile.AsReconciler(b.Client, b))
 }
 
 // recorded returns the reconciler with all that is the same for every kind.

@@ -15,7 +15,6 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
 
@@ -36,7 +35,7 @@ type Reconciler struct {
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	steps, controller := workload.NewReconciler(mgr, clk, &mydomainv1beta1.Genericdaemon{}, kind, &appsv1.DaemonSet{})
 	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-	return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
+	return controller.Complete(recorded)
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the

@@ -16,7 +16,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
@@ -43,7 +42,7 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 		steps, controller := workload.NewReconciler(mgr, clk, &modelv1.ModelBox{}, kind, &appsv1.Deployment{}, &corev1.Service{})
 		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
 		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-		return controller.Complete(tracing.Reconciler(kind.Kind, recorded))
+		return controller.Complete(recorded)
 	}
 }
 

@@ -19,6 +19,10 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -118,7 +122,20 @@ var errStale = errors.New("the informer cache does not have the last change of t
 // conflict that something between the controller and the API server made up.
 const retryStale = 5 * time.Second
 
+// Reconcile makes a span of each reconcile, which is not sent unless the process has a collector. The
+// span has the name of the object, and nothing else of it.
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, span := otel.Tracer("modelbox-controller").Start(ctx, "reconcile "+r.name,
+		trace.WithAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name)))
+	defer span.End()
+	result, err := r.reconcileNamed(ctx, req)
+	if err != nil {
+		span.SetStatus(codes.Error, "")
+	}
+	return result, err
+}
+
+func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
 	failure, undecodable := errors.AsType[*cache.UndecodableError](err)

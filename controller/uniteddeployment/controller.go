@@ -27,7 +27,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 )
 
@@ -67,7 +66,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	if err := r.autoscalers.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
-	return r.watch(mgr).Complete(tracing.Reconciler("UnitedDeployment", status.RecordedWithWriteAhead(r.client, recorder, r)))
+	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.client, recorder, r))
 }
 
 // Reconcile sets the replica count of the Deployment, unless the Deployment is missing or

@@ -14,8 +14,6 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -24,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
@@ -98,19 +95,4 @@ func (o *Options) Requests(cfg *rest.Config) {
 			}))
 		})
 	}
-}
-
-// Reconciler returns a reconciler that makes a span of each reconcile, if Start was called before. The
-// span has the name of the object, and nothing else of it.
-func Reconciler(kind string, r reconcile.Reconciler) reconcile.Reconciler {
-	tracer := otel.Tracer("modelbox-controller")
-	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		ctx, span := tracer.Start(ctx, "reconcile "+kind, trace.WithAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name)))
-		defer span.End()
-		result, err := r.Reconcile(ctx, req)
-		if err != nil {
-			span.SetStatus(codes.Error, "")
-		}
-		return result, err
-	})
 }
