@@ -5,18 +5,19 @@ package version_test
 
 import (
 	"maps"
+	"regexp"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/mod/semver"
 
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 func TestVersionIsSemantic(t *testing.T) {
-	// Canonical: with v in front, all three numbers, and no build metadata, which
-	// the tag of an image cannot have.
-	if version.Version == "" || semver.Canonical(version.Version) != version.Version {
+	// With v in front, all three numbers, and no build metadata, which the tag of an image cannot
+	// have: semver.org, without leading zeros.
+	semantic := regexp.MustCompile(`^v(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+	if !semantic.MatchString(version.Version) {
 		t.Errorf("VERSION contains %q, want a semantic version such as v1.2.3 or v1.2.3-rc.1", version.Version)
 	}
 }
