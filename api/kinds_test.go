@@ -90,6 +90,8 @@ var complete = map[string]string{
 	"config/policies/controller.yaml":          "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
 	"test/integration/policies_schema_test.go": "it has the kinds as variables",
 	"controller/stale_cache_test.go":           "a Genericdaemon has the children of an App, of another type",
+	"controller/cache/transform.go":            "a kind with children is its group there",
+	"controller/cache/transform_test.go":       "a kind with children is its group there",
 }
 
 // Where all other kinds are named, in a table, a list, a test or a page, a kind is named
