@@ -175,8 +175,8 @@ func TestAnInstallThatIsLimitedToNamespaces(t *testing.T) {
 	}
 }
 
-// A Role in each namespace allows what the ClusterRole of the whole install does, but for nodes,
-// which are in no namespace, and a RoleBinding there binds it to the process.
+// A Role in each namespace allows what the ClusterRole of the whole install does, and a RoleBinding
+// there binds it to the process.
 func TestRolesOfAnInstallThatIsLimitedToNamespaces(t *testing.T) {
 	objects := scoped(t, "ops", "a", "b")
 	roles, bindings := map[string]*rbacv1.Role{}, map[string]*rbacv1.RoleBinding{}
@@ -187,7 +187,7 @@ func TestRolesOfAnInstallThatIsLimitedToNamespaces(t *testing.T) {
 		bindings[b.Namespace+"/"+b.Name] = b
 	}
 	for _, whole := range each[*rbacv1.ClusterRoleBinding](install(t)) {
-		want := withoutNodes(find[*rbacv1.ClusterRole](t, install(t), whole.RoleRef.Name).Rules)
+		want := find[*rbacv1.ClusterRole](t, install(t), whole.RoleRef.Name).Rules
 		for _, namespace := range []string{"a", "b"} {
 			b := bindings[namespace+"/"+whole.Name+"-ops"]
 			if b == nil || b.RoleRef.Kind != "Role" || roles[namespace+"/"+b.RoleRef.Name] == nil {
@@ -204,17 +204,6 @@ func TestRolesOfAnInstallThatIsLimitedToNamespaces(t *testing.T) {
 	if own := roles["ops/"+controllerName]; !may(own.Rules, "events.k8s.io", "events", "create", "patch") || !may(own.Rules, "coordination.k8s.io", "leases", "update") {
 		t.Errorf("the controller may not emit the events of its lease, or not renew it: %v", own.Rules)
 	}
-}
-
-func withoutNodes(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var out []rbacv1.PolicyRule
-	for _, rule := range rules {
-		rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "nodes" })
-		if len(rule.Resources) > 0 {
-			out = append(out, rule)
-		}
-	}
-	return out
 }
 
 // Two installs must not replace each other's objects, and no object may be admitted by both.

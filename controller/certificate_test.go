@@ -50,7 +50,7 @@ const (
 )
 
 // selfManaged is an install without cert-manager, as config/certs-self-managed makes it: the empty
-// Secret, the rights, the policy and two webhook configurations.
+// Secret, the permissions, the policy and two webhook configurations.
 type selfManaged struct {
 	own, user string
 	secret    *corev1.Secret
@@ -120,14 +120,14 @@ func modelBoxes() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
-// bind gives the controller the rights of the component, and those on events and its lease, and
+// bind gives the controller the permissions of the component, and those on events and its lease, and
 // bounds it by the policy.
 func (s *selfManaged) bind(ctx context.Context) {
 	GinkgoHelper()
 	for _, obj := range s.roles() {
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
 	}
-	grant(ctx, s.user, []testenv.Right{{Namespace: s.own, Group: eventsv1.GroupName, Resource: "events", Verb: "create"}, {Namespace: s.own, Group: eventsv1.GroupName, Resource: "events", Verb: "patch"}})
+	grant(ctx, s.user, []testenv.Permission{{Namespace: s.own, Group: eventsv1.GroupName, Resource: "events", Verb: "create"}, {Namespace: s.own, Group: eventsv1.GroupName, Resource: "events", Verb: "patch"}})
 	probe, err := env.As(testenv.ServiceAccount(s.own, "probe"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(env.BindControllers(ctx, "-"+s.own, testenv.ServiceAccount(s.own, ""), probe, keepsCertificate)).To(Succeed())

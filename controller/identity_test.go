@@ -378,7 +378,7 @@ func (t *team) changes() map[string]request {
 		"a restart of the webhook":         patches(&appsv1.Deployment{ObjectMeta: own}, restarts(func(*appsv1.Deployment) {})),
 		"the Lease of another component": patches(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler"}},
 			func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("thief") }),
-		"the rights of the controller's own role": patches(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}, func(r *rbacv1.ClusterRole) { r.AggregationRule = nil }),
+		"the permissions of the controller's own role": patches(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}, func(r *rbacv1.ClusterRole) { r.AggregationRule = nil }),
 	}
 }
 
@@ -428,7 +428,7 @@ func (t *team) unseen() map[string]request {
 var _ = Describe("a stolen token of the controller", Ordered, ContinueOnFailure, func() {
 	var (
 		t *team
-		// stolen has the rights that are shipped; unbound by RBAC, only the policy denies.
+		// stolen has the permissions that are shipped; unbound by RBAC, only the policy denies.
 		stolen, unbound *rest.Config
 	)
 	BeforeAll(func(ctx SpecContext) {
@@ -444,7 +444,7 @@ var _ = Describe("a stolen token of the controller", Ordered, ContinueOnFailure,
 		Expect(env.Client.Create(ctx, own)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Client.Delete(ctx, own))).To(Succeed()) })
 
-		shipped, err := testenv.Rights("config/controller/generated/role.yaml", testenv.Every)
+		shipped, err := testenv.Permissions("config/controller/generated/role.yaml", testenv.Every)
 		Expect(err).NotTo(HaveOccurred())
 		revoke, err := env.Grant(ctx, controllers+"stolen", shipped)
 		DeferCleanup(func() { Expect(revoke()).To(Succeed()) })
@@ -463,11 +463,11 @@ var _ = Describe("a stolen token of the controller", Ordered, ContinueOnFailure,
 				wrong[name] = "an administrator must be able to do it, or it shows nothing: " + err.Error()
 			}
 			if err := r(ctx, stolen); !apierrors.IsForbidden(err) {
-				wrong[name+", with the shipped rights"] = fmt.Sprint(err)
+				wrong[name+", with the shipped permissions"] = fmt.Sprint(err)
 			}
 			if err := r(ctx, unbound); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), deniedByPolicy) ||
 				!strings.Contains(err.Error(), "the controller of modelbox-operator") {
-				wrong[name+", with all rights"] = fmt.Sprint(err)
+				wrong[name+", with all permissions"] = fmt.Sprint(err)
 			}
 		}
 		return wrong

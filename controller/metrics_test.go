@@ -104,7 +104,7 @@ var _ = Describe("/metrics with --metrics-secure", func() {
 		return request.Status.Token
 	}
 
-	// serve serves /metrics with the rights of a service account, and returns the URL.
+	// serve serves /metrics with the permissions of a service account, and returns the URL.
 	serve := func(bearer string) string {
 		GinkgoHelper()
 		addresses, err := freeport.Addresses(1)
@@ -161,7 +161,7 @@ var _ = Describe("/metrics with --metrics-secure", func() {
 		Expect(get(url, refused)()).To(Equal(http.StatusForbidden))
 		Expect(get(strings.TrimSuffix(url, "metrics")+"other", allowed)()).To(Equal(http.StatusNotFound))
 
-		By("without the rights to ask the API server")
+		By("without the permissions to ask the API server")
 		Eventually(get(serve(token("unprivileged", "")), allowed)).Should(Equal(http.StatusInternalServerError))
 	})
 

@@ -109,7 +109,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 	})
 
 	// reconciler returns a function that reconciles an object after some time, with a client whose
-	// lists have the rights of a user.
+	// lists have the permissions of a user.
 	reconciler := func(kind string, obj status.Object, user string) func(time.Duration) reconcile.Result {
 		GinkgoHelper()
 		c, err := client.New(asController, client.Options{Scheme: env.Client.Scheme()})
@@ -248,10 +248,10 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(box.Status.Problems).To(HaveExactElements(modelv1.Problem{Reason: "ReplicaFailure", Message: "exceeded quota: gpu"}))
 	})
 
-	It("is not known without the right to list pods, which changes nothing else", func() {
+	It("is not known without the permission to list pods, which changes nothing else", func() {
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		reconcileAfter := reconciler("ModelBox", box, "without-rights:"+named.Namespace)
+		reconcileAfter := reconciler("ModelBox", box, "without-permissions:"+named.Namespace)
 		reconcileAfter(0)
 		deploymentStatus(ctx, named, 0)
 		podOf(ctx, named, "a", badImage)

@@ -30,26 +30,24 @@ type operator struct {
 	namespaces []string
 }
 
-// rights returns the rights of the shipped roles, limited to the operator's namespaces.
-func (o *operator) rights() []testenv.Right {
+// permissions returns the permissions of the shipped roles, limited to the operator's namespaces.
+func (o *operator) permissions() []testenv.Permission {
 	GinkgoHelper()
-	shipped, err := testenv.Rights("config/controller/generated/role.yaml", testenv.Every)
+	shipped, err := testenv.Permissions("config/controller/generated/role.yaml", testenv.Every)
 	Expect(err).NotTo(HaveOccurred())
-	var limited []testenv.Right
-	for _, right := range shipped {
+	var limited []testenv.Permission
+	for _, permission := range shipped {
 		switch {
-		case right.Resource == "nodes":
-			continue // They are in no namespace, so no Role can allow it.
-		case right.Namespace != "":
-			right.Namespace = o.own
-			limited = append(limited, right)
+		case permission.Namespace != "":
+			permission.Namespace = o.own
+			limited = append(limited, permission)
 			continue
-		case right.Group == eventsv1.GroupName: // Those about the lease.
-			right.Namespace = o.own
-			limited = append(limited, right)
+		case permission.Group == eventsv1.GroupName: // Those about the lease.
+			permission.Namespace = o.own
+			limited = append(limited, permission)
 		}
-		for _, right.Namespace = range o.namespaces {
-			limited = append(limited, right)
+		for _, permission.Namespace = range o.namespaces {
+			limited = append(limited, permission)
 		}
 	}
 	return limited
@@ -59,7 +57,7 @@ func newOperator(ctx context.Context, namespaces ...string) *operator {
 	GinkgoHelper()
 	o := &operator{own: newNamespace(), namespaces: namespaces}
 	o.user = testenv.ServiceAccount(o.own, "modelbox-controller")
-	grant(ctx, o.user, o.rights())
+	grant(ctx, o.user, o.permissions())
 	// Another user, because no request of the operator may be refused.
 	probe, err := env.As(testenv.ServiceAccount(o.own, "probe"))
 	Expect(err).NotTo(HaveOccurred())

@@ -121,7 +121,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- else }}
 {{- $_ := set $o "kind" (trimPrefix "Cluster" $o.kind) }}
 {{- if $o.roleRef }}{{ $_ := set $o.roleRef "kind" "Role" }}{{ end }}
-{{- range $o.rules }}{{ $_ := set . "resources" (without .resources "nodes") }}{{ end }}
 {{- range $root.Values.namespaces }}
 {{- $_ := set $o.metadata "namespace" . }}
 {{- include "modelbox-operator.print" (list $root $o) }}

@@ -68,7 +68,7 @@ func (s *scope) read(install []*unstructured.Unstructured) error {
 		}
 	}
 	if s.own == "" || len(s.events) == 0 {
-		return fmt.Errorf("the manifests have no service account %s, or no rights on events in a ClusterRole of that name", controller)
+		return fmt.Errorf("the manifests have no service account %s, or no permissions on events in a ClusterRole of that name", controller)
 	}
 	return nil
 }
@@ -144,9 +144,6 @@ func (s *scope) inEachNamespace(object *unstructured.Unstructured) ([]*unstructu
 	object.SetKind(strings.TrimPrefix(object.GetKind(), "Cluster"))
 	// Roles of two installs, in the same namespace by mistake, must not replace each other.
 	s.rename(object)
-	if err := removeClusterScoped(object); err != nil {
-		return nil, err
-	}
 	if object.GetKind() == "RoleBinding" {
 		for field, value := range map[string]string{"kind": "Role", "name": object.GetName()} {
 			if err := unstructured.SetNestedField(object.Object, value, "roleRef", field); err != nil {
@@ -161,34 +158,6 @@ func (s *scope) inEachNamespace(object *unstructured.Unstructured) ([]*unstructu
 		out = append(out, limited)
 	}
 	return out, nil
-}
-
-// clusterScoped are the resources in the controller's ClusterRole that belong to no namespace. A
-// Role cannot allow anything on them, and would only appear to.
-var clusterScoped = []string{"nodes"}
-
-// removeClusterScoped removes from the rules of a role what a Role cannot allow.
-func removeClusterScoped(role *unstructured.Unstructured) error {
-	rules, found, err := unstructured.NestedSlice(role.Object, "rules")
-	if err != nil || !found {
-		return err
-	}
-	var kept []any
-	for _, rule := range rules {
-		resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
-		if err != nil {
-			return err
-		}
-		resources = slices.DeleteFunc(resources, func(resource string) bool { return slices.Contains(clusterScoped, resource) })
-		if len(resources) == 0 {
-			continue
-		}
-		if err := unstructured.SetNestedStringSlice(rule.(map[string]any), resources, "resources"); err != nil {
-			return err
-		}
-		kept = append(kept, rule)
-	}
-	return unstructured.SetNestedSlice(role.Object, kept, "rules")
 }
 
 // rename gives an object that is not in the operator's namespace a name of this install.

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is one verb on one resource.
-type Right struct {
-	// Namespace is the namespace of the right, or empty for all namespaces.
+// Permission is one verb on one resource.
+type Permission struct {
+	// Namespace is the namespace of the permission, or empty for all namespaces.
 	Namespace string
 	Group     string
 	// Resource is the resource as RBAC names it, with its subresource:
@@ -35,7 +35,7 @@ type Right struct {
 }
 
 // String returns a short form such as "patch modelboxes/status of model.github.com".
-func (r Right) String() string {
+func (r Permission) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
 		text += " of " + r.Group
@@ -46,20 +46,20 @@ func (r Right) String() string {
 	return text
 }
 
-// Allows reports whether a request needs this right.
-func (r Right) Allows(q Request) bool {
+// Allows reports whether a request needs this permission.
+func (r Permission) Allows(q Request) bool {
 	return r.Verb == q.Verb && r.Group == q.Group && r.Resource == q.path() && (r.Namespace == "" || r.Namespace == q.Namespace)
 }
 
-// Rights returns the single rights of the selected roles in a manifest of the
+// Permissions returns the single permissions of the selected roles in a manifest of the
 // repository. It returns an error for rules with wildcards, names of objects, or URLs.
-func Rights(path string, selected func(*rbacv1.ClusterRole) bool) ([]Right, error) {
+func Permissions(path string, selected func(*rbacv1.ClusterRole) bool) ([]Permission, error) {
 	file, err := os.Open(filepath.Join(Root(), path))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	var all []Right
+	var all []Permission
 	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		// A Role has the same fields as a ClusterRole.
 		var role rbacv1.ClusterRole
@@ -71,14 +71,14 @@ func Rights(path string, selected func(*rbacv1.ClusterRole) bool) ([]Right, erro
 		if !selected(&role) {
 			continue
 		}
-		rights, err := rightsOf(&role)
+		permissions, err := permissionsOf(&role)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s %q in %s: %w", role.Kind, role.Name, path, err)
 		}
-		all = append(all, rights...)
+		all = append(all, permissions...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no rights were found in %s", path)
+		return nil, fmt.Errorf("no permissions were found in %s", path)
 	}
 	return all, nil
 }
@@ -86,8 +86,8 @@ func Rights(path string, selected func(*rbacv1.ClusterRole) bool) ([]Right, erro
 // Every selects every role.
 func Every(*rbacv1.ClusterRole) bool { return true }
 
-func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
-	var rights []Right
+func permissionsOf(role *rbacv1.ClusterRole) ([]Permission, error) {
+	var permissions []Permission
 	for _, rule := range role.Rules {
 		plain := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
 		if len(rule.ResourceNames)+len(rule.NonResourceURLs) > 0 || strings.Contains(strings.Join(plain, ""), "*") {
@@ -96,26 +96,26 @@ func rightsOf(role *rbacv1.ClusterRole) ([]Right, error) {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					rights = append(rights, Right{role.Namespace, group, resource, verb})
+					permissions = append(permissions, Permission{role.Namespace, group, resource, verb})
 				}
 			}
 		}
 	}
-	return rights, nil
+	return permissions, nil
 }
 
-// Compare compares rights with the requests of a user who has them. It returns the rights
-// that no request needed, and the requests that needed another right.
-func Compare(rights []Right, requests []Request) (unused []Right, beyond []Request) {
-	for _, right := range rights {
-		if !slices.ContainsFunc(requests, right.Allows) {
-			unused = append(unused, right)
+// Compare compares permissions with the requests of a user who has them. It returns the permissions
+// that no request needed, and the requests that needed another permission.
+func Compare(permissions []Permission, requests []Request) (unused []Permission, beyond []Request) {
+	for _, permission := range permissions {
+		if !slices.ContainsFunc(requests, permission.Allows) {
+			unused = append(unused, permission)
 		}
 	}
 	for _, request := range requests {
-		allows := func(right Right) bool { return right.Allows(request) }
+		allows := func(permission Permission) bool { return permission.Allows(request) }
 		// Discovery, which has no resource, is allowed for all users.
-		if request.Resource != "" && !slices.ContainsFunc(rights, allows) {
+		if request.Resource != "" && !slices.ContainsFunc(permissions, allows) {
 			beyond = append(beyond, request)
 		}
 	}
@@ -164,13 +164,13 @@ func (e *Env) UntilRefused(ctx context.Context, user string, do func(context.Con
 	return cmp.Or(refused, err)
 }
 
-// Grant gives a user additional rights and waits until they are in effect. revoke, which
+// Grant gives a user additional permissions and waits until they are in effect. revoke, which
 // is never nil, removes them again.
-func (e *Env) Grant(ctx context.Context, user string, rights []Right) (revoke func() error, err error) {
+func (e *Env) Grant(ctx context.Context, user string, permissions []Permission) (revoke func() error, err error) {
 	var made []client.Object
 	create := func(obj client.Object) error {
 		if err := e.Client.Create(ctx, obj); err != nil {
-			return fmt.Errorf("granting rights to %q: %w", user, err)
+			return fmt.Errorf("granting permissions to %q: %w", user, err)
 		}
 		made = append(made, obj)
 		return nil
@@ -182,17 +182,17 @@ func (e *Env) Grant(ctx context.Context, user string, rights []Right) (revoke fu
 		}
 		return errors.Join(errs...)
 	}
-	byNamespace := map[string][]Right{}
-	for _, right := range rights {
-		byNamespace[right.Namespace] = append(byNamespace[right.Namespace], right)
+	byNamespace := map[string][]Permission{}
+	for _, permission := range permissions {
+		byNamespace[permission.Namespace] = append(byNamespace[permission.Namespace], permission)
 	}
-	for namespace, rights := range byNamespace {
-		if err := bind(create, user, namespace, rules(rights)); err != nil {
+	for namespace, permissions := range byNamespace {
+		if err := bind(create, user, namespace, rules(permissions)); err != nil {
 			return revoke, err
 		}
-		// All rights of a namespace are in one object.
-		if err := e.inEffect(ctx, user, rights[0]); err != nil {
-			return revoke, fmt.Errorf("waiting for the rights of %q: %w", user, err)
+		// All permissions of a namespace are in one object.
+		if err := e.inEffect(ctx, user, permissions[0]); err != nil {
+			return revoke, fmt.Errorf("waiting for the permissions of %q: %w", user, err)
 		}
 	}
 	return revoke, nil
@@ -218,25 +218,25 @@ func bind(create func(client.Object) error, user, namespace string, rules []rbac
 	return create(&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
 }
 
-func rules(rights []Right) []rbacv1.PolicyRule {
-	out := make([]rbacv1.PolicyRule, 0, len(rights))
-	for _, right := range rights {
+func rules(permissions []Permission) []rbacv1.PolicyRule {
+	out := make([]rbacv1.PolicyRule, 0, len(permissions))
+	for _, permission := range permissions {
 		out = append(out, rbacv1.PolicyRule{
-			APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: []string{right.Verb},
+			APIGroups: []string{permission.Group}, Resources: []string{permission.Resource}, Verbs: []string{permission.Verb},
 		})
 	}
 	return out
 }
 
-// inEffect waits until the API server's authorizer allows a right of a user.
-func (e *Env) inEffect(ctx context.Context, user string, right Right) error {
-	resource, subresource, _ := strings.Cut(right.Resource, "/")
+// inEffect waits until the API server's authorizer allows a permission of a user.
+func (e *Env) inEffect(ctx context.Context, user string, permission Permission) error {
+	resource, subresource, _ := strings.Cut(permission.Resource, "/")
 	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: cmp.Or(right.Namespace, metav1.NamespaceDefault),
-				Group:     right.Group, Resource: resource, Subresource: subresource, Verb: right.Verb,
+				Namespace: cmp.Or(permission.Namespace, metav1.NamespaceDefault),
+				Group:     permission.Group, Resource: resource, Subresource: subresource, Verb: permission.Verb,
 			},
 		}}
 		err := e.Client.Create(ctx, review)
