@@ -228,9 +228,9 @@ var _ = Describe("the reason why an object is not ready", func() {
 		createPod(ctx, "forged", "node", pod.Labels, metav1.OwnerReference{Kind: "ReplicaSet", Name: "box"}, badImage)
 		reconcileAfter(time.Minute)
 		Expect(readiness(ctx, app)()).To(Equal("False Progressing"))
-		Expect(message(app)).To(Equal(`0 of 1 pods are available; NotStarted (container "server" of 1 pod, since ` +
-			started.UTC().Format(time.RFC3339) + `): the startup probe has not succeeded yet: tcpSocket :8080`))
-		Expect(app.Status.Problems).To(HaveExactElements(HaveField("Reason", "NotStarted")))
+		Expect(message(app)).To(Equal(`0 of 1 pods are available; NotReady (container "server" of 1 pod): ` +
+			`the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)`))
+		Expect(app.Status.Problems).To(HaveExactElements(And(HaveField("Reason", "NotReady"), HaveField("Since", pod.CreationTimestamp))))
 		Expect(meta.IsStatusConditionTrue(app.Status.Conditions, status.ConditionReconciling)).To(BeTrue())
 	})
 
@@ -293,7 +293,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		}
 	})
 
-	It("names the nodes whose daemon is not ready", func() {
+	It("is that of the daemon's pods, and of the nodes that have none", func() {
 		named.Name = "syslog"
 		label := "logs-" + named.Namespace
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Label: label, Image: "syslog:1"}}
@@ -319,12 +319,10 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(message(daemon)).To(Equal(`the daemon is available on 1 of 3 nodes; CrashLoopBackOff (container "server" of 1 pod): ` +
 			`exit code 2: no route`))
 		Expect(daemon.Status.Problems).To(HaveExactElements(HaveField("Reason", "CrashLoopBackOff"), HaveField("Reason", "PodsMissing")))
-		Expect(daemon.Status.MissingNodes).To(HaveExactElements(named.Namespace + "-b"))
 
 		rollOutDaemon(ctx, named)
 		reconcileAfter(time.Minute)
 		Expect(readiness(ctx, daemon)()).To(Equal("True Ready"))
-		Expect(daemon.Status.MissingNodes).To(BeEmpty())
 		Expect(daemon.Status.Problems).To(BeEmpty())
 	})
 })

@@ -47,11 +47,8 @@ func (s *Snapshot) Tree(now time.Time) *Node {
 	for _, problem := range Problems(s.Object) {
 		root.Add(problemText(problem, now))
 	}
-	switch obj := s.Object.(type) {
-	case *mydomainv1beta1.Genericdaemon:
-		addMissingNodes(root, obj)
-	case *mtsrev1.Eru:
-		addRuns(root, obj)
+	if eru, ok := s.Object.(*mtsrev1.Eru); ok {
+		addRuns(root, eru)
 	}
 	for _, child := range s.Children {
 		node := root.Add(childText(child, s.Object))
@@ -128,12 +125,6 @@ func problemText(p modelv1.Problem, now time.Time) string {
 		text += ": " + p.Message
 	}
 	return text
-}
-
-func addMissingNodes(root *Node, daemon *mydomainv1beta1.Genericdaemon) {
-	if nodes := daemon.Status.MissingNodes; len(nodes) > 0 {
-		root.Add("not available on the nodes " + strings.Join(nodes, ", "))
-	}
 }
 
 func addRuns(root *Node, eru *mtsrev1.Eru) {

@@ -25,7 +25,6 @@ func TestTreeOfADaemonThatIsNotAvailable(t *testing.T) {
 		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing", Message: "1 of 3 pods are available", LastTransitionTime: since,
 	}}
 	daemon.Status.Problems = []modelv1.Problem{{Container: "logs", Reason: "ImagePullBackOff", Message: "not found", Count: 2, Since: since}}
-	daemon.Status.MissingNodes = []string{"a", "b"}
 	var out strings.Builder
 	snapshot := tree.Snapshot{Name: "genericdaemon/logs", Object: daemon}
 	if err := snapshot.Tree(now).Write(&out); err != nil {
@@ -33,8 +32,7 @@ func TestTreeOfADaemonThatIsNotAvailable(t *testing.T) {
 	}
 	want := `genericdaemon/logs  not ready
 ├── Ready=False  Progressing (60s): 1 of 3 pods are available
-├── problem: ImagePullBackOff of container logs in 2 pods for 60s: not found
-└── not available on the nodes a, b
+└── problem: ImagePullBackOff of container logs in 2 pods for 60s: not found
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -37,7 +37,7 @@ func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*work
 	o := &observer{pods: &apply.Child{Live: &appsv1.DaemonSet{}}, label: daemon.Spec.Label, into: into}
 	children := &workload.Children{
 		Owner: daemon, Paused: daemon.Spec.Paused, Pods: o.pods, Observer: o,
-		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems, MissingNodes: &into.MissingNodes,
+		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
 	}
 	if err := workload.Buildable(errs); err != nil {
 		return children, err

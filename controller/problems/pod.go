@@ -7,15 +7,16 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -23,7 +24,6 @@ import (
 // The reasons of problems. Where kubelet or the scheduler has a word for it, that is the reason.
 const (
 	reasonReplicaFailure    = "ReplicaFailure"    // No pod can be created: a quota or Pod Security refuses it.
-	reasonPodsMissing       = "PodsMissing"       // The DaemonSet controller has not created the pods of some nodes.
 	reasonImagePullBackOff  = "ImagePullBackOff"  // Also between two attempts.
 	reasonOOMKilled         = "OOMKilled"         // A container exceeded its memory limit.
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"  // A container exits again and again.
@@ -31,12 +31,7 @@ const (
 	reasonFetchingModel     = "FetchingModel"     // The init container of spec.model runs.
 	reasonPodInitializing   = "PodInitializing"   // Another init container runs.
 	reasonContainerCreating = "ContainerCreating" // kubelet has been creating a container for long.
-	reasonNotStarted        = "NotStarted"        // The startup probe has not succeeded yet.
-	reasonNotReady          = "NotReady"          // The readiness probe fails.
-	reasonPodNotReady       = "PodNotReady"       // All containers are ready, and the pod is not.
 	reasonPending           = "Pending"           // The scheduler, or kubelet, has not acted on the pod.
-	reasonPodNotDeleted     = "PodNotDeleted"     // The pod exists although its grace period is over.
-	reasonPodFailed         = "PodFailed"         // The pod has failed, and its status has no reason.
 )
 
 // needIntervention are the reasons whose cause stays until a change from outside: of the object,
@@ -46,24 +41,34 @@ var needIntervention = sets.New(reasonReplicaFailure, "InvalidImageName", "ErrIm
 	reasonCrashLoopBackOff, reasonModelFetchFailed, corev1.PodReasonUnschedulable)
 
 const (
-	// maxMessage, maxReason and maxContainer are the bounds of the schema; messages are cut at as
-	// many bytes.
-	maxMessage, maxReason, maxContainer = 1024, 128, 63
-	// maxRaw bounds what is read of a message. kubelet's are at most 12 kB for a pod.
-	maxRaw = 8 << 10
-	// maxCommand bounds what is quoted of a probe.
-	maxCommand = 100
+	// maxMessage, maxReason and maxContainer are the bounds of the schema, maxRaw that of what is read of a message.
+	maxMessage, maxReason, maxContainer, maxRaw = 1024, 128, 63, 8 << 10
 	// long is how long kubelet or the scheduler may need before that is a problem.
 	long = time.Minute
 	// briefly is how long a pod may be unschedulable before intervention is needed (during a
 	// rollout, what it needs is often that of a pod that is being deleted), and how long it may
 	// exist after its grace period.
 	briefly = 30 * time.Second
-	// recentExit is how long after an exit a container that is not ready again counts as one
-	// that crashes. kubelet's longest pause between two starts is 5 minutes; in these phases
-	// the container is waiting, running and terminated in turn, and has one problem.
+	// recentExit is how long after an exit a container that runs and is not ready counts as one
+	// that crashes. kubelet's longest pause between two starts is 5 minutes.
 	recentExit = 10 * time.Minute
 )
+
+// finding is a problem of one pod, or of several that have the same.
+type finding struct {
+	modelv1.Problem
+	needsIntervention bool
+}
+
+// newFinding returns a problem that a pod has since it is not ready. That time does not change when
+// a container is restarted.
+func newFinding(pod *corev1.Pod, reason, message string) *finding {
+	since := pod.CreationTimestamp
+	if ready := conditionOf(pod, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
+		since = ready.LastTransitionTime
+	}
+	return &finding{modelv1.Problem{Reason: reason, Message: rules.Cut(message, maxMessage), Since: since, Count: 1}, needIntervention.Has(reason)}
+}
 
 // ofPod returns the problem of a pod, nil if it has none.
 func ofPod(pod *corev1.Pod, now time.Time) *finding {
@@ -73,71 +78,57 @@ func ofPod(pod *corev1.Pod, now time.Time) *finding {
 		if now.Sub(pod.DeletionTimestamp.Time) < briefly {
 			return nil
 		}
-		return newFinding(pod, reasonPodNotDeleted, "the pod still exists after its grace period: its node may be down, or it has a finalizer")
+		return newFinding(pod, "PodNotDeleted", "the pod still exists after its grace period: its node may be down, or it has a finalizer")
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return nil
 	case pod.Status.Phase == corev1.PodFailed: // Evicted, preempted, refused by kubelet. It is replaced.
-		f := newFinding(pod, reasonOr(pod.Status.Reason, reasonPodFailed), clean(pod.Status.Message))
-		f.needsIntervention = false
+		f := newFinding(pod, reasonOr(pod.Status.Reason, "PodFailed"), clean(pod.Status.Message))
+		f.needsIntervention, f.Count = false, 0 // There may be another one every second.
 		return f
 	case pod.Spec.NodeName == "" && scheduled != nil && scheduled.Status == corev1.ConditionFalse:
 		f := newFinding(pod, reasonOr(scheduled.Reason, reasonPending), clean(scheduled.Message))
 		f.Since = scheduled.LastTransitionTime
 		f.needsIntervention = f.needsIntervention && now.Sub(f.Since.Time) >= briefly
 		return f
-	case pod.Spec.NodeName == "":
-		return afterLong(pod, now, reasonPending, "no scheduler has placed the pod: check that kube-scheduler runs, and schedulerName")
-	case len(pod.Status.ContainerStatuses) == 0 && len(pod.Status.InitContainerStatuses) == 0:
-		return afterLong(pod, now, reasonPending, "kubelet has not started the pod: check that its node is ready")
-	}
-	if f := ofContainers(pod, now); f != nil {
-		return f
-	}
-	return notReady(pod)
-}
-
-// afterLong returns a problem that a pod has only after some time.
-func afterLong(pod *corev1.Pod, now time.Time, reason, message string) *finding {
-	if now.Sub(pod.CreationTimestamp.Time) < long {
+	case len(pod.Status.ContainerStatuses) > 0 || len(pod.Status.InitContainerStatuses) > 0:
+		return ofContainers(pod, now)
+	case now.Sub(pod.CreationTimestamp.Time) < long:
 		return nil
+	case pod.Spec.NodeName == "":
+		return newFinding(pod, reasonPending, "no scheduler has placed the pod: check that kube-scheduler runs, and schedulerName")
 	}
-	return newFinding(pod, reason, message)
+	return newFinding(pod, reasonPending, "kubelet has not started the pod: check that its node is ready")
 }
 
-// ofContainers returns the problem of the first container that waits or has terminated, otherwise of
-// the first one that is not ready.
+// ofContainers returns the problem of the first container that has one, before others of one that
+// needs intervention.
 func ofContainers(pod *corev1.Pod, now time.Time) *finding {
 	var first *finding
-	for _, group := range []struct {
-		statuses []corev1.ContainerStatus
-		specs    []corev1.Container
-		init     bool
-	}{{pod.Status.InitContainerStatuses, pod.Spec.InitContainers, true}, {pod.Status.ContainerStatuses, pod.Spec.Containers, false}} {
-		for i := range group.statuses {
-			c := &container{pod: pod, spec: named(group.specs, group.statuses[i].Name), status: &group.statuses[i], init: group.init, now: now}
-			f := c.problem()
-			if f != nil && f.needsIntervention {
-				return f
-			}
-			first = cmp.Or(first, f)
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	specs := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	allReady := true
+	for i := range statuses {
+		c := &container{pod: pod, status: &statuses[i], init: i < len(pod.Status.InitContainerStatuses), now: now}
+		allReady = allReady && (c.init || c.status.Ready)
+		if at := slices.IndexFunc(specs, func(spec corev1.Container) bool { return spec.Name == c.status.Name }); at >= 0 {
+			c.spec = specs[at]
 		}
+		f := c.problem()
+		if f != nil && f.needsIntervention {
+			return f
+		}
+		first = cmp.Or(first, f)
+	}
+	if ready := conditionOf(pod, corev1.PodReady); first == nil && allReady && ready != nil && ready.Status == corev1.ConditionFalse {
+		return newFinding(pod, reasonOr(ready.Reason, "PodNotReady"), cmp.Or(clean(ready.Message), "all containers are ready and the pod is not: check that its node is ready"))
 	}
 	return first
-}
-
-func named(specs []corev1.Container, name string) *corev1.Container {
-	for i := range specs {
-		if specs[i].Name == name {
-			return &specs[i]
-		}
-	}
-	return &corev1.Container{}
 }
 
 // container is a container of a pod, with its status.
 type container struct {
 	pod    *corev1.Pod
-	spec   *corev1.Container // Empty if the pod has none of this name.
+	spec   corev1.Container // Empty if the pod has none of this name.
 	status *corev1.ContainerStatus
 	init   bool
 	now    time.Time
@@ -145,35 +136,36 @@ type container struct {
 
 func (c *container) problem() *finding {
 	state, last := &c.status.State, c.status.LastTerminationState.Terminated
+	// An init container that is restarted is a sidecar.
+	runsOnce := c.init && ptr.Deref(c.spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
 	switch {
 	case c.status.Ready && state.Terminated == nil:
 		return nil
 	case state.Waiting != nil:
 		return c.waiting(state.Waiting)
+	case state.Terminated != nil && runsOnce && state.Terminated.ExitCode == 0:
+		return nil
 	case state.Terminated != nil:
-		if c.runsOnce() && state.Terminated.ExitCode == 0 {
-			return nil
-		}
 		return c.crashed(state.Terminated)
 	case last != nil && c.status.RestartCount > 0 && c.now.Sub(last.FinishedAt.Time) < recentExit:
 		return c.crashed(last)
-	case state.Running != nil:
-		return c.running(state.Running)
+	case state.Running == nil:
+		return nil
+	case c.fetches():
+		return c.finding(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
+	case runsOnce:
+		return c.finding(reasonPodInitializing, "the init container has not completed yet")
+	case c.spec.StartupProbe != nil || c.spec.ReadinessProbe != nil:
+		return c.finding("NotReady", "the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)")
 	}
-	return nil
-}
-
-// runsOnce reports whether it is an init container that is to complete, and no sidecar.
-func (c *container) runsOnce() bool {
-	return c.init && ptr.Deref(c.spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
+	return nil // kubelet has not observed it yet.
 }
 
 // fetches reports whether it is the init container that fetches the model of a ModelBox. Its
 // termination message says why it failed.
-func (c *container) fetches() bool { return c.init && modelsource.IsFetcher(c.spec) }
+func (c *container) fetches() bool { return c.init && modelsource.IsFetcher(&c.spec) }
 
-// backOff is what kubelet writes before the answer of the registry while it waits for the next
-// attempt.
+// backOff is what kubelet writes before the answer of the registry while it waits for the next attempt.
 var backOff = regexp.MustCompile(`^Back-off pulling image "[^"]*": (ErrImagePull: )?`)
 
 func (c *container) waiting(state *corev1.ContainerStateWaiting) *finding {
@@ -181,8 +173,11 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *finding {
 	case "", reasonPodInitializing:
 		return nil // An init container has the problem.
 	case reasonContainerCreating: // kubelet knows the reason, and says it only in an event.
-		return afterLong(c.pod, c.now, reasonContainerCreating,
-			"kubelet pulls the image, or waits for a volume or for the network of the pod; the events of the pod say which (kubectl describe pod)").in(c)
+		if c.now.Sub(c.pod.CreationTimestamp.Time) < long {
+			return nil
+		}
+		return c.finding(reasonContainerCreating,
+			"kubelet pulls the image, or waits for a volume or for the network of the pod; the events of the pod say which (kubectl describe pod)")
 	case reasonCrashLoopBackOff, "RunContainerError":
 		if last := c.status.LastTerminationState.Terminated; last != nil {
 			return c.crashed(last)
@@ -195,15 +190,26 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *finding {
 	return c.finding(reasonOr(state.Reason, reasonPending), clean(state.Message))
 }
 
-// crashed returns the problem of a container that has exited.
+// crashed returns the problem of a container that has exited, with the last line of its termination
+// message.
 func (c *container) crashed(last *corev1.ContainerStateTerminated) *finding {
-	line := clean(lastLine(last.Message))
+	text := strings.TrimSpace(last.Message[max(0, len(last.Message)-maxRaw):])
+	line := clean(text[strings.LastIndexAny(text, "\r\n")+1:])
 	if c.fetches() && line != "" {
 		return c.finding(reasonModelFetchFailed, line)
 	}
-	reason, message := reasonCrashLoopBackOff, exitOf(last)
-	if last.Reason == reasonOOMKilled {
-		reason, message = reasonOOMKilled, c.memoryLimit()+"; "+message
+	reason, message := reasonCrashLoopBackOff, fmt.Sprintf("exit code %d", last.ExitCode)
+	switch said := reasonOr(last.Reason, "Error"); said {
+	case "Error":
+	case reasonOOMKilled:
+		reason = reasonOOMKilled
+		if limit, ok := c.spec.Resources.Limits[corev1.ResourceMemory]; ok {
+			message = "the container needed more than its memory limit of " + limit.String() + "; " + message
+		} else {
+			message = "the pod or the node ran out of memory, and the container has no memory limit of its own; " + message
+		}
+	default:
+		message += " (" + said + ")"
 	}
 	if line != "" {
 		message += ": " + line
@@ -211,85 +217,10 @@ func (c *container) crashed(last *corev1.ContainerStateTerminated) *finding {
 	return c.finding(reason, message)
 }
 
-// exitOf returns the exit code, and kubelet's reason where it says more.
-func exitOf(last *corev1.ContainerStateTerminated) string {
-	text := fmt.Sprintf("exit code %d", last.ExitCode)
-	if reason := reasonOr(last.Reason, "Error"); reason != "Error" && reason != reasonOOMKilled {
-		text += " (" + reason + ")"
-	}
-	return text
-}
-
-func (c *container) memoryLimit() string {
-	if limit, ok := c.spec.Resources.Limits[corev1.ResourceMemory]; ok {
-		return "the container needed more than its memory limit of " + limit.String()
-	}
-	return "the pod or the node ran out of memory, and the container has no memory limit of its own"
-}
-
-// running returns the problem of a container that runs and is not ready.
-func (c *container) running(state *corev1.ContainerStateRunning) *finding {
-	var f *finding
-	started := ptr.Deref(c.status.Started, false)
-	switch {
-	case c.fetches():
-		f = c.finding(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
-	case c.runsOnce():
-		f = c.finding(reasonPodInitializing, "the init container has not completed yet")
-	case !started && c.spec.StartupProbe != nil:
-		f = c.finding(reasonNotStarted, "the startup probe has not succeeded yet: "+c.action(c.spec.StartupProbe))
-	case started && c.spec.ReadinessProbe != nil:
-		return c.finding(reasonNotReady, "the readiness probe does not succeed: "+c.action(c.spec.ReadinessProbe))
-	default:
-		return nil // kubelet has not observed it yet.
-	}
-	f.Since = state.StartedAt
-	return f
-}
-
-// action describes the action of a probe, such as "tcpSocket :8080".
-func (c *container) action(probe *corev1.Probe) string {
-	var text string
-	switch {
-	case probe.TCPSocket != nil:
-		text = fmt.Sprintf("tcpSocket %s:%s", probe.TCPSocket.Host, probe.TCPSocket.Port.String())
-	case probe.HTTPGet != nil:
-		text = fmt.Sprintf("httpGet %s:%s%s", probe.HTTPGet.Host, probe.HTTPGet.Port.String(), probe.HTTPGet.Path)
-	case probe.GRPC != nil:
-		text = fmt.Sprintf("grpc :%d", probe.GRPC.Port)
-	case probe.Exec != nil:
-		text = "exec " + strings.Join(probe.Exec.Command[:min(len(probe.Exec.Command), maxCommand)], " ")
-	}
-	return rules.Cut(clean(text), maxCommand)
-}
-
 func (c *container) finding(reason, message string) *finding {
-	return newFinding(c.pod, reason, message).in(c)
-}
-
-// in names the container that has the problem. f may be nil.
-func (f *finding) in(c *container) *finding {
-	if f != nil {
-		f.Container = rules.Cut(oneLine(c.status.Name), maxContainer)
-	}
+	f := newFinding(c.pod, reason, message)
+	f.Container = rules.Cut(clean(c.status.Name), maxContainer)
 	return f
-}
-
-// notReady returns the problem of a pod whose containers have none.
-func notReady(pod *corev1.Pod) *finding {
-	ready := conditionOf(pod, corev1.PodReady)
-	if ready == nil || ready.Status == corev1.ConditionTrue {
-		return nil
-	}
-	for i := range pod.Status.ContainerStatuses {
-		if !pod.Status.ContainerStatuses[i].Ready {
-			return nil
-		}
-	}
-	if len(pod.Spec.ReadinessGates) > 0 {
-		return newFinding(pod, reasonOr(ready.Reason, reasonPodNotReady), clean(ready.Message))
-	}
-	return newFinding(pod, reasonPodNotReady, "all containers are ready and the pod is not; kubelet may not report any more: check that its node is ready")
 }
 
 func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
@@ -301,41 +232,19 @@ func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondi
 	return nil
 }
 
-// podNotReadySince returns since when a pod has not been ready. It does not change when a
-// container that never becomes ready is restarted.
-func podNotReadySince(pod *corev1.Pod) metav1.Time {
-	if ready := conditionOf(pod, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
-		return ready.LastTransitionTime
-	}
-	return pod.CreationTimestamp
-}
-
 // colours are what programs write for a terminal.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// clean returns a message of the cluster as one line, not longer than a message may be.
+// clean returns a message of the cluster as one line of valid UTF-8 without control characters, not
+// longer than a message may be.
 func clean(message string) string {
-	message = colours.ReplaceAllString(rules.Cut(message, maxRaw), "")
-	return rules.Cut(strings.Join(strings.Fields(oneLine(message)), " "), maxMessage)
-}
-
-// oneLine replaces control characters by spaces, and removes what is not valid UTF-8.
-func oneLine(text string) string {
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Cf, r) {
+	message = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r
-	}, text), "")
-}
-
-// lastLine returns the last line of a text that is not empty.
-func lastLine(text string) string {
-	if len(text) > maxRaw {
-		text = text[len(text)-maxRaw:]
-	}
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexAny(text, "\r\n")+1:]
+	}, colours.ReplaceAllString(rules.Cut(message, maxRaw), ""))
+	return rules.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " "), maxMessage)
 }
 
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)

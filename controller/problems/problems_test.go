@@ -30,19 +30,20 @@ type read struct {
 type diagnosed struct {
 	NeedsIntervention bool              `json:"needsIntervention"`
 	Problems          []modelv1.Problem `json:"problems"`
-	MissingNodes      []string          `json:"missingNodes,omitempty"`
 }
 
 func (r *read) result() Result {
-	t := newTally(r.Now.Time)
-	t.current = true
-	for i := range r.Pods {
-		t.add(&r.Pods[i])
-	}
+	var workload Workload
 	if r.DaemonSet != nil {
-		return t.result(OfDaemonSet(r.DaemonSet))
+		workload = OfDaemonSet(r.DaemonSet)
+	} else {
+		workload = OfDeployment(r.Deployment)
 	}
-	return t.result(OfDeployment(r.Deployment))
+	found := workload.newTally()
+	for i := range r.Pods {
+		found.add(ofPod(&r.Pods[i], r.Now.Time))
+	}
+	return found.result(r.Now.Time)
 }
 
 // Each testdata/NAME.yaml has pods as kubelet, the scheduler and the API server write them;
@@ -50,7 +51,7 @@ func (r *read) result() Result {
 func TestResult(t *testing.T) {
 	golden.Run(t, func(r *read) ([]any, error) {
 		result := r.result()
-		return []any{diagnosed{result.NeedsIntervention, result.Problems, result.MissingNodes}}, nil
+		return []any{diagnosed{result.NeedsIntervention, result.Problems}}, nil
 	})
 }
 

@@ -65,8 +65,6 @@ type Children struct {
 	ObservedGeneration *int64
 	Conditions         *[]metav1.Condition
 	Problems           *[]modelv1.Problem
-	// MissingNodes is nil for a kind that has none.
-	MissingNodes *[]string
 
 	// rewritten names the values that admission rewrote.
 	rewritten string
@@ -136,7 +134,7 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 	var again time.Duration
 	switch {
 	case !applied:
-		c.setProblems(problems.Result{})
+		*c.Problems = nil
 		if err := r.Writer.Observe(ctx, c.Owner, c.all()...); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -160,23 +158,13 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 func (r *Reconciler) progress(ctx context.Context, c *Children) (status.Readiness, time.Duration) {
 	readiness := c.Observer.Progress()
 	subject := &problems.Subject{
-		Owner: c.Owner, Workload: c.Observer.Workload(), Conditions: *c.Conditions, Last: problems.Result{Problems: *c.Problems},
-	}
-	if c.MissingNodes != nil {
-		subject.Last.MissingNodes = *c.MissingNodes
+		Owner: c.Owner, Workload: c.Observer.Workload(), Conditions: *c.Conditions, Problems: *c.Problems,
 	}
 	// A readiness that is neither Reconciling nor Stalled has another cause than the pods.
 	skip := c.Paused || !readiness.Reconciling && !readiness.Stalled
-	explained, result, again := r.Problems.Diagnose(ctx, subject, readiness, skip)
-	c.setProblems(result)
+	explained, found, again := r.Problems.Diagnose(ctx, subject, readiness, skip)
+	*c.Problems = found
 	return explained, again
-}
-
-func (c *Children) setProblems(result problems.Result) {
-	*c.Problems = result.Problems
-	if c.MissingNodes != nil {
-		*c.MissingNodes = result.MissingNodes
-	}
 }
 
 // setConditions sets the conditions of an owner. applied says that the children have their
@@ -192,5 +180,5 @@ func (r *Reconciler) setConditions(c *Children, readiness status.Readiness, appl
 	if c.Pods.Exists() {
 		available = c.Observer.Availability()
 	}
-	status.SetAvailable(c.Conditions, available, applied && c.Observer.Workload().IsObserved(), generation, now)
+	status.SetAvailable(c.Conditions, available, applied && c.Observer.Workload().Observed, generation, now)
 }

@@ -130,16 +130,6 @@ type GenericdaemonStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Misscheduled int32 `json:"misscheduled,omitempty"`
 
-	// missingNodes are the names of nodes that should run the daemon and on which it is
-	// not available, while the object has not been ready for more than 15 seconds. At most
-	// 10 items.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	// +kubebuilder:validation:items:MaxLength=253
-	MissingNodes []string `json:"missingNodes,omitempty"`
-
 	// problems are the reasons why pods are not available, the worst first, while the
 	// object has not been ready for more than 15 seconds. At most 5 items.
 	//

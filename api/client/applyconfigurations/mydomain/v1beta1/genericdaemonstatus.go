@@ -30,10 +30,6 @@ type GenericdaemonStatusApplyConfiguration struct {
 	Available *int32 `json:"available,omitempty"`
 	// misscheduled is the number of nodes that run the daemon and should not run it.
 	Misscheduled *int32 `json:"misscheduled,omitempty"`
-	// missingNodes are the names of nodes that should run the daemon and on which it is
-	// not available, while the object has not been ready for more than 15 seconds. At most
-	// 10 items.
-	MissingNodes []string `json:"missingNodes,omitempty"`
 	// problems are the reasons why pods are not available, the worst first, while the
 	// object has not been ready for more than 15 seconds. At most 5 items.
 	Problems []v1.ProblemApplyConfiguration `json:"problems,omitempty"`
@@ -102,16 +98,6 @@ func (b *GenericdaemonStatusApplyConfiguration) WithAvailable(value int32) *Gene
 // If called multiple times, the Misscheduled field is set to the value of the last call.
 func (b *GenericdaemonStatusApplyConfiguration) WithMisscheduled(value int32) *GenericdaemonStatusApplyConfiguration {
 	b.Misscheduled = &value
-	return b
-}
-
-// WithMissingNodes adds the given value to the MissingNodes field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the MissingNodes field.
-func (b *GenericdaemonStatusApplyConfiguration) WithMissingNodes(values ...string) *GenericdaemonStatusApplyConfiguration {
-	for i := range values {
-		b.MissingNodes = append(b.MissingNodes, values[i])
-	}
 	return b
 }
 
