@@ -4,10 +4,8 @@
 package api_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -67,6 +65,11 @@ func TestEveryKindIsWhole(t *testing.T) {
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},
 				{"config/aggregated-roles/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
+				{"controller/cache/raw.go", "." + gvk.Kind + "](c)"},
+				{"cli/kinds/kinds.go", "\tkind(" + lower + ".Kind(), "},
+				{"config/policies/requester.yaml", "apiGroups: [" + gvk.Group + "]\n"},
+				{"config/policies/delegated.yaml", "apiGroups: [" + gvk.Group + "]\n"},
+				{"config/policies/controller.yaml", "/status." + gvk.Group + "'"},
 				{"controller/kinds_test.go", "\t\"" + gvk.Kind + "\": {\n"},
 				{"docs/" + lower + ".md", "(api.md#" + lower + "spec)"},
 				{"docs/api.md", "\n### " + gvk.Kind + "\n"},
@@ -84,60 +87,3 @@ func TestEveryKindIsWhole(t *testing.T) {
 		})
 	}
 }
-
-// complete are files that name all kinds but one on purpose.
-var complete = map[string]string{
-	"config/policies/controller.yaml":          "the kinds that have children; a UnitedDeployment has none, and an Eru is in it as a resource",
-	"test/integration/policies_schema_test.go": "it has the kinds as variables",
-	"controller/stale_cache_test.go":           "a Genericdaemon has the children of an App, of another type",
-	"controller/cache/transform.go":            "a kind with children is its group there",
-	"controller/cache/transform_test.go":       "a kind with children is its group there",
-}
-
-// Where all other kinds are named, in a table, a list, a test or a page, a kind is named
-// too. So a new kind is missing from each of these until somewhere in the file it is
-// considered.
-func TestNoListLacksAKind(t *testing.T) {
-	all := map[string]*regexp.Regexp{}
-	for _, gvk := range kinds(t) {
-		lower := strings.ToLower(gvk.Kind)
-		all[gvk.Kind] = regexp.MustCompile(gvk.Kind + `(es|s|List|Spec|Status)?([^A-Za-z-]|$)|["/ {\[]` + lower + `(es|s)?["./,\]]`)
-	}
-	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(filepath.ToSlash(file), "../")
-		if entry.IsDir() {
-			if skipped.MatchString(name + "/") {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !handwritten.MatchString(name) || skipped.MatchString(name) {
-			return nil
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		var missing []string
-		for kind, named := range all {
-			if !named.Match(data) {
-				missing = append(missing, kind)
-			}
-		}
-		if len(missing) == 1 && complete[name] == "" {
-			t.Errorf("%s names every kind but %s", name, missing[0])
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-var (
-	handwritten = regexp.MustCompile(`\.(go|md|sh|yaml)$`)
-	skipped     = regexp.MustCompile(`^(\.git|bin|dist|api/client|charts|api/kinds_test\.go|config/crd|docs/api\.md)|/(generated|testdata)/|/zz_generated`)
-)

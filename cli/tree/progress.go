@@ -9,13 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -64,24 +59,6 @@ func Message(obj client.Object) string {
 		}
 	}
 	return "waiting for the controller to reconcile the object"
-}
-
-// counters are the pods of an object. An Eru has none.
-type counters struct{ desired, updated, available int32 }
-
-func countersOf(obj client.Object) (counters, bool) {
-	switch obj := obj.(type) {
-	case *modelv1.ModelBox:
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
-	case *appv1.App:
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
-	case *mydomainv1beta1.Genericdaemon:
-		return counters{obj.Status.Desired, obj.Status.Updated, obj.Status.Available}, true
-	case *extensionv1.UnitedDeployment:
-		available := obj.Status.AvailableReplicas
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), available, available}, true
-	}
-	return counters{}, false
 }
 
 // barWidth is the number of characters of a progress bar.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -95,6 +96,24 @@ func conditionText(c metav1.Condition, generation int64, now time.Time) string {
 		text += fmt.Sprintf("  [of generation %d; the object has %d]", c.ObservedGeneration, generation)
 	}
 	return text
+}
+
+// counters are the pods of an object. An Eru has none.
+type counters struct{ desired, updated, available int32 }
+
+func countersOf(obj client.Object) (counters, bool) {
+	switch obj := obj.(type) {
+	case *modelv1.ModelBox:
+		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
+	case *appv1.App:
+		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
+	case *mydomainv1beta1.Genericdaemon:
+		return counters{obj.Status.Desired, obj.Status.Updated, obj.Status.Available}, true
+	case *extensionv1.UnitedDeployment:
+		available := obj.Status.AvailableReplicas
+		return counters{ptr.Deref(obj.Spec.Replicas, 1), available, available}, true
+	}
+	return counters{}, false
 }
 
 // Problems returns the problems in the status of an object.
