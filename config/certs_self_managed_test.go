@@ -76,9 +76,14 @@ func TestRightsWithoutCertManager(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the rules that the component adds (-want +got):\n%s", diff)
 	}
-	for _, subject := range subjects(objects) {
-		if subject.Name != controllerName || subject.Namespace != system {
-			t.Errorf("a role is bound to %+v", subject)
+	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
+		if !slices.Equal(b.Subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: controllerName, Namespace: system}}) {
+			t.Errorf("%s binds %v", b.Name, b.Subjects)
+		}
+	}
+	for _, b := range each[*rbacv1.RoleBinding](objects) {
+		if !slices.Equal(b.Subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: controllerName, Namespace: system}}) {
+			t.Errorf("%s binds %v", b.Name, b.Subjects)
 		}
 	}
 	if v := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, install(t), controllerName).Spec.Variables[0]; v.Expression != "false" {
@@ -88,14 +93,7 @@ func TestRightsWithoutCertManager(t *testing.T) {
 
 func TestAnotherNamespaceWithoutCertManager(t *testing.T) {
 	objects := kustomization(t, "namespace: team\nresources: [CONFIG]\n"+selfManagedCerts+"transformers: [CONFIG/fetch-image, CONFIG/namespaced]\n")
-	for _, o := range objects {
-		if strings.Contains(string(o.json), system) {
-			t.Errorf("%s names the namespace %s", o, system)
-		}
-		if want := map[bool]string{true: "", false: "team"}[clusterScoped[o.gvk.Kind]]; o.meta.GetNamespace() != want {
-			t.Errorf("%s is in namespace %q, want %q", o, o.meta.GetNamespace(), want)
-		}
-	}
+	checkNamespace(t, objects, "team")
 	checkIdentity(t, objects, controllerName)
 }
 

@@ -54,9 +54,9 @@ func TestControllerMetricsOverTLS(t *testing.T) {
 	}
 }
 
-// The component gives the controller the rights to review tokens, and gives no client the right
+// The component gives the controller the permissions to review tokens, and gives no client the permission
 // to read the metrics.
-func TestRightsOfControllerMetricsOverTLS(t *testing.T) {
+func TestPermissionsOfControllerMetricsOverTLS(t *testing.T) {
 	objects := with(t, controllerTLS)
 	binding := find[*rbacv1.ClusterRoleBinding](t, objects, "modelbox-controller-auth-delegator")
 	want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: controllerName}}
@@ -74,8 +74,8 @@ func TestRightsOfControllerMetricsOverTLS(t *testing.T) {
 	}
 }
 
-// The install and config/monitoring alone serve metrics as before, and need no such right.
-func TestDefaultMetricsNeedNoRights(t *testing.T) {
+// The install and config/monitoring alone serve metrics as before, and need no such permission.
+func TestDefaultMetricsNeedNoPermissions(t *testing.T) {
 	objects := slices.Concat(install(t), monitoring(t))
 	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
 		if b.RoleRef.Name == "system:auth-delegator" {

@@ -28,8 +28,13 @@ func checkFetchImage(t *testing.T, objects []object) {
 	}
 }
 
-// kustomization renders a kustomization in which CONFIG is the folder config.
+// kustomization returns the objects of a kustomization in which CONFIG is the folder config.
 func kustomization(t *testing.T, text string) []object {
+	t.Helper()
+	return parse(t, kustomized(t, text))
+}
+
+func kustomized(t *testing.T, text string) string {
 	t.Helper()
 	here, err := filepath.Abs(".")
 	if err != nil {
@@ -47,7 +52,7 @@ func kustomization(t *testing.T, text string) []object {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return render(t, folder)
+	return kustomize(t, folder)
 }
 
 func TestFetchImageOfTheInstall(t *testing.T) {
@@ -82,24 +87,42 @@ func TestFetchImageOfAnOverlay(t *testing.T) {
 	}
 }
 
-// The kustomizations of docs/install.md, with this folder in place of the repository.
-func TestFetchImageOfTheDocumentedOverlays(t *testing.T) {
-	page, err := os.ReadFile("../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1)
-	found := 0
-	for _, block := range blocks {
-		if !strings.Contains(block, "//config?ref=") {
-			continue
+var code, remote = regexp.MustCompile(`(?m)^(    .*\n)+`), regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`)
+
+// documented returns the kustomizations of a page, with CONFIG in place of the repository, that
+// have a part.
+func documented(t *testing.T, page, part string) (texts []string) {
+	t.Helper()
+	for _, block := range code.FindAllString(readFile(t, "../docs/"+page), -1) {
+		if strings.Contains(block, part) {
+			text := strings.ReplaceAll(block, "\n    ", "\n")[len("    "):]
+			texts = append(texts, remote.ReplaceAllString(text, "CONFIG$1"))
 		}
-		found++
-		text := regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`).ReplaceAllString(block, "CONFIG$1")
-		checkFetchImage(t, kustomization(t, strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]))
 	}
-	if found != 3 {
-		t.Errorf("docs/install.md has %d kustomizations, want 3", found)
+	return texts
+}
+
+func TestFetchImageOfTheDocumentedOverlays(t *testing.T) {
+	texts := documented(t, "install.md", "//config?ref=")
+	if len(texts) != 3 {
+		t.Errorf("docs/install.md has %d kustomizations, want 3", len(texts))
+	}
+	for _, text := range texts {
+		checkFetchImage(t, kustomization(t, text))
+	}
+}
+
+// The kustomization of docs/models.md gives the controller the flags that it shows, and no others.
+func TestModelMirrorsOfTheDocumentedOverlay(t *testing.T) {
+	texts := documented(t, "models.md", "//config?ref=")
+	if len(texts) != 1 {
+		t.Fatalf("docs/models.md has %d kustomizations, want 1", len(texts))
+	}
+	objects := kustomization(t, texts[0])
+	checkFetchImage(t, objects)
+	want := regexp.MustCompile(`--model-mirror=\S+`).FindAllString(texts[0], -1)
+	if got := container(find[*appsv1.Deployment](t, objects, controllerName)).Args; len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the arguments are %q, want %q", got, want)
 	}
 }
 

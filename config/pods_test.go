@@ -44,9 +44,6 @@ func eachDeployment(t *testing.T, test func(*testing.T, *appsv1.Deployment)) {
 
 func container(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 
-// process returns the folder of a Deployment's program.
-func process(d *appsv1.Deployment) string { return strings.TrimPrefix(d.Name, "modelbox-") }
-
 func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -113,87 +110,44 @@ func mountedSecrets(t *testing.T, d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-func TestPodsHaveRequestsAndLimits(t *testing.T) {
+// Go must collect garbage before the kernel ends the process. Go writes MiB where Kubernetes writes Mi.
+func TestMemoryLimits(t *testing.T) {
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		c := container(d)
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
-			if request.IsZero() || limit.Cmp(request) < 0 {
-				t.Errorf("%s has request %s and limit %s, want both, and a limit that is not lower than the request", name, &request, &limit)
-			}
-		}
 		at := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
 		if at < 0 {
 			t.Fatal("GOMEMLIMIT is not set")
 		}
-		// Go writes MiB where Kubernetes writes Mi.
 		soft, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[at].Value, "B"))
-		if err != nil {
-			t.Fatalf("GOMEMLIMIT %q: %v", c.Env[at].Value, err)
-		}
-		if hard := c.Resources.Limits.Memory(); soft.Sign() <= 0 || soft.Cmp(*hard) >= 0 {
-			t.Errorf("GOMEMLIMIT is %s, want less than the memory limit, %s", &soft, hard)
+		if hard := c.Resources.Limits.Memory(); err != nil || soft.Sign() <= 0 || soft.Cmp(*hard) >= 0 {
+			t.Errorf("GOMEMLIMIT is %s (%v), want less than the memory limit, %s", &soft, err, hard)
 		}
 	})
 }
 
-// declares reports whether a container has a port with this name.
-func declares(c *corev1.Container, port intstr.IntOrString) bool {
-	return port.Type == intstr.String && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal })
-}
-
-func TestPodsAreProbed(t *testing.T) {
+// The flags in a Deployment exist, and its ports and its mounted Secret are those of the defaults.
+func TestFlags(t *testing.T) {
+	addresses := map[string]string{"metrics": "metrics-bind-address", "health": "health-probe-bind-address"}
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
-		c := container(d)
-		for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
-			switch {
-			case probe == nil || probe.HTTPGet == nil:
-				t.Errorf("there is no %s probe with httpGet", name)
-			case !declares(c, probe.HTTPGet.Port):
-				t.Errorf("the %s probe uses port %q, which the container does not declare", name, probe.HTTPGet.Port.String())
-			}
+		process := strings.TrimPrefix(d.Name, "modelbox-")
+		known, words := flagsOf(t, process), slices.Concat(container(d).Command, container(d).Args)
+		if len(words) > 0 && words[0] == "/"+process {
+			words = words[1:]
 		}
-	})
-}
-
-// Every flag in a Deployment exists, and the defaults of other flags match the
-// Deployment.
-func TestFlagsExist(t *testing.T) {
-	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
-		known := flagsOf(t, process(d))
-		flags := container(d).Args
-		if command := container(d).Command; len(command) > 0 {
-			if want := "/" + process(d); command[0] != want {
-				t.Errorf("the command is %q, want %q", command[0], want)
-			}
-			flags = slices.Concat(command[1:], flags)
-		}
-		for _, arg := range flags {
+		for _, arg := range words {
 			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
-				t.Errorf("%q is not a flag of the %s", arg, process(d))
+				t.Errorf("%q is not a flag of the %s", arg, process)
 			}
 		}
-	})
-	webhook := find[*appsv1.Deployment](t, install(t), webhookName)
-	if dir := flagsOf(t, "webhook")["cert-dir"]; mountedSecrets(t, webhook)[dir] == "" {
-		t.Errorf("no Secret is mounted at %q, where the webhook reads its certificate", dir)
-	}
-}
-
-// The declared ports are those on which the processes listen by default.
-func TestPortsMatchFlags(t *testing.T) {
-	addresses := map[string]string{"metrics": "metrics-bind-address", "health": "health-probe-bind-address", "webhook": "webhook-bind-address"}
-	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
-		known := flagsOf(t, process(d))
 		for _, port := range container(d).Ports {
-			want := known[addresses[port.Name]]
-			if port.Name == "webhook" {
-				continue // controller-runtime's default; the end-to-end suite calls it.
+			// The webhook's port is controller-runtime's default; the end-to-end suite calls it.
+			if got := ":" + strconv.Itoa(int(port.ContainerPort)); port.Name != "webhook" && got != known[addresses[port.Name]] {
+				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, known[addresses[port.Name]])
 			}
-			if got := ":" + strconv.Itoa(int(port.ContainerPort)); got != want {
-				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, want)
-			}
+		}
+		if dir := known["cert-dir"]; d.Name == webhookName && mountedSecrets(t, d)[dir] == "" {
+			t.Errorf("no Secret is mounted at %q, where the webhook reads its certificate", dir)
 		}
 	})
 }
@@ -222,33 +176,6 @@ func selects(t *testing.T, selector *metav1.LabelSelector, d *appsv1.Deployment)
 	return !s.Empty() && s.Matches(labels.Set(d.Spec.Template.Labels))
 }
 
-func TestEveryProcessSurvivesARolloutAndADrain(t *testing.T) {
-	objects := install(t)
-	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
-		if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
-			t.Error("there are fewer than 2 replicas")
-		}
-		if !selects(t, d.Spec.Selector, d) {
-			t.Error("the Deployment does not select its own pods")
-		}
-		if update := d.Spec.Strategy.RollingUpdate; update == nil || update.MaxUnavailable == nil || *update.MaxUnavailable != intstr.FromInt32(0) {
-			t.Error("maxUnavailable is not 0: a rollout would delete a pod before a new one is ready")
-		}
-		budget := find[*policyv1.PodDisruptionBudget](t, objects, d.Name).Spec
-		if !selects(t, budget.Selector, d) {
-			t.Error("the disruption budget does not select the pods")
-		}
-		if budget.MaxUnavailable == nil || *budget.MaxUnavailable != intstr.FromInt32(1) {
-			t.Errorf("the disruption budget has maxUnavailable %v, want 1", budget.MaxUnavailable)
-		}
-		if !slices.ContainsFunc(d.Spec.Template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-			return c.TopologyKey == corev1.LabelHostname && c.MaxSkew == 1 && selects(t, c.LabelSelector, d)
-		}) {
-			t.Error("the pods are not spread over nodes")
-		}
-	})
-}
-
 // A pod of the webhook needs the flag --drain, 15 s by default, and up to 20 s for requests in flight.
 func TestTheWebhookHasTimeToDrain(t *testing.T) {
 	const needed = 15 + 20
@@ -268,49 +195,46 @@ func serviceOf(t *testing.T, objects []object, service *corev1.Service) *appsv1.
 		}
 	}
 	if len(selected) != 1 {
-		t.Fatalf("it selects the pods of %d Deployments, want 1", len(selected))
+		t.Fatalf("Service %s selects the pods of %d Deployments, want 1", service.Name, len(selected))
 	}
 	return selected[0]
 }
 
-func TestServicesReachPods(t *testing.T) {
-	objects := install(t)
-	for _, service := range each[*corev1.Service](slices.Concat(objects, monitoring(t))) {
-		t.Run(service.Name, func(t *testing.T) {
-			d := serviceOf(t, objects, service)
-			if !strings.HasPrefix(service.Name, d.Name) {
-				t.Errorf("it selects the pods of %s", d.Name)
-			}
-			for _, port := range service.Spec.Ports {
-				if !declares(container(d), port.TargetPort) {
-					t.Errorf("the targetPort of its port %s is %q, which the container does not declare", port.Name, port.TargetPort.String())
-				}
-			}
-		})
-	}
-}
-
-func TestNetworkPoliciesAllowAllPorts(t *testing.T) {
+// What names pods or ports of another object: selectors, probes, Services and network policies.
+func TestSelectorsAndPorts(t *testing.T) {
 	objects := install(t)
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
-		rules := find[*networkingv1.NetworkPolicy](t, objects, d.Name).Spec
-		if !selects(t, &rules.PodSelector, d) {
-			t.Error("the network policy does not select the pods")
-		}
-		open := map[string]bool{}
-		for _, rule := range rules.Ingress {
-			for _, port := range rule.Ports {
-				if port.Port == nil || !declares(container(d), *port.Port) {
-					t.Errorf("the network policy allows port %v, which the container does not declare", port.Port)
-					continue
+		c, pod := container(d), &d.Spec.Template.Spec
+		named := []intstr.IntOrString{c.StartupProbe.HTTPGet.Port, c.ReadinessProbe.HTTPGet.Port, c.LivenessProbe.HTTPGet.Port}
+		for _, service := range each[*corev1.Service](slices.Concat(objects, monitoring(t))) {
+			if strings.HasPrefix(service.Name, d.Name) && serviceOf(t, objects, service) != nil {
+				for _, port := range service.Spec.Ports {
+					named = append(named, port.TargetPort)
 				}
-				open[port.Port.StrVal] = true
 			}
 		}
-		for _, port := range container(d).Ports {
-			// Probes come from the node, which network policies do not block.
-			if port.Name != "health" && !open[port.Name] {
+		rules, open := find[*networkingv1.NetworkPolicy](t, objects, d.Name).Spec, map[string]bool{"health": true} // Probes are not blocked.
+		for _, rule := range rules.Ingress {
+			for _, port := range rule.Ports {
+				named, open[port.Port.StrVal] = append(named, *port.Port), true
+			}
+		}
+		for _, port := range named {
+			if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }) {
+				t.Errorf("port %q is named, and the container does not declare it", port.String())
+			}
+		}
+		for _, port := range c.Ports {
+			if !open[port.Name] {
 				t.Errorf("the network policy does not allow port %s", port.Name)
+			}
+		}
+		for what, selector := range map[string]*metav1.LabelSelector{
+			"Deployment": d.Spec.Selector, "network policy": &rules.PodSelector, "spread": pod.TopologySpreadConstraints[0].LabelSelector,
+			"disruption budget": find[*policyv1.PodDisruptionBudget](t, objects, d.Name).Spec.Selector,
+		} {
+			if !selects(t, selector, d) {
+				t.Errorf("the selector of the %s does not match the pods", what)
 			}
 		}
 	})

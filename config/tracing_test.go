@@ -5,7 +5,6 @@ package config_test
 
 import (
 	"flag"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,17 +42,11 @@ func TestTracingIsOff(t *testing.T) {
 // processes the flag, which they have, and lets both connect to the port of the collector and to
 // DNS. It keeps the other flags, also those of a component that sets args.
 func TestTracingOfTheDocumentedOverlay(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	texts := documented(t, "operations.md", "config/network/tracing?ref=")
+	if len(texts) != 1 {
+		t.Fatalf("docs/operations.md has %d kustomizations for tracing, want 1", len(texts))
 	}
-	blocks := slices.DeleteFunc(regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1),
-		func(block string) bool { return !strings.Contains(block, "config/network/tracing?ref=") })
-	if len(blocks) != 1 {
-		t.Fatalf("docs/operations.md has %d kustomizations for tracing, want 1", len(blocks))
-	}
-	text := regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`).ReplaceAllString(blocks[0], "CONFIG$1")
-	text = strings.ReplaceAll(text, "\n    ", "\n")[len("    "):]
+	text := texts[0]
 	for _, more := range []string{"", "components: [CONFIG/monitoring/controller-tls]\n"} {
 		if more != "" {
 			text = strings.Replace(text, "resources:\n", "resources:\n- CONFIG/monitoring\n", 1)
@@ -106,13 +99,5 @@ func TestTracingEgress(t *testing.T) {
 	}
 	if !slices.Equal(policies[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
 		t.Errorf("the policy limits %v, and has to limit egress alone", policies[0].Spec.PolicyTypes)
-	}
-}
-
-// In another namespace the policy is there too.
-func TestTracingInAnotherNamespace(t *testing.T) {
-	objects := kustomization(t, "namespace: ops\nresources: [CONFIG, CONFIG/network/tracing]\ntransformers: [CONFIG/namespaced]\n")
-	if got := find[*networkingv1.NetworkPolicy](t, objects, tracingPolicy).Namespace; got != "ops" {
-		t.Errorf("the policy is in %q", got)
 	}
 }

@@ -30,6 +30,9 @@ func TestRun(t *testing.T) {
 	}{
 		"limited":             {in: install, namespaces: []string{"a", "b"}, want: "kind: Role\nmetadata:\n  name: modelbox-controller-ops\n  namespace: b\n"},
 		"no namespaces":       {in: install, err: "there are no namespaces"},
+		"an empty name":       {in: install, namespaces: []string{"a", ""}, err: `"" is not the name of a namespace`},
+		"not a name":          {in: install, namespaces: []string{"A"}, err: `"A" is not the name of a namespace`},
+		"one twice":           {in: install, namespaces: []string{"a", "b", "a"}, err: `"a" occurs twice`},
 		"its own namespace":   {in: install, namespaces: []string{"a", "ops"}, err: `the operator runs in namespace "ops"`},
 		"no install":          {in: "", namespaces: []string{"a"}, err: "no service account modelbox-controller"},
 		"manifests cut short": {in: "a: [", namespaces: []string{"a"}, err: "reading manifests"},
