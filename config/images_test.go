@@ -89,7 +89,7 @@ func makeTargets(t *testing.T, args ...string) (calls []string, applied, failed 
 }
 
 // The commands of the articles: each of them uses the images that were given.
-func TestMakeUsesTheImagesThatAreGiven(t *testing.T) {
+func TestImages(t *testing.T) {
 	v := version.Version
 	for args, want := range map[string]images{
 		"": {"modelbox-webhook:" + v, "modelbox-controller:" + v}, "REGISTRY=r.io/team/ TAG=dev": {"r.io/team/modelbox-webhook:dev", "r.io/team/modelbox-controller:dev"},
