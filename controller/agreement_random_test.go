@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -114,7 +115,7 @@ func placesIn(p place, into []place) []place {
 	of := indirect(p.of)
 	switch value := p.value.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(value) {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
 			next := place{name: key, value: value[key], set: setter(value, key)}
 			if of.Kind() == reflect.Map {
 				next.of = of.Elem()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -28,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
@@ -247,80 +245,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(ready(ctx, box).Message).NotTo(ContainSubstring("admission"))
 	})
 
-	type edit struct {
-		template func(*corev1.PodSpec)
-		service  func(*corev1.ServiceSpec)
-	}
-	DescribeTable("is repaired in one reconcile", func(e edit, field string) {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		d.settled(ctx, box)
-		deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
-		podSpec, serviceSpec := get(ctx, deployment).Spec.Template.Spec.DeepCopy(), get(ctx, service).Spec.DeepCopy()
-		for _, round := range []string{"the first time", "a second time", "by a controller that has just started"} {
-			By(round)
-			if round == "by a controller that has just started" {
-				d = drive()
-			}
-			if e.template != nil {
-				update(deployment, func() { e.template(&deployment.Spec.Template.Spec) })
-			}
-			if e.service != nil {
-				update(service, func() { e.service(&service.Spec) })
-			}
-			d.settled(ctx, box)
-			Expect(get(ctx, deployment).Spec.Template.Spec).To(Equal(*podSpec))
-			Expect(get(ctx, service).Spec).To(Equal(*serviceSpec))
-			Expect(d.events()).To(ConsistOf(And(ContainSubstring("Repaired"), ContainSubstring(field), ContainSubstring(`"other-manager"`))))
-		}
-		By("a change of the image")
-		if e.template != nil {
-			update(deployment, func() { e.template(&deployment.Spec.Template.Spec) })
-		}
-		if e.service != nil {
-			update(service, func() { e.service(&service.Spec) })
-		}
-		withoutNode := func(envs []corev1.EnvVar) []corev1.EnvVar {
-			return slices.DeleteFunc(envs, func(v corev1.EnvVar) bool { return v.Name == "NODE" })
-		}
-		update(box, func() { box.Spec.Image, box.Spec.Envs = "nginx:2", withoutNode(box.Spec.Envs) })
-		d.settled(ctx, box)
-		changed := podSpec.DeepCopy()
-		main := container(changed, "box")
-		main.Image, main.Env = "nginx:2", withoutNode(main.Env)
-		Expect(get(ctx, deployment).Spec.Template.Spec).To(Equal(*changed))
-		Expect(get(ctx, service).Spec).To(Equal(*serviceSpec))
-	},
-		Entry("the image", edit{template: func(s *corev1.PodSpec) { container(s, "box").Image = "evil:1" }}, ".image"),
-		Entry("the number of a Service's port", edit{service: func(s *corev1.ServiceSpec) { s.Ports[0].Port = 8080 }}, "spec.ports[port=80"),
-		Entry("the number of a named container port", edit{template: func(s *corev1.PodSpec) {
-			container(s, "box").Ports[0].ContainerPort = 81
-		}}, "ports[containerPort=80"),
-		Entry("another action of a probe", edit{template: func(s *corev1.PodSpec) {
-			container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
-		}}, "readinessProbe."),
-		Entry("a reference instead of a value", edit{template: func(s *corev1.PodSpec) {
-			*variable(s, "A") = corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
-		}}, "env[name=A]"),
-		Entry("a value that is to be empty", edit{template: func(s *corev1.PodSpec) { variable(s, "EMPTY").Value = "full" }}, "env[name=EMPTY].value"),
-		Entry("the source of a volume without one", edit{template: func(s *corev1.PodSpec) {
-			s.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}}
-		}}, "volumes[name=scratch].hostPath"),
-		Entry("an additional key in a label selector", edit{template: func(s *corev1.PodSpec) {
-			s.TopologySpreadConstraints[0].LabelSelector.MatchLabels["x"] = "y"
-		}}, "labelSelector.matchLabels.x"),
-		Entry("all at once", edit{
-			template: func(s *corev1.PodSpec) {
-				container(s, "box").Ports[0].ContainerPort = 81
-				container(s, "box").ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
-				*variable(s, "KEY") = corev1.EnvVar{Name: "KEY", Value: "plain"}
-				s.Volumes[1].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
-				variable(s, "EMPTY").Value = "full"
-			},
-		}, "spec.template.spec"),
-	)
-
 	It("keeps the fields that the other manager added", func() {
 		box := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
@@ -356,36 +280,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			Expect(port.Port).To(Equal(map[string]int32{"http": 80, "metrics": 9090}[port.Name]))
 		}
 		Expect(d.events()).To(ContainElement(ContainSubstring("replaced spec.ports, with what other field managers added there")))
-	})
-
-	It("reverts the node affinity of a daemon", func() {
-		daemon := &mydomainv1beta1.Genericdaemon{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "logs"},
-			Spec:       mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"},
-		}
-		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
-		d := drive()
-		d.settled(ctx, daemon)
-		set := &appsv1.DaemonSet{ObjectMeta: daemon.ObjectMeta}
-		want := get(ctx, set).Spec.Template.Spec.DeepCopy()
-		update(set, func() {
-			terms := set.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-			terms[0].MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}
-		})
-		d.settled(ctx, daemon)
-		Expect(get(ctx, set).Spec.Template.Spec).To(Equal(*want))
-	})
-
-	It("loses a service account that was removed from podTemplate", func() {
-		box := richBox(newNamespace())
-		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"serviceAccountName":"robot"}}`)}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		d.settled(ctx, box)
-		update(box, func() { box.Spec.PodTemplate = nil })
-		d.settled(ctx, box)
-		spec := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta}).Spec.Template.Spec
-		Expect([]string{spec.ServiceAccountName, spec.DeprecatedServiceAccount}).To(Equal([]string{"", ""}))
 	})
 
 	It("keeps a restart by kubectl, whatever podTemplate has", func() {

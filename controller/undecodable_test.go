@@ -356,8 +356,12 @@ func (h *hostiles) account(ctx context.Context) {
 
 // readyOf returns the reason of an object's Ready condition, if it is of its generation.
 func readyOf(obj *unstructured.Unstructured) string {
-	if condition := readyIn(obj); condition != nil && condition["observedGeneration"] == obj.GetGeneration() {
-		return fmt.Sprint(condition["reason"])
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, in := range conditions {
+		condition, _ := in.(tree)
+		if condition["type"] == status.ConditionReady && condition["observedGeneration"] == obj.GetGeneration() {
+			return fmt.Sprint(condition["reason"])
+		}
 	}
 	return "none"
 }
