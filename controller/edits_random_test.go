@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -240,15 +241,15 @@ func ownedFields(child *unstructured.Unstructured) tree {
 	return all
 }
 
+// atomicObjects are the names of objects that are owned as a whole.
+var atomicObjects = regexp.MustCompile(`(elector|Ref|claims)$`)
+
 // compareOwned returns the fields that are neither what the operator wants nor, where it wants
 // nothing, what the other manager wrote. owned is in the format of managedFields.
 func compareOwned(at string, owned, before, edited, after any) []string {
 	fields, _ := owned.(tree)
-	if empty, ok := before.(tree); ok && len(empty) == 0 && len(fields) == 0 {
-		owned = nil // Any manager may add fields to an object that the operator writes without one.
-		if reflect.DeepEqual(before, after) {
-			return nil
-		}
+	if _, object := before.(tree); object && len(fields) == 0 && !atomicObjects.MatchString(at) && reflect.DeepEqual(edited, after) {
+		return nil // The operator writes it without a field, so that any manager may add one.
 	}
 	switch {
 	case owned == nil && reflect.DeepEqual(edited, after) || owned != nil && reflect.DeepEqual(before, after):
