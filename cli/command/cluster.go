@@ -4,7 +4,10 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 )
 
 // clusterFlags are kubectl's flags that name a cluster, a user and a namespace.
@@ -28,11 +32,6 @@ func newClusterFlags(env Env) clusterFlags {
 	flags.TLSServerName, flags.DisableCompression, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil
 	return clusterFlags{flags, env.Client}
 }
-
-func (f clusterFlags) bind(cmd *cobra.Command) { f.AddFlags(cmd.Flags()) }
-
-// given reports whether the user named a namespace.
-func (f clusterFlags) given() bool { return f.Namespace != nil && *f.Namespace != "" }
 
 // namespace returns the namespace of the flag, or that of the context.
 func (f clusterFlags) namespace() (string, error) {
@@ -57,4 +56,108 @@ func (f clusterFlags) client() (client.WithWatch, error) {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// target is the object that a command works with.
+type target struct {
+	kind   *kinds.Kind
+	key    client.ObjectKey
+	client client.WithWatch
+}
+
+// String returns the target as a user names it.
+func (t *target) String() string { return t.kind.Singular() + "/" + t.key.Name }
+
+// get reads the object, or one of the same name.
+func (t *target) get(ctx context.Context, into client.Object) error {
+	return t.client.Get(ctx, t.key, into)
+}
+
+// target returns the object that KIND/NAME, or KIND and NAME, name.
+func (f clusterFlags) target(args []string) (*target, error) {
+	words := args
+	if len(args) == 1 {
+		words = strings.SplitN(args[0], "/", 2)
+	}
+	if len(words) != 2 || words[0] == "" || words[1] == "" {
+		return nil, fmt.Errorf("%q names no object: write KIND/NAME, such as modelbox/web", strings.Join(args, " "))
+	}
+	return f.named(words[0], words[1])
+}
+
+func (f clusterFlags) named(kindName, name string) (*target, error) {
+	kind, err := kinds.Find(kindName)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := f.namespace()
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	return &target{kind, client.ObjectKey{Namespace: namespace, Name: name}, c}, nil
+}
+
+// bindWithoutShorthand adds the flags to a command in which -n is something else.
+func (f clusterFlags) bindWithoutShorthand(cmd *cobra.Command) {
+	namespace := f.Namespace
+	f.Namespace = nil
+	f.AddFlags(cmd.Flags())
+	f.Namespace = namespace
+	cmd.Flags().StringVar(namespace, "namespace", *namespace, "If present, the namespace scope for this CLI request")
+}
+
+// onTarget makes a command one for an object of some kinds in the cluster.
+func (f clusterFlags) onTarget(cmd *cobra.Command, is func(*kinds.Kind) bool, run func(context.Context, *target) error) *cobra.Command {
+	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = online, cobra.RangeArgs(1, 2), f.completeNames(is)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		target, err := f.target(args)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), target)
+	}
+	f.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// completionTimeout is how long a shell waits for the names of objects.
+const completionTimeout = 3 * time.Second
+
+// completeNames lets the shell complete KIND/NAME, and KIND NAME, of the kinds that a command
+// is for. Without a cluster there are no names.
+func (f clusterFlags) completeNames(is func(*kinds.Kind) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		kind, name, slash := strings.Cut(typed, "/")
+		prefix := kind + "/"
+		switch {
+		case len(args) == 1 && !strings.Contains(args[0], "/"):
+			kind, name, prefix = args[0], typed, ""
+		case len(args) > 0:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		case !slash:
+			for _, kind := range kinds.All {
+				if is(kind) {
+					out = append(out, kind.Singular()+"/")
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		target, err := f.named(kind, name)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, _ := namesOf(ctx, target.client, target.kind, target.key.Namespace)
+		for _, found := range names {
+			if strings.HasPrefix(found, name) {
+				out = append(out, prefix+found)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
 }

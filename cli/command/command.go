@@ -7,8 +7,10 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
 )
 
 // Env is the environment of the process.
@@ -39,7 +42,6 @@ type Env struct {
 
 // The exit codes. Each command documents those that it has.
 const (
-	exitOK = 0
 	// exitNo is a negative result, such as a manifest with errors, and any error.
 	exitNo = 1
 	// exitTimeout is that a result was waited for too long.
@@ -77,7 +79,7 @@ func Run(env Env, args []string) int {
 
 func exitCode(env Env, err error) int {
 	if err == nil {
-		return exitOK
+		return 0
 	}
 	exit, ok := errors.AsType[*exitError](err)
 	if !ok {
@@ -142,6 +144,36 @@ func named(cmd *cobra.Command, name string) {
 	for _, sub := range cmd.Commands() {
 		named(sub, name)
 	}
+}
+
+// bindOutput adds the flag --output.
+func bindOutput(cmd *cobra.Command, output *string, formats ...string) {
+	cmd.Flags().StringVarP(output, "output", "o", formats[0], "output format: one of "+strings.Join(formats, ", "))
+	complete(cmd, "output", formats...)
+}
+
+// complete lets the shell complete a flag with values.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // The flag exists.
+}
+
+// print writes a value as JSON, as YAML, or, if there is one, as a text.
+func (e *Env) print(format string, value any, text func(io.Writer) error) error {
+	switch {
+	case format == "json":
+		encoder := json.NewEncoder(e.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	case format == "yaml":
+		data, err := yaml.Marshal(value)
+		if err == nil {
+			_, err = e.Out.Write(data)
+		}
+		return err
+	case format == "text" && text != nil:
+		return text(e.Out)
+	}
+	return fmt.Errorf("unknown output format %q; see --help", format)
 }
 
 // example returns the lines of an example in the form that cobra prints.

@@ -68,7 +68,7 @@ func TestLint(t *testing.T) {
 		"other kinds":            {"apiVersion: v1\nkind: Pod", []string{"-"}, result{"", "0 objects checked: 0 errors, 0 warnings\n", 0}},
 		"no file":                {"", []string{"-f", "none.yaml"}, result{"", "error: stat none.yaml: no such file or directory\n", 3}},
 		"nothing":                {"", nil, result{"", "error: name what to check: -f FILE, -f FOLDER, or -f - for the standard input\n", 3}},
-		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\": use one of github, json, sarif, text\n", 3}},
+		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\": use one of text, json, sarif, github\n", 3}},
 		"an unknown validation":  {boxOf("a:1"), []string{"-", "--validate", "no"}, result{"", "error: --validate=no: use strict, warn or ignore\n", 3}},
 		"an unknown flag":        {"", []string{"--x"}, result{"", "error: unknown flag: --x; see 'modelbox lint --help'\n", 1}},
 		"the namespace of flags": {strings.Replace(boxOf("a:1"), "name: web", "name: web, namespace: a", 1), []string{"-", "-n", "b"}, result{"", "1 object checked: 0 errors, 0 warnings\n", 0}},
@@ -147,7 +147,7 @@ func TestRender(t *testing.T) {
 		"a model":              {withModel, nil, "image: modelbox-controller:" + version.Version + "\n", 0},
 		"its image":            {withModel, []string{"--fetch-image", "r.io/c:1"}, "image: r.io/c:1\n", 0},
 		"two forms":            {boxOf("a:1"), []string{"--defaults", "--diff"}, "none of the others can be", 1},
-		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "use yaml or json", 1},
+		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "unknown output format \"x\"", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(tc.stdin, append([]string{"render", "-f", "-"}, tc.args...)...)
@@ -189,8 +189,9 @@ Sat 2026-03-28T02:30:00+01:00   90m
   }
 ]
 `}},
-		"a namespace": {"", []string{"@daily", "-n", "serving"}, result{err: `error: invalid argument "serving" for "-n, --number" flag: "serving" is not a number: here -n is the number of runs; name a namespace with --namespace; see 'modelbox next --help'
+		"a namespace": {"", []string{"@daily", "-n", "serving"}, result{err: `error: invalid argument "serving" for "-n, --number" flag: strconv.ParseInt: parsing "serving": invalid syntax; see 'modelbox next --help'
 `, code: 1}},
+		"too many":     {"", []string{"@daily", "-n", "1001"}, result{err: "error: --number: must be from 1 to 1000", code: 1}},
 		"no schedule":  {"", []string{"a b"}, result{err: "error: schedule \"a b\": a schedule has five fields", code: 1}},
 		"no zone":      {"", []string{"@daily", "--time-zone", "Mars/Base"}, result{err: "time zone", code: 1}},
 		"nothing":      {"", nil, result{err: "error: name an Eru (eru/NAME), a file (-f FILE) or a schedule (\"30 2 * * *\")\n", code: 1}},

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,41 +24,34 @@ import (
 // noUID is the uid of an owner that does not exist yet. Nothing is stored with it.
 const noUID types.UID = "00000000-0000-0000-0000-000000000000"
 
-// runDiff prints how the children in the cluster would change.
-func (o *renderOptions) runDiff(ctx context.Context, objects []rendered) error {
+// diffAll prints how the children in the cluster would change, and reports whether they would.
+func (o *renderOptions) diffAll(ctx context.Context, objects []rendered) (different bool, err error) {
 	c, err := o.cluster.client()
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return false, err
 	}
 	namespace, err := o.cluster.namespace()
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return false, err
 	}
-	different := false
 	for _, object := range objects {
 		if object.Stored.GetNamespace() == "" {
 			object.Stored.SetNamespace(namespace)
 		}
 		text, err := diffOf(ctx, c, object.Object)
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return false, err
 		}
 		fmt.Fprint(o.Out, text)
 		different = different || text != ""
 	}
-	if different {
-		return &exitError{code: exitNo}
-	}
-	return nil
+	return different, nil
 }
 
 // diffOf returns the diffs of the children of an object.
 func diffOf(ctx context.Context, c client.Client, object render.Object) (string, error) {
-	uid, err := uidOf(ctx, c, object)
-	if err != nil {
-		return "", err
-	}
-	if err := keepFetcher(ctx, c, &object); err != nil {
+	uid, err := observe(ctx, c, &object)
+	if client.IgnoreNotFound(err) != nil {
 		return "", err
 	}
 	children, err := object.Children(uid)
@@ -72,43 +66,25 @@ func diffOf(ctx context.Context, c client.Client, object render.Object) (string,
 		}
 		out.WriteString(text)
 	}
-	if len(children) > 0 && !slices.ContainsFunc(children, isService) {
+	if len(children) > 0 && !slices.ContainsFunc(children, func(c client.Object) bool { return kindOf(c) == "Service" }) {
 		text, err := diffService(ctx, c, children[0])
 		return out.String() + text, err
 	}
 	return out.String(), nil
 }
 
-// keepFetcher lets the container that fetches a model be as it is in the cluster. The controller
-// keeps it as well, or replaces it by what its own flags say, which are not known here.
-func keepFetcher(ctx context.Context, c client.Client, object *render.Object) error {
-	if object.Kind != kinds.ModelBox() {
-		return nil
+// observe returns the uid of the object in the cluster. The container that fetches a model stays as
+// it is there: the controller keeps it, or replaces it by what its own flags say, which are not known.
+func observe(ctx context.Context, c client.Client, object *render.Object) (types.UID, error) {
+	owner, live, key := object.Kind.New(), &appsv1.Deployment{}, client.ObjectKeyFromObject(object.Stored)
+	if err := c.Get(ctx, key, owner); err != nil || object.Kind != kinds.ModelBox() {
+		return cmp.Or(owner.GetUID(), noUID), err
 	}
-	live := &appsv1.Deployment{}
-	err := c.Get(ctx, client.ObjectKeyFromObject(object.Stored), live)
+	err := c.Get(ctx, key, live)
 	if fetcher, ok := workload.FetcherOf(live); err == nil && ok {
 		object.Fetcher = fetcher
 	}
-	return client.IgnoreNotFound(err)
-}
-
-func isService(obj client.Object) bool {
-	_, ok := obj.(*corev1.Service)
-	return ok
-}
-
-// uidOf returns the uid of the object in the cluster.
-func uidOf(ctx context.Context, c client.Client, object render.Object) (types.UID, error) {
-	live := object.Kind.New()
-	err := c.Get(ctx, client.ObjectKeyFromObject(object.Stored), live)
-	if client.IgnoreNotFound(err) != nil {
-		return "", err
-	}
-	if err != nil {
-		return noUID, nil //nolint:nilerr // An object that is not there yet is no error.
-	}
-	return live.GetUID(), nil
+	return owner.GetUID(), err
 }
 
 // diffChild returns the diff of a child with what a server-side apply would make of it.
@@ -151,6 +127,15 @@ func diffService(ctx context.Context, c client.Client, sibling client.Object) (s
 	return render.Diff(nameOf(service), service, nil)
 }
 
-func nameOf(obj client.Object) string {
-	return fmt.Sprintf("%s/%s", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName())
+func nameOf(obj client.Object) string { return kindOf(obj) + "/" + obj.GetName() }
+
+// kindOf returns the kind of a child. A client leaves it out of what it reads.
+func kindOf(child client.Object) string {
+	switch child.(type) {
+	case *corev1.Service:
+		return "Service"
+	case *appsv1.DaemonSet:
+		return "DaemonSet"
+	}
+	return "Deployment"
 }

@@ -10,131 +10,80 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
 
-// retryAfter is the time between two watches, if the first ends or cannot be started.
-const retryAfter = time.Second
+// followEach is the time between two reads of an object that is followed.
+const followEach = time.Second
 
-// follow shows the progress of an object until it is Ready or Stalled.
+// follow shows the progress of an object until it is Ready or Stalled. It reads the object each
+// second, so that it needs no permission to watch.
 func (o *statusOptions) follow(ctx context.Context, t *target) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var timeout <-chan time.Time
 	if o.timeout > 0 {
 		timeout = o.Clock.After(o.timeout)
 	}
-	f := follower{statusOptions: o, target: t, timeout: timeout}
+	f := follower{statusOptions: o, target: t}
 	for {
-		done, err := f.watch(ctx)
-		if done || err != nil {
+		if done, err := f.read(ctx); done {
 			f.endLine()
 			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout:
+			f.endLine()
+			return &exitError{exitTimeout, fmt.Errorf("%s is neither Ready nor Stalled after %s", t, o.timeout)}
+		case <-o.Clock.After(followEach):
 		}
 	}
 }
 
 type follower struct {
 	*statusOptions
-	target  *target
-	timeout <-chan time.Time
-	line    string
+	target *target
+	// uid is that of the object as it was read first, and line what was printed last.
+	uid  types.UID
+	line string
 }
 
-// watch reads the object and then its changes. It is done if the object has an outcome; it
-// is not if the API server ended the watch, which is normal after some minutes.
-func (f *follower) watch(ctx context.Context) (done bool, err error) {
+// read shows the progress of the object, and reports whether it has an outcome. An error after the
+// first read is shown and awaited: the API server may be restarted during a rollout.
+func (f *follower) read(ctx context.Context) (done bool, err error) {
 	obj := f.target.kind.New()
-	if err := f.target.get(ctx, obj); err != nil {
+	err = f.target.get(ctx, obj)
+	switch first := f.uid == ""; {
+	case err == nil && (first || obj.GetUID() == f.uid):
+		f.uid = obj.GetUID()
+		f.show(tree.Progress(obj))
+		return outcome(f.target, obj)
+	case first, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return true, err
-	}
-	if done, err := f.see(obj); done {
-		return true, err
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(f.target.kind.GVK.GroupVersion().WithKind(f.target.kind.GVK.Kind + "List"))
-	events, err := f.target.client.Watch(ctx, list, client.InNamespace(f.target.key.Namespace),
-		client.MatchingFields{metav1.ObjectNameField: f.target.key.Name},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: obj.GetResourceVersion()}})
-	if err != nil {
-		if apierrors.IsForbidden(err) {
-			return true, err
-		}
-		return f.pause(ctx)
-	}
-	defer events.Stop()
-	return f.events(ctx, events.ResultChan())
-}
-
-func (f *follower) events(ctx context.Context, events <-chan watch.Event) (bool, error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return true, ctx.Err()
-		case <-f.timeout:
-			return true, f.timedOut()
-		case event, ok := <-events:
-			if !ok || event.Type == watch.Error {
-				return f.pause(ctx)
-			}
-			if done, err := f.event(event); done {
-				return true, err
-			}
-		}
-	}
-}
-
-// pause waits until the next watch.
-func (f *follower) pause(ctx context.Context) (bool, error) {
-	select {
-	case <-ctx.Done():
-		return true, ctx.Err()
-	case <-f.timeout:
-		return true, f.timedOut()
-	case <-f.Clock.After(retryAfter):
-		return false, nil
-	}
-}
-
-func (f *follower) timedOut() error {
-	return &exitError{exitTimeout, fmt.Errorf("%s is neither Ready nor Stalled after %s", f.target, f.statusOptions.timeout)}
-}
-
-func (f *follower) event(event watch.Event) (bool, error) {
-	changed, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || changed.GetName() != f.target.key.Name {
-		return false, nil
-	}
-	if event.Type == watch.Deleted {
+	case err == nil, apierrors.IsNotFound(err):
 		return true, fmt.Errorf("%s was deleted", f.target)
 	}
-	obj := f.target.kind.New()
-	if err := create.Into(changed, obj); err != nil {
-		return true, err
-	}
-	return f.see(obj)
+	f.show(err.Error())
+	return false, nil
 }
 
-// see shows the progress of an object, and reports whether it has an outcome.
-func (f *follower) see(obj client.Object) (bool, error) {
-	f.show(fmt.Sprintf("%s  %s", f.target, tree.Progress(obj)))
+// outcome reports whether an object has an outcome, and returns that of a failure as an error.
+func outcome(t *target, obj client.Object) (bool, error) {
 	switch tree.Outcome(obj) {
 	case tree.Succeeded:
 		return true, nil
 	case tree.Failed:
-		return true, errors.New(f.target.String() + " is Stalled: " + tree.Message(obj))
+		return true, errors.New(t.String() + " is Stalled: " + tree.Message(obj))
 	}
 	return false, nil
 }
 
 // show prints a line if it differs from the last one: on a terminal in its place.
-func (f *follower) show(line string) {
+func (f *follower) show(text string) {
+	line := fmt.Sprintf("%s  %s", f.target, text)
 	switch {
 	case line == f.line:
 	case f.Terminal:

@@ -4,9 +4,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
@@ -29,52 +29,36 @@ type historyOptions struct {
 
 func newHistory(env Env) *cobra.Command {
 	o := &historyOptions{Env: env, cluster: newClusterFlags(env)}
-	cmd := &cobra.Command{
-		Use:     "history KIND/NAME",
-		GroupID: online,
-		Short:   "Show the revisions of a ModelBox or an App",
+	cmd := o.cluster.onTarget(&cobra.Command{
+		Use:   "history KIND/NAME",
+		Short: "Show the revisions of a ModelBox or an App",
 		Long: `Show the revisions of the Deployment of a ModelBox or an App, with the image of the main container and the time at
 which each was first rolled out. Kubernetes keeps the last 10. A * marks the current one.`,
-		Example:           example(`{} history modelbox/web`),
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: o.cluster.completeNames(hasHistory),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
-	}
-	o.cluster.bind(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: text or json")
-	complete(cmd, "output", "text", "json")
+		Example: example(`{} history modelbox/web`),
+	}, hasHistory, o.run)
+	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
 
 func hasHistory(kind *kinds.Kind) bool { return kind.Workload() && kind.Singular() != "genericdaemon" }
 
-func (o *historyOptions) run(ctx context.Context, args []string) error {
-	if err := oneOf(o.output, "text", "json"); err != nil {
-		return err
-	}
-	target, err := o.cluster.target(args)
-	if err != nil {
-		return err
-	}
+func (o *historyOptions) run(ctx context.Context, target *target) error {
 	h, err := target.history(ctx)
 	if err != nil {
 		return err
 	}
-	if o.output == "json" {
-		encoder := json.NewEncoder(o.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(h.revisions)
-	}
-	table := tabwriter.NewWriter(o.Out, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tCHANGE-CAUSE")
-	for _, r := range h.revisions {
-		mark := ""
-		if r.Current {
-			mark = " *"
+	return o.print(o.output, h.revisions, func(w io.Writer) error {
+		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+		fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tCHANGE-CAUSE")
+		for _, r := range h.revisions {
+			mark := ""
+			if r.Current {
+				mark = " *"
+			}
+			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, r.ChangeCause)
 		}
-		fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, r.ChangeCause)
-	}
-	return table.Flush()
+		return table.Flush()
+	})
 }
 
 // history is the Deployment of an object, its revisions, and the name of the main container.
@@ -108,18 +92,9 @@ func (t *target) history(ctx context.Context) (*history, error) {
 	if err := t.client.List(ctx, sets, client.InNamespace(t.key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
-	container := mainContainer(obj)
-	return &history{deployment, rollout.Revisions(deployment, sets.Items, container), container}, nil
-}
-
-// mainContainer returns the name of the container that the operator generates.
-func mainContainer(obj client.Object) string {
-	switch obj := obj.(type) {
-	case *modelv1.ModelBox:
-		if obj.Spec.Name != "" {
-			return obj.Spec.Name
-		}
-	case *appv1.App:
+	container := obj.GetName()
+	if box, ok := obj.(*modelv1.ModelBox); ok {
+		container = cmp.Or(box.Spec.Name, container)
 	}
-	return obj.GetName()
+	return &history{deployment, rollout.Revisions(deployment, sets.Items, container), container}, nil
 }

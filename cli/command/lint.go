@@ -6,7 +6,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,11 +63,10 @@ Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	o.files.bind(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: one of "+strings.Join(lint.Formats, ", "))
+	bindOutput(cmd, &o.output, lint.Formats...)
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with code 1 on warnings as well")
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of the objects that name none")
 	cmd.Flags().StringVar(&o.validate, "validate", "strict", "unknown and duplicate fields are errors (strict), warnings (warn), or nothing (ignore), as for kubectl apply")
-	complete(cmd, "output", lint.Formats...)
 	complete(cmd, "validate", "strict", "warn", "ignore")
 	return cmd
 }
@@ -104,7 +102,7 @@ func (o *lintOptions) check(args []string) ([]lint.Finding, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	found, checked := lint.Check(docs, lint.Options{Namespace: o.namespace, Validation: validation})
+	found, checked := lint.Check(docs, o.namespace, validation)
 	return found, checked, nil
 }
 
@@ -124,17 +122,4 @@ func counted(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// complete lets the shell complete a flag with values.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // The flag exists.
-}
-
-// oneOf returns an error if the value of --output is none of those that a command has.
-func oneOf(output string, values ...string) error {
-	if slices.Contains(values, output) {
-		return nil
-	}
-	return fmt.Errorf("unknown output format %q: use one of %s", output, strings.Join(values, ", "))
 }

@@ -6,10 +6,9 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,12 +30,12 @@ type nextOptions struct {
 	Env
 	cluster                 clusterFlags
 	files                   fileFlags
-	number                  count
+	number                  int
 	timeZone, after, output string
 }
 
 func newNext(env Env) *cobra.Command {
-	o := &nextOptions{Env: env, cluster: newClusterFlags(env), number: 10}
+	o := &nextOptions{Env: env, cluster: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "next {eru/NAME | -f FILE | SCHEDULE [--time-zone ZONE]}",
 		GroupID: offline,
@@ -59,31 +58,11 @@ after a change. Only eru/NAME needs a cluster.`,
 	}
 	o.files.bind(cmd)
 	o.cluster.bindWithoutShorthand(cmd)
-	cmd.Flags().VarP(&o.number, "number", "n", "number of runs, 1 to 1000")
+	cmd.Flags().IntVarP(&o.number, "number", "n", 10, "number of runs, 1 to 1000")
 	cmd.Flags().StringVar(&o.timeZone, "time-zone", "Etc/UTC", "IANA name of the time zone of SCHEDULE, such as Europe/Berlin")
 	cmd.Flags().StringVar(&o.after, "after", "", "instant after which the runs are, such as 2026-10-25T00:00:00Z; the current time by default")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: text or json")
-	complete(cmd, "output", "text", "json")
+	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	return cmd
-}
-
-// count is the value of the flag -n, which is the namespace in other commands.
-type count int
-
-func (c *count) String() string { return strconv.Itoa(int(*c)) }
-
-func (c *count) Type() string { return "int" }
-
-func (c *count) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("%q is not a number: here -n is the number of runs; name a namespace with --namespace", text)
-	}
-	if n < 1 || n > 1000 {
-		return errors.New("must be a number from 1 to 1000")
-	}
-	*c = count(n)
-	return nil
 }
 
 // scheduled is a schedule and its next runs.
@@ -103,24 +82,19 @@ func (o *nextOptions) run(ctx context.Context, args []string, zoneGiven bool) er
 			return fmt.Errorf("--after: %w; write it as 2026-10-25T00:00:00Z", err)
 		}
 	}
-	if err := oneOf(o.output, "text", "json"); err != nil {
-		return err
+	if o.number < 1 || o.number > 1000 {
+		return errors.New("--number: must be from 1 to 1000; the namespace is --namespace, without a short form")
 	}
 	specs, err := o.schedules(ctx, args, zoneGiven)
 	if err != nil {
 		return err
 	}
 	for i := range specs {
-		if err := specs[i].setRuns(now, int(o.number)); err != nil {
+		if err := specs[i].setRuns(now, o.number); err != nil {
 			return err
 		}
 	}
-	if o.output == "json" {
-		encoder := json.NewEncoder(o.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(specs)
-	}
-	return o.print(specs, now)
+	return o.print(o.output, specs, func(w io.Writer) error { return writeRuns(w, specs, now) })
 }
 
 // schedules returns the schedules that the arguments name, without their runs.
@@ -222,18 +196,18 @@ func (s *scheduled) setRuns(after time.Time, n int) error {
 	return nil
 }
 
-func (o *nextOptions) print(specs []scheduled, now time.Time) error {
+func writeRuns(w io.Writer, specs []scheduled, now time.Time) error {
 	for i, spec := range specs {
 		if i > 0 {
-			fmt.Fprintln(o.Out)
+			fmt.Fprintln(w)
 		}
 		if spec.Name != "" {
-			fmt.Fprintf(o.Out, "eru/%s: %s (%s)\n", spec.Name, spec.Schedule, spec.TimeZone)
+			fmt.Fprintf(w, "eru/%s: %s (%s)\n", spec.Name, spec.Schedule, spec.TimeZone)
 		}
 		if spec.Remark != "" {
-			fmt.Fprintln(o.Out, "note:", spec.Remark)
+			fmt.Fprintln(w, "note:", spec.Remark)
 		}
-		table := tabwriter.NewWriter(o.Out, 0, 8, 3, ' ', 0)
+		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 		fmt.Fprintln(table, "RUN\tIN\tNOTE")
 		for _, run := range spec.Runs {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", run.Time.Format("Mon "+time.RFC3339), duration.HumanDuration(run.Time.Sub(now)), run.Note)

@@ -24,41 +24,28 @@ type pauseOptions struct {
 
 func newPause(env Env) *cobra.Command {
 	o := &pauseOptions{env, newClusterFlags(env), true}
-	return o.command(&cobra.Command{
+	return o.cluster.onTarget(&cobra.Command{
 		Use:   "pause KIND/NAME",
 		Short: "Suspend the reconciliation of an object (spec.paused)",
 		Long: `Suspend the reconciliation of a ModelBox, an App or a Genericdaemon: set spec.paused. Its pods continue to run, and
 the operator does not write any of its children. A change of its spec, and scaling by "kubectl scale" or by a
 HorizontalPodAutoscaler, take effect when the object is resumed. Drift of its children is not repaired.`,
 		Example: example(`{} pause modelbox/web`),
-	})
+	}, (*kinds.Kind).Workload, o.run)
 }
 
 func newResume(env Env) *cobra.Command {
 	o := &pauseOptions{env, newClusterFlags(env), false}
-	return o.command(&cobra.Command{
+	return o.cluster.onTarget(&cobra.Command{
 		Use:   "resume KIND/NAME",
 		Short: "End the suspension of an object (spec.paused)",
 		Long: `End the suspension of a ModelBox, an App or a Genericdaemon: set spec.paused to false. The operator applies
 the changes of its spec, replicas included, and repairs the drift of its children.`,
 		Example: example(`{} resume modelbox/web`),
-	})
+	}, (*kinds.Kind).Workload, o.run)
 }
 
-func (o *pauseOptions) command(cmd *cobra.Command) *cobra.Command {
-	cmd.GroupID = online
-	cmd.Args = cobra.RangeArgs(1, 2)
-	cmd.ValidArgsFunction = o.cluster.completeNames((*kinds.Kind).Workload)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) }
-	o.cluster.bind(cmd)
-	return cmd
-}
-
-func (o *pauseOptions) run(ctx context.Context, args []string) error {
-	target, err := o.cluster.target(args)
-	if err != nil {
-		return err
-	}
+func (o *pauseOptions) run(ctx context.Context, target *target) error {
 	if !target.kind.Workload() {
 		return errors.New(instead(target.kind))
 	}

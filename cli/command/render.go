@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,13 +64,12 @@ Exit codes: 0; 1 if a manifest has errors (see lint), or if --diff finds a diffe
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.files.bind(cmd)
-	o.cluster.bind(cmd)
+	o.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.defaults, "defaults", false, "show the objects themselves, with their defaults")
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "show the differences from the children in the cluster")
 	cmd.Flags().StringVar(&o.fetchImage, "fetch-image", version.ControllerImage, "image of the init container that fetches the model of a ModelBox")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "output format: yaml or json")
+	bindOutput(cmd, &o.output, "yaml", "json")
 	cmd.MarkFlagsMutuallyExclusive("defaults", "diff")
-	complete(cmd, "output", render.Formats...)
 	return cmd
 }
 
@@ -79,7 +79,14 @@ func (o *renderOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.diff {
-		return o.runDiff(ctx, objects)
+		different, err := o.diffAll(ctx, objects)
+		switch {
+		case err != nil:
+			return &exitError{exitFailed, err}
+		case different:
+			return &exitError{code: exitNo}
+		}
+		return nil
 	}
 	var out []client.Object
 	for _, object := range objects {
@@ -94,12 +101,15 @@ func (o *renderOptions) run(ctx context.Context) error {
 		}
 		out = append(out, children...)
 	}
-	text, err := render.Encode(o.output, out)
-	if err != nil {
-		return err
+	for _, object := range out {
+		if o.output == "yaml" {
+			fmt.Fprintln(o.Out, "---")
+		}
+		if err := o.print(o.output, object, nil); err != nil {
+			return err
+		}
 	}
-	_, err = o.Out.Write(text)
-	return err
+	return nil
 }
 
 // rendered is an object of a file, with the uid that it has there.
@@ -117,56 +127,31 @@ func (o *renderOptions) read() ([]rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.lint(docs); err != nil {
-		return nil, err
+	flag := *o.cluster.Namespace // That of the context is for --diff.
+	found, _ := lint.Check(docs, cmp.Or(flag, metav1.NamespaceDefault), metav1.FieldValidationStrict)
+	if failures, _ := lint.Count(found); failures > 0 {
+		if err := lint.Write(o.ErrOut, "text", found, ""); err != nil {
+			return nil, err
+		}
+		return nil, errors.New("nothing is rendered, because the API server would refuse the manifests")
 	}
 	var out []rendered
 	for i := range docs {
-		if kind := kinds.Of(docs[i].GVK.GroupKind()); kind != nil {
-			object, err := o.stored(kind, &docs[i])
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, object)
+		doc := &docs[i]
+		kind := kinds.Of(doc.GVK.GroupKind())
+		if kind == nil {
+			continue
 		}
+		namespace := cmp.Or(doc.Namespace, flag)
+		resp := create.Dry(kind, create.Request{
+			Body: doc.Data, YAML: doc.YAML, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Validation: metav1.FieldValidationStrict,
+		})
+		if err := resp.Err(); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
+		}
+		object := render.New(kind, resp.Object, namespace)
+		object.Fetcher.Image = o.fetchImage
+		out = append(out, rendered{object, types.UID(doc.UID)})
 	}
 	return out, nil
-}
-
-// lint prints the errors in documents, and returns an error if there are some.
-func (o *renderOptions) lint(docs []manifest.Document) error {
-	found, _ := lint.Check(docs, lint.Options{Namespace: o.namespaceOrDefault(), Validation: metav1.FieldValidationStrict})
-	if failures, _ := lint.Count(found); failures == 0 {
-		return nil
-	}
-	if err := lint.Write(o.ErrOut, "text", found, ""); err != nil {
-		return err
-	}
-	return errors.New("nothing is rendered, because the API server would refuse the manifests")
-}
-
-// namespaceOrDefault returns the namespace of the flag. That of the context is for --diff.
-func (o *renderOptions) namespaceOrDefault() string {
-	if o.cluster.given() {
-		return *o.cluster.Namespace
-	}
-	return metav1.NamespaceDefault
-}
-
-func (o *renderOptions) stored(kind *kinds.Kind, doc *manifest.Document) (rendered, error) {
-	namespace := doc.Namespace
-	if namespace == "" && o.cluster.given() {
-		namespace = *o.cluster.Namespace
-	}
-	request := create.Request{Body: doc.Data, YAML: doc.YAML, Namespace: namespace, Validation: metav1.FieldValidationStrict}
-	if request.Namespace == "" {
-		request.Namespace = o.namespaceOrDefault()
-	}
-	resp := create.Dry(kind, request)
-	if err := resp.Err(); err != nil {
-		return rendered{}, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
-	}
-	object := render.New(kind, resp.Object, namespace)
-	object.Fetcher.Image = o.fetchImage
-	return rendered{object, types.UID(doc.Text("metadata", "uid"))}, nil
 }

@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,29 +31,19 @@ type restartOptions struct {
 
 func newRestart(env Env) *cobra.Command {
 	o := &restartOptions{env, newClusterFlags(env)}
-	cmd := &cobra.Command{
-		Use:     "restart KIND/NAME",
-		GroupID: online,
-		Short:   "Restart the pods of an object by a rollout",
+	return o.cluster.onTarget(&cobra.Command{
+		Use:   "restart KIND/NAME",
+		Short: "Restart the pods of an object by a rollout",
 		Long: `Restart the pods of an object by a rollout of its Deployment (of a Genericdaemon, its DaemonSet), as an Eru and
 "kubectl rollout restart" do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
 strategy says, so a service that has several replicas stays available.`,
 		Example: example(`
 			{} restart modelbox/web
 			{} status modelbox/web -w`),
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: o.cluster.completeNames(func(*kinds.Kind) bool { return true }),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
-	}
-	o.cluster.bind(cmd)
-	return cmd
+	}, func(*kinds.Kind) bool { return true }, o.run)
 }
 
-func (o *restartOptions) run(ctx context.Context, args []string) error {
-	target, err := o.cluster.target(args)
-	if err != nil {
-		return err
-	}
+func (o *restartOptions) run(ctx context.Context, target *target) error {
 	obj := target.kind.New()
 	if err := target.get(ctx, obj); err != nil {
 		return err
@@ -80,7 +71,7 @@ func (o *restartOptions) restart(ctx context.Context, t *target, child client.Ob
 	if err := t.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("restarting %s: %w", name, err)
 	}
-	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, resourceOf(child), name)
+	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(kindOf(child)), name)
 	return nil
 }
 
@@ -91,19 +82,12 @@ func templateOf(child client.Object) *corev1.PodTemplateSpec {
 	return &child.(*appsv1.Deployment).Spec.Template
 }
 
-func resourceOf(child client.Object) string {
-	if _, ok := child.(*appsv1.DaemonSet); ok {
-		return "daemonset"
-	}
-	return "deployment"
-}
-
 // restartable returns why a restart would have no effect.
 func restartable(child client.Object) error {
 	deployment, ok := child.(*appsv1.Deployment)
 	switch {
 	case child.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %q is being deleted", resourceOf(child), child.GetName())
+		return fmt.Errorf("%s %q is being deleted", strings.ToLower(kindOf(child)), child.GetName())
 	case ok && deployment.Spec.Paused:
 		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", child.GetName(), child.GetName())
 	}

@@ -23,7 +23,7 @@ func (t *target) snapshot(ctx context.Context) (*tree.Snapshot, error) {
 	if err := t.get(ctx, obj); err != nil {
 		return nil, err
 	}
-	s := &tree.Snapshot{Name: fmt.Sprintf("%s/%s", t.kind.GVK.Kind, obj.GetName()), Object: obj}
+	s := &tree.Snapshot{Name: fmt.Sprintf("%s/%s", t.kind.GVK.Kind, obj.GetName()), Object: obj, Owns: t.kind.Workload()}
 	var err error
 	if s.Children, err = t.children(ctx, obj); err != nil {
 		return nil, err

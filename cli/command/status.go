@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -45,7 +44,7 @@ Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --ti
 		ValidArgsFunction: o.cluster.completeNames(func(*kinds.Kind) bool { return true }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.cluster.bind(cmd)
+	o.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the object until it is Ready or Stalled")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all objects of the five kinds in the namespace")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long -w follows the object, such as 15m; 0 is without end")
@@ -120,9 +119,8 @@ func namesOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace s
 		return nil, err
 	}
 	var out []string
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		out = append(out, item.(client.Object).GetName())
-		return nil
-	})
-	return out, err
+	for i := range list.Items {
+		out = append(out, list.Items[i].GetName())
+	}
+	return out, nil
 }

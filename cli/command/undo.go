@@ -13,9 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,16 +33,15 @@ type undoOptions struct {
 
 func newUndo(env Env) *cobra.Command {
 	o := &undoOptions{Env: env, cluster: newClusterFlags(env)}
-	cmd := &cobra.Command{
-		Use:     "undo KIND/NAME [--to-revision N]",
-		GroupID: online,
-		Short:   "Return a ModelBox or an App to a revision",
+	cmd := o.cluster.onTarget(&cobra.Command{
+		Use:   "undo KIND/NAME [--to-revision N]",
+		Short: "Return a ModelBox or an App to a revision",
 		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
 resources of the main container into the fields of the object itself, after showing the difference. (A change of
 the Deployment, as by "kubectl rollout undo", would be reverted by the operator.) Environment variables that
 another field manager has added to the Deployment stay as they are.
 
-If anything else of the pod template differs in that revision, its paths are printed and nothing is written. Nor
+If anything else of the pod template differs in that revision, the difference is printed and nothing is written. Nor
 is anything written if another field manager owns the fields by a server-side apply, or is a GitOps tool, because
 its next apply would revert the change: change its source instead, or use --force.
 
@@ -54,22 +52,14 @@ Without a terminal it does not ask, and needs --yes.`,
 
 			{} history modelbox/web
 			{} undo modelbox/web --to-revision 3 --yes`),
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: o.cluster.completeNames(hasHistory),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
-	}
-	o.cluster.bind(cmd)
+	}, hasHistory, o.run)
 	cmd.Flags().Int64Var(&o.toRevision, "to-revision", 0, "revision to return to; 0 is the one before the current one")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.force, "force", false, "write although another field manager will revert it")
 	return cmd
 }
 
-func (o *undoOptions) run(ctx context.Context, args []string) error {
-	target, err := o.cluster.target(args)
-	if err != nil {
-		return err
-	}
+func (o *undoOptions) run(ctx context.Context, target *target) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.kind.GVK)
 	if err := target.get(ctx, obj); err != nil {
@@ -87,35 +77,25 @@ func (o *undoOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target, err)
 	}
-	to.Template = *rollout.WithoutEnv(&to.Template, h.container, rollout.ForeignEnv(h.deployment, desired, h.container))
-	spec, err := h.changes(desired, to)
+	wanted := rollout.WithoutForeignEnv(&to.Template, h.deployment, desired, h.container)
+	current := &h.revisions[len(h.revisions)-1]
+	spec, others, err := rollout.Changes(rollout.Pending(&current.Template, desired, h.container), wanted, h.container)
 	if err != nil {
 		return err
+	}
+	if others != "" {
+		return fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
+			"nothing was written. Change the object itself; the other differences are:\n%s", to.Number, h.container, others)
 	}
 	if len(spec) == 0 {
 		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, to.Number)
 		return nil
 	}
-	changed, template, err := rollout.Apply(target.kind, obj, spec)
+	changed, err := rollout.Apply(target.kind, obj, spec)
 	if err != nil {
 		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
 	}
-	if others := rollout.Unrestored(template, &to.Template, h.container); len(others) > 0 {
-		return fmt.Errorf("nothing was written, because spec.podTemplate sets what would be restored: change the object itself; the paths are:\n  %s", strings.Join(others, "\n  "))
-	}
 	return o.write(ctx, target, obj, changed, to.Number)
-}
-
-// changes returns the changes of the object's spec that lead from the pod template that the
-// operator makes of it to that of a revision.
-func (h *history) changes(desired *corev1.PodTemplateSpec, to *rollout.Revision) (map[string]any, error) {
-	current := &h.revisions[len(h.revisions)-1]
-	spec, others, err := rollout.Changes(rollout.Pending(&current.Template, desired, h.container), &to.Template, h.container)
-	if err == nil && len(others) > 0 {
-		err = fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
-			"nothing was written. Change the object itself; the other paths are:\n  %s", to.Number, h.container, strings.Join(others, "\n  "))
-	}
-	return spec, err
 }
 
 // write shows the difference, and writes it if the user agrees.
@@ -125,14 +105,14 @@ func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstru
 		return err
 	}
 	fmt.Fprint(o.Out, diff)
-	if err := o.checkOwners(obj, changed); err != nil {
+	patch, fields, err := mergePatch(obj, changed)
+	if err != nil {
+		return err
+	}
+	if err := o.checkOwners(obj, fields); err != nil {
 		return err
 	}
 	if err := o.confirm(fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
-		return err
-	}
-	patch, err := mergePatch(obj, changed)
-	if err != nil {
 		return err
 	}
 	if err := t.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
@@ -157,54 +137,34 @@ func specDiff(t *target, obj, changed *unstructured.Unstructured) (string, error
 	return render.Unified(t.String()+" (live)", t.String()+" (restored)", string(before), string(after))
 }
 
-// changedFields returns the fields of the specs that differ, with their values after the change.
-func changedFields(obj, changed *unstructured.Unstructured) map[string]any {
-	before, _ := obj.Object["spec"].(map[string]any)
-	after, _ := changed.Object["spec"].(map[string]any)
-	out := map[string]any{}
-	for _, field := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
-		if !equality.Semantic.DeepEqual(before[field], after[field]) {
-			out[field] = after[field] // nil is that it is removed.
-		}
-	}
-	return out
-}
-
 // mergePatch returns the merge patch that replaces the changed fields of the object that was
-// shown, and of no other.
-func mergePatch(obj, changed *unstructured.Unstructured) ([]byte, error) {
-	spec := changedFields(obj, changed)
-	before, _ := obj.Object["spec"].(map[string]any)
-	for field, value := range spec {
-		spec[field] = replacing(before[field], value)
+// shown, and of no other, and the names of these fields.
+func mergePatch(obj, changed *unstructured.Unstructured) (patch []byte, fields []string, err error) {
+	before, err := obj.MarshalJSON()
+	if err != nil {
+		return nil, nil, err
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}, "spec": spec,
-	})
-}
-
-// replacing returns what in a merge patch replaces one value by another: a null for each
-// member of an object that is to go.
-func replacing(before, after any) any {
-	old, ok := before.(map[string]any)
-	updated, also := after.(map[string]any)
-	if !ok || !also {
-		return after
+	after, err := changed.MarshalJSON()
+	if err != nil {
+		return nil, nil, err
 	}
-	out := map[string]any{}
-	for key := range old {
-		out[key] = nil
+	difference, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, nil, err
 	}
-	for key, value := range updated {
-		out[key] = replacing(old[key], value)
+	content := map[string]map[string]any{}
+	if err := json.Unmarshal(difference, &content); err != nil {
+		return nil, nil, err
 	}
-	return out
+	fields = slices.Collect(maps.Keys(content["spec"]))
+	content["metadata"] = map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}
+	patch, err = json.Marshal(content)
+	return patch, fields, err
 }
 
 // checkOwners warns of field managers that will revert the change. Without --force it is an
 // error.
-func (o *undoOptions) checkOwners(obj, changed *unstructured.Unstructured) error {
-	fields := slices.Collect(maps.Keys(changedFields(obj, changed)))
+func (o *undoOptions) checkOwners(obj *unstructured.Unstructured, fields []string) error {
 	owners := rollout.Owners(obj.GetManagedFields(), fields, fieldManager)
 	for _, owner := range owners {
 		fmt.Fprintf(o.ErrOut, "warning: field manager %q owns %s, and its next apply reverts the change\n", owner.Manager, strings.Join(owner.Fields, ", "))

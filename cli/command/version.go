@@ -6,30 +6,30 @@ package command
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
+	"io"
 	"time"
 
 	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
+// processesTimeout is how long the versions of the processes are waited for.
+const processesTimeout = 5 * time.Second
+
 type versionOptions struct {
 	Env
-	cluster           clusterFlags
-	clientOnly        bool
-	operator, output  string
-	processesDeadline time.Duration
+	cluster          clusterFlags
+	clientOnly       bool
+	operator, output string
 }
 
 func newVersion(env Env) *cobra.Command {
-	o := &versionOptions{Env: env, cluster: newClusterFlags(env), processesDeadline: 5 * time.Second}
+	o := &versionOptions{Env: env, cluster: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "version",
 		GroupID: online,
@@ -40,11 +40,10 @@ their images. If they cannot be read, the reason is shown in their place, and th
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.cluster.bind(cmd)
+	o.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "show the version of this command only, without a cluster")
 	cmd.Flags().StringVar(&o.operator, "operator-namespace", "modelbox-system", "namespace of the operator")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "output format: text, json or yaml")
-	complete(cmd, "output", "text", "json", "yaml")
+	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
 
@@ -64,11 +63,11 @@ type versions struct {
 func (o *versionOptions) run(ctx context.Context) error {
 	out := versions{Client: version.Version}
 	if !o.clientOnly {
-		ctx, cancel := context.WithTimeout(ctx, o.processesDeadline)
+		ctx, cancel := context.WithTimeout(ctx, processesTimeout)
 		defer cancel()
 		out.Processes = o.processes(ctx)
 	}
-	return o.print(&out)
+	return o.print(o.output, out, out.text)
 }
 
 // processes returns both processes, with an error where one cannot be read.
@@ -86,21 +85,10 @@ func (o *versionOptions) processes(ctx context.Context) []process {
 			p.Error = err.Error()
 			continue
 		}
-		p.set(deployment)
+		p.Image = deployment.Spec.Template.Spec.Containers[0].Image
+		p.Version = cmp.Or(deployment.Labels["app.kubernetes.io/version"], tagOf(p.Image))
 	}
 	return out
-}
-
-// versionLabel is the label with the version of an installed object.
-const versionLabel = "app.kubernetes.io/version"
-
-// set sets the image and the version of a process.
-func (p *process) set(deployment *appsv1.Deployment) {
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		p.Image = container.Image
-		break
-	}
-	p.Version = cmp.Or(deployment.Labels[versionLabel], tagOf(p.Image))
 }
 
 // tagOf returns the tag of an image, or its digest if it has none.
@@ -118,35 +106,13 @@ func tagOf(image string) string {
 	return "latest"
 }
 
-func (o *versionOptions) print(out *versions) error {
-	var text []byte
-	var err error
-	switch o.output {
-	case "json":
-		text, err = json.MarshalIndent(out, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(out)
-	case "text":
-		text = []byte(out.text())
-	default:
-		err = fmt.Errorf("unknown output format %q: use text, json or yaml", o.output)
-	}
-	if err == nil {
-		_, err = o.Out.Write(text)
-	}
-	return err
-}
-
-func (v *versions) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "modelbox: %s\n", v.Client)
+func (v versions) text(w io.Writer) error {
+	fmt.Fprintf(w, "modelbox: %s\n", v.Client)
 	for _, p := range v.Processes {
 		if p.Error != "" {
-			fmt.Fprintf(&b, "%s: unknown (%s)\n", p.Name, p.Error)
-			continue
+			p.Version = "unknown (" + p.Error + ")"
 		}
-		fmt.Fprintf(&b, "%s: %s\n", p.Name, p.Version)
+		fmt.Fprintf(w, "%s: %s\n", p.Name, p.Version)
 	}
-	return b.String()
+	return nil
 }

@@ -45,8 +45,8 @@ type Kind struct {
 	// Children returns the desired children of an object that has its defaults and no
 	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
 	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
-
-	crd func() *apiextensionsv1.CustomResourceDefinition
+	// CRD returns the kind's CRD, which must not be changed.
+	CRD func() *apiextensionsv1.CustomResourceDefinition
 }
 
 // All are the five kinds.
@@ -76,7 +76,7 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 		Default:  func(obj client.Object, ops *patch.Ops) { k.Default(obj.(P), nil, ops) },
 		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
 		Warn:     func(client.Object) []string { return nil },
-		crd:      sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
+		CRD:      sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
 	if k.Warn != nil {
 		out.Warn = func(obj client.Object) []string { return k.Warn(obj.(P)) }
@@ -88,9 +88,6 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 	}
 	return out
 }
-
-// CRD returns the kind's CRD, which must not be changed.
-func (k *Kind) CRD() *apiextensionsv1.CustomResourceDefinition { return k.crd() }
 
 // crdOf returns the embedded CRD of a kind. What is embedded has been tested, so an error is
 // one of the program.

@@ -68,19 +68,12 @@ func (f *Finding) Text() string {
 	return f.Field + ": " + f.Message
 }
 
-// Options are the parameters of the requests that would be sent.
-type Options struct {
-	// Namespace is that of objects that have none.
-	Namespace string
-	// Validation is Strict, Warn or Ignore, as kubectl's flag --validate.
-	Validation string
-}
-
 // Check returns the findings in documents, and the number of those that are of the five
-// kinds. Documents of other kinds have no findings.
-func Check(docs []manifest.Document, options Options) (found []Finding, checked int) {
+// kinds. Documents of other kinds have no findings. The namespace is that of objects that have
+// none, and the validation is Strict, Warn or Ignore, as kubectl's flag --validate.
+func Check(docs []manifest.Document, namespace, validation string) (found []Finding, checked int) {
 	for i := range docs {
-		c := checker{doc: &docs[i], options: options}
+		c := checker{doc: &docs[i], namespace: namespace, validation: validation}
 		if c.check() {
 			checked++
 		}
@@ -91,9 +84,9 @@ func Check(docs []manifest.Document, options Options) (found []Finding, checked 
 
 // checker collects the findings in one document.
 type checker struct {
-	doc     *manifest.Document
-	options Options
-	found   []Finding
+	doc                   *manifest.Document
+	namespace, validation string
+	found                 []Finding
 }
 
 // check reports whether the document is of one of the five kinds.
@@ -130,14 +123,17 @@ func unknownKind(gvk schema.GroupVersionKind) string {
 
 func (c *checker) create(kind *kinds.Kind) {
 	resp := create.Dry(kind, create.Request{
-		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: cmp.Or(c.doc.Namespace, c.options.Namespace), Validation: c.options.Validation,
+		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Validation: c.validation,
 	})
-	for _, warning := range resp.Warnings {
-		c.warning(warning)
+	for _, text := range resp.Warnings {
+		severity := Warning
+		if announcement.MatchString(text) {
+			severity = Note
+		}
+		c.text(text, severity, RuleWarning)
 	}
 	for _, text := range resp.Strict {
-		line, field, message := c.place(text)
-		c.add(line, Finding{Severity: Error, Rule: RuleUnknownField, Field: field, Message: message})
+		c.text(text, Error, RuleUnknownField)
 	}
 	for _, err := range resp.Invalid {
 		f := Finding{Severity: Error, Rule: string(err.Type), Field: err.Field, Message: err.ErrorBody()}
@@ -149,37 +145,27 @@ func (c *checker) create(kind *kinds.Kind) {
 }
 
 var (
+	// announcement matches the warnings that every Eru has.
+	announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at) `)
 	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
 	yamlLine     = regexp.MustCompile(`^line (\d+): `)
 )
 
-// place returns where the field is that a message names.
-func (c *checker) place(text string) (line int, field, message string) {
+// text adds a finding that the server would send as a text, which names a line or a field.
+func (c *checker) text(text string, severity Severity, rule string) {
+	f := Finding{Severity: severity, Rule: rule, Message: text}
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // The expression matches digits only.
-		return c.doc.Shifted(n), "", strings.TrimPrefix(text, found[0])
+		f.Message = strings.TrimPrefix(text, found[0])
+		c.add(c.doc.Shifted(n), f)
+		return
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
-		return c.doc.LineOf(found[1]), found[1], text
+		f.Field = found[1]
+	} else if path, message, ok := strings.Cut(text, ": "); ok && !strings.ContainsAny(path, ` "`) {
+		f.Field, f.Message = path, message
 	}
-	path, message, ok := strings.Cut(text, ": ")
-	if !ok || strings.ContainsAny(path, ` "`) {
-		return c.doc.Line, "", text
-	}
-	return c.doc.LineOf(path), path, message
-}
-
-// announcement matches the warnings that every Eru has.
-var announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at) `)
-
-// warning adds a warning. Most of them begin with a path.
-func (c *checker) warning(text string) {
-	line, field, message := c.place(text)
-	severity := Warning
-	if announcement.MatchString(text) {
-		severity = Note
-	}
-	c.add(line, Finding{Severity: severity, Rule: RuleWarning, Field: field, Message: message})
+	c.add(c.doc.LineOf(f.Field), f)
 }
 
 func (c *checker) add(line int, f Finding) {
@@ -191,12 +177,11 @@ func (c *checker) add(line int, f Finding) {
 // Count returns the number of errors and of warnings.
 func Count(found []Finding) (errors, warnings int) {
 	for _, f := range found {
-		switch f.Severity {
-		case Error:
+		if f.Severity == Error {
 			errors++
-		case Warning:
+		}
+		if f.Severity == Warning {
 			warnings++
-		case Note:
 		}
 	}
 	return errors, warnings

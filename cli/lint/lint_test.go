@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 func check(t *testing.T, text string) []lint.Finding {
 	t.Helper()
-	found, _ := lint.Check(manifest.Parse("x.yaml", []byte(text)), lint.Options{Namespace: "default", Validation: "Strict"})
+	found, _ := lint.Check(manifest.Parse("x.yaml", []byte(text)), "default", "Strict")
 	return found
 }
 
@@ -131,7 +131,7 @@ func TestNoFindings(t *testing.T) {
 			t.Errorf("%s: %v %v", format, data, err)
 		}
 	}
-	if err := lint.Write(&bytes.Buffer{}, "xml", nil, ""); err == nil || !strings.Contains(err.Error(), "use one of github, json, sarif, text") {
+	if err := lint.Write(&bytes.Buffer{}, "xml", nil, ""); err == nil || !strings.Contains(err.Error(), "use one of text, json, sarif, github") {
 		t.Errorf("got %v", err)
 	}
 }

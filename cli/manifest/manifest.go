@@ -33,9 +33,9 @@ type Document struct {
 	// Data is the object, in YAML if YAML is set, and in JSON otherwise.
 	Data []byte
 	YAML bool
-	// GVK, Namespace and Name are what the object has, which may be nothing.
-	GVK             schema.GroupVersionKind
-	Namespace, Name string
+	// GVK, Namespace, Name and UID are what the object has, which may be nothing.
+	GVK                  schema.GroupVersionKind
+	Namespace, Name, UID string
 	// Err is the error of a document that cannot be parsed; Line is its line.
 	Err error
 
@@ -57,28 +57,20 @@ func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			data, err := read(file, stdin)
+			var data []byte
+			if file == Stdin {
+				file = StdinName
+				data, err = io.ReadAll(stdin)
+			} else {
+				data, err = os.ReadFile(file) //nolint:gosec // The user names the file.
+			}
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, Parse(name(file), data)...)
+			out = append(out, Parse(filepath.ToSlash(file), data)...)
 		}
 	}
 	return out, nil
-}
-
-func name(file string) string {
-	if file == Stdin {
-		return StdinName
-	}
-	return filepath.ToSlash(file)
-}
-
-func read(file string, stdin io.Reader) ([]byte, error) {
-	if file == Stdin {
-		return io.ReadAll(stdin)
-	}
-	return os.ReadFile(file) //nolint:gosec // The user names the file.
 }
 
 // expand returns the files that a path stands for.

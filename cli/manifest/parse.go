@@ -131,7 +131,7 @@ func (p part) document(file string, node *yaml.Node) Document {
 	return Document{
 		File: file, Line: p.before + node.Line, YAML: p.yaml,
 		GVK:       schema.FromAPIVersionAndKind(text(member(node, "apiVersion")), text(member(node, "kind"))),
-		Namespace: text(member(metadata, "namespace")), Name: text(member(metadata, "name")),
+		Namespace: text(member(metadata, "namespace")), Name: text(member(metadata, "name")), UID: text(member(metadata, "uid")),
 		fields: fields{node, p.before},
 	}
 }
@@ -160,6 +160,58 @@ func (p part) items(file string, items *yaml.Node) []Document {
 		out = append(out, doc)
 	}
 	return out
+}
+
+// fields finds the lines of an object's fields.
+type fields struct {
+	root   *yaml.Node
+	before int
+}
+
+// token matches a name in a path, or an index or a key in brackets.
+var token = regexp.MustCompile(`\[([^\]]*)\]|([^.\[]+)`)
+
+// LineOf returns the line of a field with a path as in an error of the API server, such as
+// spec.ports[0].name or metadata.labels[a.b/c]. Of a field that the object does not have it
+// is the line of the innermost one around it.
+func (d *Document) LineOf(path string) int {
+	if d.fields.root == nil {
+		return d.Line
+	}
+	node, line := d.fields.root, d.fields.root.Line
+	for _, names := range token.FindAllStringSubmatch(path, -1) {
+		key, value := entry(node, names[1]+names[2])
+		if value == nil {
+			break
+		}
+		node, line = value, key.Line
+	}
+	return d.fields.before + line
+}
+
+// Shifted returns a line of the document's text as one of the file.
+func (d *Document) Shifted(line int) int { return d.fields.before + line }
+
+// entry returns the key and the value of a member of a mapping, or an item of a sequence as
+// both of them, nil if there is none. Of a key that is there twice it is the last.
+func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node == nil:
+	case node.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				key, value = node.Content[i], node.Content[i+1]
+			}
+		}
+	case node.Kind == yaml.SequenceNode:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i], node.Content[i]
+		}
+	}
+	return key, value
 }
 
 // member returns the value of a key of a mapping, nil if there is none.

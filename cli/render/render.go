@@ -6,12 +6,14 @@
 package render
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/pmezard/go-difflib/difflib"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -61,35 +63,45 @@ func (o Object) Children(uid types.UID) ([]client.Object, error) {
 	return children, nil
 }
 
-// Formats are the formats of objects.
-var Formats = []string{"yaml", "json"}
-
-// Encode returns objects in one of the Formats, each as a document of its own.
-func Encode(format string, objects []client.Object) ([]byte, error) {
-	var out bytes.Buffer
-	for _, object := range objects {
-		var document []byte
-		var err error
-		switch format {
-		case "yaml":
-			out.WriteString("---\n")
-			document, err = yaml.Marshal(object)
-		case "json":
-			document, err = json.MarshalIndent(object, "", "    ")
-			document = append(document, '\n')
-		default:
-			err = fmt.Errorf("unknown output format %q: use yaml or json", format)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out.Write(document)
-	}
-	return out.Bytes(), nil
-}
-
 // ControlledBy reports whether a live child belongs to the owner of a desired one.
 func ControlledBy(live, desired client.Object) bool {
 	a, b := metav1.GetControllerOf(live), metav1.GetControllerOf(desired)
 	return a != nil && b != nil && a.UID == b.UID
+}
+
+// Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be
+// nil. Fields that change with every write are left out.
+func Diff(name string, before, after client.Object) (string, error) {
+	from, err := document(before)
+	if err != nil {
+		return "", err
+	}
+	to, err := document(after)
+	if err != nil {
+		return "", err
+	}
+	return Unified(name+" (live)", name+" (desired)", from, to)
+}
+
+// Unified returns the unified diff of two texts, "" if they are equal.
+func Unified(from, to, before, after string) (string, error) {
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: slices.Collect(strings.Lines(before)), B: slices.Collect(strings.Lines(after)), FromFile: from, ToFile: to, Context: 3,
+	})
+}
+
+func document(obj client.Object) (string, error) {
+	if obj == nil {
+		return "", nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return "", err
+	}
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
+		unstructured.RemoveNestedField(content, "metadata", field)
+	}
+	delete(content, "status")
+	text, err := yaml.Marshal(content)
+	return string(text), err
 }

@@ -48,41 +48,40 @@ func isGitOps(manager string) bool {
 	return slices.ContainsFunc(gitOps, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
 }
 
-// ForeignEnv returns the names of the environment variables of a container that another field
-// manager has added to the operator's Deployment: they are neither in the pod template that the
-// operator makes of the object, nor owned by the operator.
-func ForeignEnv(deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) sets.Set[string] {
-	foreign := sets.New[string]()
-	ours := ownEnv(deployment.ManagedFields, container)
-	if main := containerOf(&deployment.Spec.Template, container); main != nil {
-		for _, variable := range main.Env {
-			if ours.WithPrefix(item(variable.Name)).Empty() {
-				foreign.Insert(variable.Name)
-			}
+// WithoutForeignEnv returns a copy of a revision's pod template without the environment variables
+// of the container that another field manager has added to the operator's Deployment: they are
+// neither in the pod template that the operator makes of the object, nor owned by the operator.
+func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
+	foreign, ours := sets.New[string](), &fieldpath.Set{}
+	for _, entry := range deployment.ManagedFields {
+		if entry.Manager == apply.FieldManager {
+			ours = ours.Union(setOf(entry.FieldsV1))
 		}
-	}
-	if main := containerOf(desired, container); main != nil {
-		for _, variable := range main.Env {
-			foreign.Delete(variable.Name)
-		}
-	}
-	return foreign
-}
-
-// ownEnv returns the fields of a container's environment variables that the operator owns.
-func ownEnv(entries []metav1.ManagedFieldsEntry, container string) *fieldpath.Set {
-	ours := &fieldpath.Set{}
-	for _, entry := range entries {
-		set := &fieldpath.Set{}
-		if entry.Manager != apply.FieldManager || entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
-			continue
-		}
-		ours = ours.Union(set)
 	}
 	for _, field := range []string{"spec", "template", "spec", "containers"} {
 		ours = ours.WithPrefix(element(field))
 	}
-	return ours.WithPrefix(item(container)).WithPrefix(element("env"))
+	ours = ours.WithPrefix(item(container)).WithPrefix(element("env"))
+	for _, variable := range envOf(&deployment.Spec.Template, container) {
+		if ours.WithPrefix(item(variable.Name)).Empty() {
+			foreign.Insert(variable.Name)
+		}
+	}
+	for _, variable := range envOf(desired, container) {
+		foreign.Delete(variable.Name)
+	}
+	out := revision.DeepCopy()
+	if main := containerOf(out, container); main != nil {
+		main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return foreign.Has(v.Name) })
+	}
+	return out
+}
+
+func envOf(template *corev1.PodTemplateSpec, container string) []corev1.EnvVar {
+	if main := containerOf(template, container); main != nil {
+		return main.Env
+	}
+	return nil
 }
 
 // item returns the element of a list whose key is the name.
@@ -91,13 +90,8 @@ func item(name string) fieldpath.PathElement {
 }
 
 // ownedOf returns those of the fields of a spec that are in a set.
-func ownedOf(encoded *metav1.FieldsV1, fields []string) []string {
-	set := &fieldpath.Set{}
-	if encoded == nil || set.FromJSON(bytes.NewReader(encoded.GetRawBytes())) != nil {
-		return nil
-	}
-	spec := set.WithPrefix(element("spec"))
-	var out []string
+func ownedOf(encoded *metav1.FieldsV1, fields []string) (out []string) {
+	spec := setOf(encoded).WithPrefix(element("spec"))
 	for _, field := range fields {
 		path := element(field)
 		if !spec.WithPrefix(path).Empty() || spec.Has(fieldpath.Path{path}) {
@@ -106,6 +100,15 @@ func ownedOf(encoded *metav1.FieldsV1, fields []string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// setOf decodes a set of fields. It is empty if it cannot be decoded.
+func setOf(encoded *metav1.FieldsV1) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if encoded == nil || set.FromJSON(bytes.NewReader(encoded.GetRawBytes())) != nil {
+		return &fieldpath.Set{}
+	}
+	return set
 }
 
 func element(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }

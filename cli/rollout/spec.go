@@ -6,6 +6,7 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,44 +20,28 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 )
 
-// Apply returns a copy of an object with the changed fields of its spec, and the pod template
-// that the operator makes of it. resourceType becomes the preset whose resources they are, and
-// custom for others. An error is that of the rules.
-func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, *corev1.PodTemplateSpec, error) {
+// Apply returns a copy of an object with the changed fields of its spec. resourceType becomes the
+// preset whose resources they are, and custom for others. An error is that of the rules.
+func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, error) {
 	changed := obj.DeepCopy()
-	for field, value := range spec {
-		set(changed, field, value)
-	}
+	content, _ := changed.Object["spec"].(map[string]any) // The schema requires it.
+	maps.Copy(content, spec)
+	maps.DeleteFunc(content, func(_ string, value any) bool { return value == nil })
 	_, resources := spec["resources"]
 	if !resources || kind != kinds.ModelBox() {
-		template, err := Template(kind, changed)
-		return changed, template, err
+		_, err := Template(kind, changed)
+		return changed, err
 	}
-	var err error
+	current, _, err := unstructured.NestedString(obj.Object, "spec", "resourceType")
 	for _, preset := range []modelv1.ResourceType{
-		typeOf(obj), modelv1.ResourceTypeSmall, modelv1.ResourceTypeMedium, modelv1.ResourceTypeLarge, modelv1.ResourceTypeCustom,
+		modelv1.ResourceType(current), modelv1.ResourceTypeSmall, modelv1.ResourceTypeMedium, modelv1.ResourceTypeLarge, modelv1.ResourceTypeCustom,
 	} {
-		set(changed, "resourceType", string(preset))
-		var template *corev1.PodTemplateSpec
-		if template, err = Template(kind, changed); err == nil {
-			return changed, template, nil
+		content["resourceType"] = string(preset)
+		if _, err = Template(kind, changed); err == nil {
+			break
 		}
 	}
-	return nil, nil, err
-}
-
-func typeOf(obj *unstructured.Unstructured) modelv1.ResourceType {
-	text, _, _ := unstructured.NestedString(obj.Object, "spec", "resourceType") // The schema says that it is a string.
-	return modelv1.ResourceType(text)
-}
-
-func set(obj *unstructured.Unstructured, field string, value any) {
-	spec, _ := obj.Object["spec"].(map[string]any)
-	if value == nil {
-		delete(spec, field)
-		return
-	}
-	spec[field] = value
+	return changed, err
 }
 
 // Template returns the pod template that the operator makes of an object with the spec of obj,

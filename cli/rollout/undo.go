@@ -5,59 +5,48 @@ package rollout
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
-
-// restored are the fields of a container that undo restores, and the fields of a spec that
-// they come from.
-var restored = map[string]string{
-	"image": "image", "command": "command", "args": "args", "env": "envs", "envFrom": "envFrom", "resources": "resources",
-}
 
 // volatile are parts of a pod template that differ between revisions of the same state.
 var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, "kubectl.kubernetes.io/restartedAt"}
 
 // Changes returns the fields of a spec that have to be changed to return from one pod template
-// to another, with their values there; nil is that the field is not set. The other result are
-// the paths in the pod template that differ and have no such field. container is the name of
+// to another, with their values there; nil is that the field is not set. The other result is
+// the diff of what differs in the pod templates and has no such field. container is the name of
 // the main container.
-func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others []string, err error) {
-	before, after := containerOf(from, container), containerOf(to, container)
-	if before == nil || after == nil {
-		return nil, []string{fmt.Sprintf("spec.template.spec.containers[%s]", container)}, nil
-	}
+func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
 	spec = map[string]any{}
-	for name, field := range restored {
-		a, b := valueOf(before, name), valueOf(after, name)
-		if equality.Semantic.DeepEqual(a, b) {
-			continue
-		}
-		if spec[field], err = plain(b); err != nil {
-			return nil, nil, err
+	if before, after := containerOf(from, container), containerOf(to, container); before != nil && after != nil {
+		a, b := fieldsOf(before), fieldsOf(after)
+		for field := range a {
+			if equality.Semantic.DeepEqual(a[field], b[field]) {
+				continue
+			}
+			if spec[field], err = plain(b[field]); err != nil {
+				return nil, "", err
+			}
 		}
 	}
 	a, err := remainder(from, container)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	b, err := remainder(to, container)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	return spec, differences("spec.template", a, b), nil
+	others, err = render.Unified("pod template (current)", "pod template (revision)", a, b)
+	return spec, others, err
 }
 
 // Pending returns a revision's pod template with the restored fields of the template that the
@@ -65,8 +54,7 @@ func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[strin
 // the object is paused.
 func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
 	pending := current.DeepCopy()
-	into, from := containerOf(pending, container), containerOf(desired, container)
-	if into != nil && from != nil {
+	if into, from := containerOf(pending, container), containerOf(desired, container); into != nil && from != nil {
 		restore(into, from)
 	}
 	return pending
@@ -78,37 +66,11 @@ func restore(into, from *corev1.Container) {
 	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
 }
 
-// Unrestored returns the fields of the main container that differ although they were restored,
-// because podTemplate sets them as well.
-func Unrestored(got, want *corev1.PodTemplateSpec, container string) []string {
-	a, b := containerOf(got, container), containerOf(want, container)
-	if a == nil || b == nil {
-		return []string{fmt.Sprintf("spec.template.spec.containers[%s]", container)}
-	}
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(restored)) {
-		if !equality.Semantic.DeepEqual(valueOf(a, name), valueOf(b, name)) {
-			out = append(out, fmt.Sprintf("spec.template.spec.containers[%s].%s", container, name))
-		}
-	}
-	return out
-}
-
-// WithoutEnv returns a copy of a pod template without some environment variables of the main
-// container.
-func WithoutEnv(template *corev1.PodTemplateSpec, container string, names sets.Set[string]) *corev1.PodTemplateSpec {
-	out := template.DeepCopy()
-	if main := containerOf(out, container); main != nil {
-		main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return names.Has(v.Name) })
-	}
-	return out
-}
-
-// valueOf returns the value of one of the restored fields.
-func valueOf(c *corev1.Container, name string) any {
+// fieldsOf returns the values of the restored fields by the fields of a spec that they come from.
+func fieldsOf(c *corev1.Container) map[string]any {
 	return map[string]any{
-		"image": c.Image, "command": c.Command, "args": c.Args, "env": c.Env, "envFrom": c.EnvFrom, "resources": c.Resources,
-	}[name]
+		"image": c.Image, "command": c.Command, "args": c.Args, "envs": c.Env, "envFrom": c.EnvFrom, "resources": c.Resources,
+	}
 }
 
 // plain returns a value as JSON has it, nil if it is empty.
@@ -126,8 +88,8 @@ func plain(value any) (any, error) {
 }
 
 // remainder returns what is left of a pod template without the fields that undo restores, those
-// that follow them, and those that always differ.
-func remainder(template *corev1.PodTemplateSpec, container string) (any, error) {
+// that follow them, and those that always differ, as YAML.
+func remainder(template *corev1.PodTemplateSpec, container string) (string, error) {
 	rest := template.DeepCopy()
 	if main := containerOf(rest, container); main != nil {
 		restore(main, &corev1.Container{})
@@ -145,60 +107,6 @@ func remainder(template *corev1.PodTemplateSpec, container string) (any, error) 
 	if len(rest.Annotations) == 0 {
 		rest.Annotations = nil
 	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(rest)
-}
-
-// differences returns the paths at which two values differ, as deep as both are objects or
-// lists of the same length.
-func differences(path string, a, b any) []string {
-	if equality.Semantic.DeepEqual(a, b) {
-		return nil
-	}
-	switch a := a.(type) {
-	case map[string]any:
-		if b, ok := b.(map[string]any); ok {
-			return inObjects(path, a, b)
-		}
-	case []any:
-		if b, ok := b.([]any); ok && len(a) == len(b) {
-			return inLists(path, a, b)
-		}
-	}
-	return []string{path}
-}
-
-func inObjects(path string, a, b map[string]any) []string {
-	keys := slices.Sorted(maps.Keys(a))
-	for _, key := range slices.Sorted(maps.Keys(b)) {
-		if _, ok := a[key]; !ok {
-			keys = append(keys, key)
-		}
-	}
-	var out []string
-	for _, key := range keys {
-		below := path + "." + key
-		if strings.ContainsAny(key, "./") {
-			below = path + "[" + key + "]"
-		}
-		out = append(out, differences(below, a[key], b[key])...)
-	}
-	return out
-}
-
-func inLists(path string, a, b []any) []string {
-	var out []string
-	for i := range a {
-		out = append(out, differences(fmt.Sprintf("%s[%s]", path, nameIn(a[i], i)), a[i], b[i])...)
-	}
-	return out
-}
-
-// nameIn returns the name of an item of a list, or its index.
-func nameIn(item any, i int) string {
-	if object, ok := item.(map[string]any); ok {
-		if name, ok := object["name"].(string); ok {
-			return name
-		}
-	}
-	return fmt.Sprint(i)
+	text, err := yaml.Marshal(rest)
+	return string(text), err
 }

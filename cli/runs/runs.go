@@ -7,6 +7,7 @@ package runs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,17 +47,7 @@ func note(schedule cron.Schedule, before, run time.Time) string {
 		}
 	}
 	notes = append(notes, repeated(schedule, run))
-	return strings.Join(nonEmpty(notes), "; ")
-}
-
-func nonEmpty(texts []string) []string {
-	var out []string
-	for _, text := range texts {
-		if text != "" {
-			out = append(out, text)
-		}
-	}
-	return out
+	return strings.Join(slices.DeleteFunc(notes, func(text string) bool { return text == "" }), "; ")
 }
 
 // change is a change of a zone's offset.

@@ -15,12 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
@@ -263,6 +265,25 @@ func TestStatusFollows(t *testing.T) {
 	want(t, c.run("status", "modelbox/web", "-w"), result{out: progressing + ready})
 	want(t, c.run("status", "modelbox/web", "-w"), result{out: ready})
 
+	// An error after the first read is shown, and the object is read again.
+	box.Status.Conditions[0].Status, box.Status.Conditions[0].Reason = metav1.ConditionFalse, "Progressing"
+	if err := c.client.Status().Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	reads, direct := 0, c.client
+	c.client = interceptor.NewClient(direct, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if reads++; reads == 2 {
+			box.Status.Conditions[0].Status, box.Status.Conditions[0].Reason = metav1.ConditionTrue, "Ready"
+			if err := direct.Status().Update(ctx, box); err != nil {
+				t.Error(err)
+			}
+			return apierrors.NewServiceUnavailable("restarting")
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}})
+	want(t, c.run("status", "modelbox/web", "-w"), result{out: strings.Replace(ready, "  Ready", "  Progressing", 1) + "modelbox/web  restarting\n" + ready})
+	c.client = direct
+
 	// A condition of an older generation is no outcome.
 	box.Spec.Image = "nginx:3"
 	if err := c.client.Update(ctx, box); err != nil {
@@ -391,7 +412,7 @@ func TestCompletion(t *testing.T) {
 		"status mb/w":      "mb/web\n:4\n",
 		"status app x":     ":4\n",
 		"status app ":      "app\n:4\n",
-		"lint -o ":         "github\njson\nsarif\ntext\n:4\n",
+		"lint -o ":         "text\njson\nsarif\ngithub\n:4\n",
 	} {
 		// The flag comes before the word that is completed.
 		words := strings.Split(args, " ")
