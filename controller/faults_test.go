@@ -8,9 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,17 +32,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
-// faultCorpus are plans that failed once.
+// faultCorpus are plans that failed once, and one for each fault.
 //
 //go:embed testdata/faults.txt
 var faultCorpus string
-
-// Environment variables of "make faults". Without MODELBOX_FAULTS, a sample is run.
-const (
-	faultSeedEnv  = "MODELBOX_FAULTS_SEED"  // The first seed of random plans; by default a new one.
-	faultCountEnv = "MODELBOX_FAULTS_PLANS" // The number of random plans: 500.
-	faultOnlyEnv  = "MODELBOX_FAULTS_ONLY"  // One plan, as it was printed, and no other.
-)
 
 // faultRunner runs plans.
 type faultRunner struct {
@@ -68,7 +59,7 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 			&modelv1.ModelBoxList{}, &appv1.AppList{}, &mydomainv1beta1.GenericdaemonList{}, &extensionv1.UnitedDeploymentList{}, &mtsrev1.EruList{},
 			&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.ServiceList{})
 		Expect(err).NotTo(HaveOccurred())
-		runner = &faultRunner{observer: observer, want: map[string]string{}, writes: map[string]int{}, silence: 2 * time.Second}
+		runner = &faultRunner{observer: observer, want: map[string]string{}, writes: map[string]int{}, silence: time.Second}
 		if thoroughly {
 			runner.silence = 5 * time.Second
 		}
@@ -77,11 +68,6 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 
 	run := func(ctx context.Context, plans []faultPlan) {
 		GinkgoHelper()
-		if only := os.Getenv(faultOnlyEnv); only != "" {
-			p, err := parsePlan(only)
-			Expect(err).NotTo(HaveOccurred())
-			plans = []faultPlan{p}
-		}
 		var failures []string
 		for b, together := range batches(plans) {
 			for some := range slices.Chunk(together, 60) {
@@ -94,23 +80,6 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 			Fail("these plans end otherwise than without a fault; add them to controller/testdata/faults.txt:\n" + strings.Join(failures, "\n"))
 		}
 	}
-	some := func(plans []faultPlan, count int) []faultPlan {
-		if thoroughly {
-			return plans
-		}
-		return sampled(1, plans, count)
-	}
-
-	It("ends as without it: a fault of one write", func(ctx SpecContext) {
-		run(ctx, some(everyRequest(runner.writes), 40))
-	})
-	It("ends as without it: a fault of watches", func(ctx SpecContext) {
-		of := []string{strings.Join(ownerResources, ","), strings.Join(childResources, ",")}
-		if thoroughly {
-			of = slices.Concat(of, ownerResources, childResources)
-		}
-		run(ctx, some(everyStream(of...), 72))
-	})
 	It("ends as without it: what ended otherwise once", func(ctx SpecContext) {
 		var plans []faultPlan
 		for line := range strings.Lines(faultCorpus) {
@@ -123,28 +92,15 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 		}
 		run(ctx, plans)
 	})
-	It("ends as without it: several faults at once", func(ctx SpecContext) {
-		seed, count := uint64(1), 12
-		if thoroughly {
-			seed, count = uint64(time.Now().UnixNano()), 500
+	It("ends as without it: random faults", func(ctx SpecContext) {
+		if !thoroughly {
+			Skip("MODELBOX_LONG=1 runs them")
 		}
-		seed, count = number(faultSeedEnv, seed), number(faultCountEnv, count)
-		AddReportEntry(fmt.Sprintf("%s=%d", faultSeedEnv, seed), ReportEntryVisibilityAlways)
-		run(ctx, drawn(seed, count, runner.writes))
+		seed := uint64(GinkgoRandomSeed())
+		AddReportEntry(fmt.Sprintf("seed %d", seed), ReportEntryVisibilityAlways)
+		run(ctx, drawn(seed, 600, runner.writes))
 	})
 })
-
-// number returns the value of an environment variable, or its default.
-func number[T uint64 | int](name string, without T) T {
-	GinkgoHelper()
-	value := os.Getenv(name)
-	if value == "" {
-		return without
-	}
-	n, err := strconv.ParseUint(value, 10, 64)
-	Expect(err).NotTo(HaveOccurred(), name)
-	return T(n)
-}
 
 // faultProcess is a controller process behind a transport.
 type faultProcess struct {
