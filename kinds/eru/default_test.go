@@ -70,7 +70,7 @@ func TestDefault(t *testing.T) {
 			if diff := cmp.Diff(obj.Spec, patched(t, before, ops.JSON()).Spec); diff != "" {
 				t.Errorf("the patch makes another spec (-default +patched):\n%s", diff)
 			}
-			ops.Reset()
+			ops = patch.Ops{}
 			Default(obj, obj.DeepCopy(), &ops)
 			if ops.Len() != 0 {
 				t.Errorf("a second Default is not silent: %s", ops.JSON())
@@ -192,12 +192,11 @@ func TestValidate(t *testing.T) {
 }
 
 func BenchmarkAdmission(b *testing.B) {
-	obj, ops := named("web", mtsrev1.EruSpec{}), &patch.Ops{}
+	obj := named("web", mtsrev1.EruSpec{})
 	b.ReportAllocs()
 	for b.Loop() {
 		asked := obj.DeepCopy()
-		ops.Reset()
-		Default(asked, nil, ops)
+		Default(asked, nil, &patch.Ops{})
 		if errs := Validate(asked); len(errs) > 0 {
 			b.Fatal(errs)
 		}

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
 
@@ -135,9 +136,10 @@ func scalar(value []byte) string {
 // isLastAppliedName reports whether the manifest of the last client-side apply has the
 // name of a port.
 func (o *Ownership) isLastAppliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
-	list, _ := raw.Find(o.lastApplied(), "/spec/ports")
+	list, ok := raw.Find(o.lastApplied(), "/spec/ports")
+	_, tooMany := raw.Find(o.lastApplied(), patch.At("/spec/ports", modelv1.MaxPorts, ""))
 	var ports []modelv1.Port
-	if len(list) == 0 || raw.Measure(list).Items > modelv1.MaxPorts || json.Unmarshal(list, &ports) != nil {
+	if !ok || tooMany || json.Unmarshal(list, &ports) != nil {
 		return false
 	}
 	return slices.ContainsFunc(ports, func(p modelv1.Port) bool {

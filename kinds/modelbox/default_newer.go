@@ -122,19 +122,11 @@ func (d *defaults) isNumberSet(pointer string, value int32) bool {
 
 // setStartupProbe sets startupProbe, or removes it if the probe is nil.
 func (d *defaults) setStartupProbe(probe *corev1.Probe) {
-	switch {
-	case probe == nil:
+	if probe == nil {
 		patch.Unset(d.ops, startupPointer, &d.spec.StartupProbe)
-	case isDefaultStartupProbe(probe) && probe.TCPSocket.Port.Type == intstr.Int:
-		patch.SetEncoded(d.ops, startupPointer, &d.spec.StartupProbe, probe, encodedStartupProbe(probe.TCPSocket.Port.IntVal))
-	default:
-		patch.Set(d.ops, startupPointer, &d.spec.StartupProbe, probe)
+		return
 	}
-}
-
-// encodedStartupProbe returns the default probe as JSON, which nearly every new object needs.
-func encodedStartupProbe(port int32) string {
-	return `{"tcpSocket":{"port":` + strconv.Itoa(int(port)) + `},"periodSeconds":2,"failureThreshold":900}`
+	patch.Set(d.ops, startupPointer, &d.spec.StartupProbe, probe)
 }
 
 func isDefaultStartupProbe(probe *corev1.Probe) bool {

@@ -106,7 +106,7 @@ func (d *defaults) resources() {
 		}
 	case preset != nil && (!preset.differs(d.spec.Resources) || d.changesPods()):
 		now, _ := Preset(preset.name)
-		patch.SetEncoded(d.ops, resourcesPointer, &d.spec.Resources, &now, preset.encoded)
+		patch.Set(d.ops, resourcesPointer, &d.spec.Resources, &now)
 	}
 }
 

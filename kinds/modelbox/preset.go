@@ -4,8 +4,6 @@
 package modelbox
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -17,8 +15,6 @@ import (
 type preset struct {
 	name        modelv1.ResourceType
 	cpu, memory resource.Quantity
-	// encoded is the resources in JSON, which nearly every admission needs.
-	encoded string
 }
 
 var presets = [...]preset{
@@ -28,8 +24,7 @@ var presets = [...]preset{
 }
 
 func newPreset(name modelv1.ResourceType, cpu, memory string) preset {
-	list := fmt.Sprintf(`{"cpu":%q,"memory":%q}`, cpu, memory)
-	return preset{name, resource.MustParse(cpu), resource.MustParse(memory), `{"limits":` + list + `,"requests":` + list + `}`}
+	return preset{name, resource.MustParse(cpu), resource.MustParse(memory)}
 }
 
 // Preset returns a new copy of the resources of a resource type, and false if the type

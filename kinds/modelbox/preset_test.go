@@ -4,7 +4,6 @@
 package modelbox
 
 import (
-	"encoding/json"
 	"sync"
 	"testing"
 
@@ -28,14 +27,4 @@ func TestPresetsAreSharedSafely(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-func TestPresetsAreEncoded(t *testing.T) {
-	t.Parallel()
-	for _, p := range presets {
-		resources, _ := Preset(p.name)
-		if want, err := json.Marshal(resources); err != nil || string(want) != p.encoded {
-			t.Errorf("%s is encoded as %s, want %s (%v)", p.name, p.encoded, want, err)
-		}
-	}
 }

@@ -6,6 +6,7 @@ package patch
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
@@ -22,27 +23,32 @@ import (
 func (o *Ops) Fit(doc []byte) error {
 	var missing []string
 	checked := ""
-	for i, path := range o.paths {
-		up := parent(path)
+	for i, op := range o.list {
+		up := parent(op.Path)
 		if up == checked || o.setBefore(i, up) {
 			continue
 		}
 		var err error
 		if missing, err = absent(doc, up, missing); err != nil {
-			return fmt.Errorf("setting %s: %w", path, err)
+			return fmt.Errorf("setting %s: %w", op.Path, err)
 		}
 		checked = up
 	}
-	if len(missing) > 0 {
-		o.makeFirst(missing)
+	first := make([]operation, len(missing))
+	for i, path := range missing {
+		first[i] = operation{"add", path, []byte("{}")}
 	}
+	o.list = append(first, o.list...)
 	return nil
 }
 
 // setBefore reports whether one of the first n operations set pointer, or an object
 // that holds it, as a whole.
 func (o *Ops) setBefore(n int, pointer string) bool {
-	return slices.ContainsFunc(o.paths[:n], func(path string) bool { return within(pointer, path) })
+	return slices.ContainsFunc(o.list[:n], func(op operation) bool {
+		rest, ok := strings.CutPrefix(pointer, op.Path)
+		return ok && (rest == "" || rest[0] == '/')
+	})
 }
 
 // absent appends to missing, outermost first, the objects of the path of pointer that
@@ -54,7 +60,7 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	value, ok := raw.Find(doc, pointer)
 	if ok {
 		if value[0] != '{' && value[0] != '[' {
-			return nil, fmt.Errorf("%s is %s, which has no fields", pointer, abridged(value))
+			return nil, fmt.Errorf("%s is %.32s, which has no fields", pointer, value)
 		}
 		return missing, nil
 	}
@@ -66,11 +72,8 @@ func absent(doc []byte, pointer string, missing []string) ([]string, error) {
 	return append(missing, pointer), err
 }
 
-// abridged returns a scalar, short enough for a sentence.
-func abridged(value []byte) string {
-	const most = 32
-	if len(value) > most {
-		return string(value[:most]) + "..."
-	}
-	return string(value)
+// parent returns the pointer of the object or list that holds pointer, "" for a field of
+// the document.
+func parent(pointer string) string {
+	return pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
 }

@@ -150,15 +150,11 @@ func dropNulls(node any) {
 	}
 }
 
-// mostWrongTypes is the maximum number of values of a wrong type in one answer.
-const mostWrongTypes = 8
-
-// wrongTypes returns the errors of the values that cannot be decoded. The decoder returns one of
-// them, and no path for those that decode themselves, such as quantities. So parts of the tree
-// are decoded: each half of a list or an object on its own, down to the value.
+// wrongTypes returns the errors of the first values in a tree that a pod template cannot hold. The
+// decoder returns one of them, and no path for those that decode themselves, such as quantities.
 func wrongTypes(tree any) field.ErrorList {
-	s := search{}
-	s.value(root, tree, func(part any) any { return part })
+	var s search
+	s.value(root, tree, reflect.TypeFor[corev1.PodTemplateSpec]())
 	if len(s.errs) == 0 {
 		return field.ErrorList{field.Invalid(root, field.OmitValueType{}, "cannot be decoded")}
 	}
@@ -167,59 +163,66 @@ func wrongTypes(tree any) field.ErrorList {
 
 type search struct{ errs field.ErrorList }
 
-// value finds what is wrong in a value that cannot be decoded. document returns the document that
-// has another value, or a part of this one, in its place, and nothing else.
-func (s *search) value(path *field.Path, value any, document func(part any) any) {
+// value descends to the values that have no parts of their own in a type, and decodes these.
+func (s *search) value(path *field.Path, value any, t reflect.Type) {
+	if value == nil || len(s.errs) >= rules.MaxErrors {
+		return
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && s.parts(path, value, t) {
+		return
+	}
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface())
+	}
+	if err != nil {
+		s.errs = append(s.errs, wrongType(path, value, err))
+	}
+}
+
+// parts reports whether a value has parts in a type, and searches them.
+func (s *search) parts(path *field.Path, value any, t reflect.Type) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		if decodes(document(map[string]any{})) == nil {
-			s.members(path, slices.Sorted(maps.Keys(value)), value, document)
-			return
+		if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+			return false
 		}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if t.Kind() == reflect.Map {
+				s.value(path.Key(key), value[key], t.Elem())
+			} else if of := typeOf(t, key); of != nil {
+				s.value(path.Child(key), value[key], of)
+			}
+		}
+		return true
 	case []any:
-		if decodes(document([]any{})) == nil {
-			s.items(path, 0, value, document)
-			return
+		if t.Kind() != reflect.Slice {
+			return false
+		}
+		for i, item := range value {
+			s.value(path.Index(i), item, t.Elem())
+		}
+		return true
+	}
+	return false
+}
+
+// typeOf returns the type of a field by its name in JSON, nil if a struct has none.
+func typeOf(t reflect.Type, name string) reflect.Type {
+	for of := range t.Fields() {
+		switch tag, _, _ := strings.Cut(of.Tag.Get("json"), ","); {
+		case tag == name:
+			return of.Type
+		case tag == "" && of.Anonymous:
+			if found := typeOf(of.Type, name); found != nil {
+				return found
+			}
 		}
 	}
-	if len(s.errs) < mostWrongTypes {
-		s.errs = append(s.errs, wrongType(path, value, decodes(document(value))))
-	}
-}
-
-func (s *search) members(path *field.Path, keys []string, of map[string]any, document func(any) any) {
-	part := make(map[string]any, len(keys))
-	for _, key := range keys {
-		part[key] = of[key]
-	}
-	switch {
-	case len(s.errs) >= mostWrongTypes || decodes(document(part)) == nil:
-	case len(keys) > 1:
-		s.members(path, keys[:len(keys)/2], of, document)
-		s.members(path, keys[len(keys)/2:], of, document)
-	case len(keys) == 1:
-		at := path.Child(keys[0])
-		if unknown, _ := strictly(document(map[string]any{"$": nil}), &corev1.PodTemplateSpec{}); len(unknown) == 0 {
-			at = path.Key(keys[0]) // A map, which has keys of its own.
-		}
-		s.value(at, of[keys[0]], func(part any) any { return document(map[string]any{keys[0]: part}) })
-	}
-}
-
-func (s *search) items(path *field.Path, first int, items []any, document func(any) any) {
-	switch {
-	case len(s.errs) >= mostWrongTypes || decodes(document(items)) == nil:
-	case len(items) > 1:
-		s.items(path, first, items[:len(items)/2], document)
-		s.items(path, first+len(items)/2, items[len(items)/2:], document)
-	case len(items) == 1:
-		s.value(path.Index(first), items[0], func(part any) any { return document([]any{part}) })
-	}
-}
-
-func decodes(document any) error {
-	_, err := strictly(document, &corev1.PodTemplateSpec{})
-	return err
+	return nil
 }
 
 // wrongType returns the error of a value of a wrong type. err is the decoder's.

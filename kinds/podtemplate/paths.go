@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -29,6 +30,7 @@ type paths struct {
 	// over is the object's pod template, nil if there is none.
 	over, effective *corev1.PodTemplateSpec
 	volumes         []rules.OwnVolume
+	ports           []corev1.ContainerPort // Those that are made of the object's ports.
 	known           field.ErrorList
 }
 
@@ -165,20 +167,20 @@ func (p *paths) port(path, rest string) string {
 	if list != "" {
 		return path
 	}
-	ports := p.pods.Ports
-	for i := range ports {
-		if len(modelv1.ContainerPorts(ports[:i+1])) <= declared {
-			continue
-		}
-		if of == ".containerPort" {
-			of = ".port"
-			if ports[i].TargetPort != nil {
-				of = ".targetPort"
-			}
-		}
-		return fmt.Sprintf("%s[%d]%s", path, i, of)
+	if declared >= len(p.ports) {
+		return path
 	}
-	return path
+	made := &p.ports[declared]
+	i := slices.IndexFunc(p.pods.Ports, func(port modelv1.Port) bool {
+		return port.TargetPortOrDefault() == intstr.FromInt32(made.ContainerPort) && port.ProtocolOrDefault() == made.Protocol
+	})
+	if of == ".containerPort" {
+		of = ".port"
+		if p.pods.Ports[i].TargetPort != nil {
+			of = ".targetPort"
+		}
+	}
+	return fmt.Sprintf("%s[%d]%s", path, i, of)
 }
 
 // limitOfContainer is the path in Kubernetes' errors of a container's limit that exceeds

@@ -51,8 +51,8 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if errs = append(errs, long...); len(long) > 0 || over != nil && over.large {
 		return errs // To validate any further could cost too much.
 	}
-	template := over.template()
-	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, modelv1.ContainerPorts(p.Ports), template)...)
+	template, made := over.template(), modelv1.ContainerPorts(p.Ports)
+	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, made, template)...)
 	model, _ := p.model() // A URI that cannot be parsed has an error of its own.
 	if template != nil {
 		errs = append(errs, p.reserved(template, model)...)
@@ -61,7 +61,7 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if errs = append(errs, unmerged...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for more.
 	}
-	located := paths{pods: p, over: template, effective: &effective, volumes: p.volumes(model), known: errs}
+	located := paths{pods: p, over: template, effective: &effective, volumes: p.volumes(model), ports: made, known: errs}
 	return append(errs, located.locate(append(keys(&effective), kubernetes(&effective)...))...)
 }
 

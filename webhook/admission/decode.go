@@ -56,9 +56,13 @@ func decode[T any](object runtime.RawExtension, owners bool) (*T, error) {
 	return obj, nil
 }
 
-// maxOwners is the maximum length in bytes of managedFields, and of the last applied manifest.
-// Longer ones are not read. The API server allows 256 KiB of annotations.
-const maxOwners = 256 << 10
+const (
+	// maxOwners is the maximum length in bytes of managedFields, and of the last applied manifest.
+	// Longer ones are not read. The API server allows 256 KiB of annotations.
+	maxOwners = 256 << 10
+	// maxEntries is the maximum number of items of managedFields. With more, none are read.
+	maxEntries = 256
+)
 
 // metadataOf returns the members of an object's metadata that are read. The API server bounds
 // annotations only after mutation, and other metadata not at all.
@@ -80,7 +84,8 @@ func metadataOf(object []byte, owners bool) []byte {
 	if value, ok := raw.Find(metadata, patch.Key("/annotations", manifest)); ok && value[0] == '"' && len(value) <= maxOwners {
 		members = append(members, fmt.Appendf(nil, `"annotations":{%q:%s}`, manifest, value))
 	}
-	if value, ok := raw.Find(metadata, "/managedFields"); ok && len(value) <= maxOwners {
+	_, tooMany := raw.Find(metadata, patch.At("/managedFields", maxEntries, ""))
+	if value, ok := raw.Find(metadata, "/managedFields"); ok && !tooMany && len(value) <= maxOwners {
 		members = append(members, fmt.Appendf(nil, `"managedFields":%s`, value))
 	}
 	return bytes.Join(members, []byte(","))
