@@ -1,15 +1,27 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package app holds the defaults and the validation of Apps.
 package app
 
 import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 )
+
+// Kind returns the defaults and the rules of Apps, which both processes run.
+func Kind() kinds.Kind[appv1.App] {
+	return kinds.Kind[appv1.App]{
+		GVK:      appv1.SchemeGroupVersion.WithKind("App"),
+		Default:  Default,
+		Validate: Validate,
+		Warn:     Warn,
+	}
+}
 
 // Default sets the defaults of app, which are one replica and those of ports.Default, and
 // records them in ops, which may be nil. old is the stored object on update, nil on

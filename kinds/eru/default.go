@@ -1,15 +1,30 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package eru holds the defaults and the validation of Erus. All functions are pure: the time
+// is an argument. Admission runs them, and the controller runs them again in memory before it
+// reconciles, so that an object which was stored without admission is handled in the same way.
 package eru
 
 import (
 	"cmp"
+	"time"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
+
+// Kind returns the defaults and the rules of Erus, which both processes run.
+func Kind() kinds.Kind[mtsrev1.Eru] {
+	return kinds.Kind[mtsrev1.Eru]{
+		GVK:      mtsrev1.SchemeGroupVersion.WithKind("Eru"),
+		Default:  Default,
+		Validate: Validate,
+		Warn:     func(obj *mtsrev1.Eru) []string { return Warn(obj, time.Now()) },
+	}
+}
 
 // The defaults. The schema has them as well, except for that of deploymentName.
 const (

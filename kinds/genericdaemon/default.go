@@ -1,6 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package genericdaemon holds the defaults and the validation of Genericdaemons.
 package genericdaemon
 
 import (
@@ -8,8 +9,19 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
+
+// Kind returns the defaults and the rules of Genericdaemons, which both processes run.
+func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
+	return kinds.Kind[mydomainv1beta1.Genericdaemon]{
+		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
+		Default:  Default,
+		Validate: Validate,
+		Warn:     Warn,
+	}
+}
 
 // Default sets the default of rollingUpdate and records it in ops, which may be nil. It
 // does not depend on other fields, so the stored object is not used.

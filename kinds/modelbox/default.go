@@ -1,18 +1,42 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package modelbox holds the defaults and the validation of ModelBoxes. Both are pure
+// functions of the object. Admission runs them, and the controller runs them again in memory
+// before it reconciles, so that an object which was stored without admission is handled in the
+// same way.
 package modelbox
 
 import (
+	"bytes"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 )
+
+// AppName is the value of the label app.kubernetes.io/name on all children.
+const AppName = "modelbox"
+
+// Kind returns the defaults and the rules of ModelBoxes, which both processes run.
+func Kind() kinds.Kind[modelv1.ModelBox] {
+	return kinds.Kind[modelv1.ModelBox]{
+		GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		Default:  Default,
+		Validate: Validate,
+		Warn:     Warn,
+	}
+}
 
 // Default sets the defaults of box and records them in ops, which may be nil. old is the
 // stored object on update, nil on create. podTemplate has no defaults.
@@ -145,4 +169,97 @@ func (d *defaults) isDerivedServiceType() bool {
 // equals returns a function that reports whether a text of a manifest is value.
 func equals[T ~string](value T) func(string) bool {
 	return func(text string) bool { return text == string(value) }
+}
+
+// addsNewer reports whether a default that is newer than 0.1.0 is added: to a new object, to one
+// that has the field, as it is stored or as its controller sees it, and to one whose pod template
+// changes.
+func (d *defaults) addsNewer(has func(*modelv1.ModelBoxSpec) bool) bool {
+	if d.stored == nil || has(d.old) {
+		return true
+	}
+	d.compare()
+	return has(&d.was.Spec) || !samePods(d.spec, &d.was.Spec)
+}
+
+func hasStartupProbe(spec *modelv1.ModelBoxSpec) bool { return spec.StartupProbe != nil }
+
+func hasDeadline(spec *modelv1.ModelBoxSpec) bool { return spec.ProgressDeadlineSeconds != nil }
+
+// changesPods reports whether the client changes a field of the pod template, or one that they
+// are derived from. If not, no field of the pod template is derived again.
+func (d *defaults) changesPods() bool {
+	if d.stored == nil {
+		return true
+	}
+	d.compare()
+	return d.changes
+}
+
+// compare compares the object that the client sent with the stored one, each with the defaults
+// that its controller would set.
+func (d *defaults) compare() {
+	if d.was != nil {
+		return
+	}
+	unseen := isUnseen(d.stored)
+	d.was = completed(d.stored.Name, d.old, unseen)
+	now := completed(d.box.Name, d.spec, unseen)
+	d.changes = d.sentType != d.old.ResourceType || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
+		!samePods(&now.Spec, &d.was.Spec)
+}
+
+// completed returns an object with the defaults that DefaultStored sets.
+func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.ModelBox {
+	box := &modelv1.ModelBox{Spec: *spec.DeepCopy()}
+	box.Name = name
+	(&defaults{box: box, spec: &box.Spec, unseen: unseen}).all()
+	return box
+}
+
+// samePods reports whether two specs have the same pod template.
+func samePods(a, b *modelv1.ModelBoxSpec) bool {
+	return equality.Semantic.DeepEqual(ofPods(a), ofPods(b)) &&
+		equality.Semantic.DeepEqual(modelv1.ContainerPorts(a.Ports), modelv1.ContainerPorts(b.Ports)) &&
+		sameTemplates(a.PodTemplate, b.PodTemplate, a.Name)
+}
+
+// ofPods returns the part of a spec that is in the pod template as it is. A field is a part of
+// it unless it is removed here.
+func ofPods(spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
+	out := *spec
+	out.Replicas, out.RollingUpdate, out.Strategy, out.ProgressDeadlineSeconds = nil, nil, nil, nil
+	out.ResourceType, out.DefaultProbes = "", "" // Other fields are derived from them.
+	out.ServiceType, out.Paused = "", false
+	out.Ports, out.PodTemplate = nil, nil // Compared by samePods.
+	return &out
+}
+
+// sameTemplates reports whether two pod templates have the same content. One that cannot be
+// decoded differs from any other.
+func sameTemplates(a, b *runtime.RawExtension, main string) bool {
+	if bytes.Equal(rawOf(a), rawOf(b)) {
+		return true
+	}
+	first, errs := podtemplate.Decode(a)
+	second, more := podtemplate.Decode(b)
+	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(content(first, main), content(second, main))
+}
+
+func rawOf(template *runtime.RawExtension) []byte {
+	if template == nil {
+		return nil
+	}
+	return template.Raw
+}
+
+// content returns a pod template without a main container that has only its name.
+func content(template *corev1.PodTemplateSpec, main string) *corev1.PodTemplateSpec {
+	if template == nil {
+		return &corev1.PodTemplateSpec{}
+	}
+	template.Spec.Containers = slices.DeleteFunc(template.Spec.Containers, func(c corev1.Container) bool {
+		return equality.Semantic.DeepEqual(c, corev1.Container{Name: main})
+	})
+	return template
 }

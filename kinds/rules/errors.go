@@ -1,12 +1,22 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package rules holds the validation rules that several kinds share, one file a subject.
+// All of them are pure functions: a rule neither changes its arguments nor calls a cluster.
+//
+// A rule returns every error that it finds, each at the exact path of the field, with a
+// sentence that says what to do. It refuses what the CRD's schema refuses, because admission
+// runs before the schema's validation, and of an object's own fields what the API server
+// would refuse in the children: an error at the field is of more use than one in the
+// object's status a second later. The rules of ports are in package ports, those of pod
+// templates in package podtemplate, with those of Kubernetes.
 package rules
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -115,4 +125,27 @@ func Unbuildable(errs field.ErrorList) field.ErrorList {
 		}
 	}
 	return out
+}
+
+// InvalidSpecError reports a spec that leaves open what the children of the object have to
+// be, so that nothing is written for it. To reconcile it again is of no use before the
+// spec is changed, which is an event.
+type InvalidSpecError struct{ Err error }
+
+func (e *InvalidSpecError) Error() string { return e.Err.Error() }
+
+func (e *InvalidSpecError) Unwrap() error { return e.Err }
+
+// FormatErrors joins errors for the message of a condition: the first 20 of them, and the
+// number of the others.
+func FormatErrors(errs field.ErrorList) string {
+	const most = 20
+	parts := make([]string, 0, min(len(errs), most)+1)
+	for _, err := range errs[:min(len(errs), most)] {
+		parts = append(parts, err.Error())
+	}
+	if more := len(errs) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -168,6 +168,27 @@ func (h *handler[T, P]) checkRequest(req *admission.Request) error {
 	return nil
 }
 
+// validateUpdate returns the errors of obj. It is ratcheting validation: an update is refused
+// only for errors that it adds. An error of the stored object, perhaps from before a rule
+// existed, must not prevent a change of its labels or its image (KEP-4008 does the same for
+// schemas). The old object is decoded only if there is an error to compare.
+func (h *handler[T, P]) validateUpdate(obj *T, req *admission.Request) field.ErrorList {
+	errs := h.Validate(obj)
+	if len(errs) == 0 || len(errs) > maxRatcheted {
+		return errs
+	}
+	// Decoded anew: the one that Default got must not be changed.
+	if old := h.old(req); old != nil {
+		h.Default(old, nil, nil)
+		errs = added(errs, h.Validate(old))
+	}
+	return errs
+}
+
+// maxRatcheted is how many errors are compared with those of the stored object. No object in
+// use has more, and to validate two such objects would take twice the time.
+const maxRatcheted = 256
+
 // old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is too
 // large: then an update is judged like a new object, so that one that corrects it is admitted.
 func (h *handler[T, P]) old(req *admission.Request) *T {

@@ -8,29 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
-
-// validateUpdate returns the errors of obj. It is ratcheting validation: an update is refused
-// only for errors that it adds. An error of the stored object, perhaps from before a rule
-// existed, must not prevent a change of its labels or its image (KEP-4008 does the same for
-// schemas). The old object is decoded only if there is an error to compare.
-func (h *handler[T, P]) validateUpdate(obj *T, req *admission.Request) field.ErrorList {
-	errs := h.Validate(obj)
-	if len(errs) == 0 || len(errs) > maxRatcheted {
-		return errs
-	}
-	// Decoded anew: the one that Default got must not be changed.
-	if old := h.old(req); old != nil {
-		h.Default(old, nil, nil)
-		errs = added(errs, h.Validate(old))
-	}
-	return errs
-}
-
-// maxRatcheted is how many errors are compared with those of the stored object. No object in
-// use has more, and to validate two such objects would take twice the time.
-const maxRatcheted = 256
 
 // fault is what makes two errors the same: type and value, and the field, but not where
 // in a list it stands, since an item put in front moves all others. Beside a value that
