@@ -19,8 +19,6 @@ type exception struct {
 	path     string // A regular expression for the paths of the fields.
 	detail   string // A regular expression for the message.
 	examples []string
-	// hides is true if the children do not show the other errors of the spec.
-	hides bool
 }
 
 func (e exception) is(err *field.Error) bool {
@@ -39,15 +37,6 @@ func many(n int, format string) string {
 func isException(err *field.Error) bool {
 	for _, e := range exceptions {
 		if e.is(err) {
-			return true
-		}
-	}
-	return false
-}
-
-func hidesOthers(err *field.Error) bool {
-	for _, e := range exceptions {
-		if e.hides && e.is(err) {
 			return true
 		}
 	}
@@ -76,7 +65,7 @@ var exceptions = map[string]exception{
 			`ModelBox {image: "a:1", args: [a], imagePullPolicy: Never, podTemplate: {spec: {containers: [{name: web, args: [b], imagePullPolicy: Never}]}}}`,
 			`ModelBox {image: "a:1", terminationGracePeriodSeconds: 1, podTemplate: {spec: {terminationGracePeriodSeconds: 1}}}`,
 			`App {image: "a:1", imagePullSecrets: [{name: a}], podTemplate: {spec: {imagePullSecrets: [{name: b}]}}}`,
-			`App {image: "a:1", envFrom: [{secretRef: {name: a}}], podTemplate: {spec: {containers: [{name: web, envFrom: []}]}}}`,
+			`App {image: "a:1", envFrom: [{secretRef: {name: a}}], podTemplate: {spec: {containers: [{name: web, envFrom: [{secretRef: {name: b}}]}]}}}`,
 		},
 	},
 	"what is in the place of the volume of sharedMemory": {
@@ -94,12 +83,6 @@ var exceptions = map[string]exception{
 		detail:   `must be less than or equal to the memory limit|must be greater than 0`,
 		examples: []string{`ModelBox {image: "a:1", sharedMemory: 3Gi}`, `ModelBox {image: "a:1", sharedMemory: 0}`},
 	},
-	"imagePullSecrets that do not exist": {
-		reason:   "no Secret can have such a name, which Kubernetes does not validate, and the keys of the list must be unique",
-		path:     `spec\.imagePullSecrets\[\d+\]\.name`,
-		detail:   `a name is required|must be a DNS-1123 subdomain`,
-		examples: []string{`App {image: "a:1", imagePullSecrets: [{}]}`, `ModelBox {image: "a:1", imagePullSecrets: [{name: A}]}`},
-	},
 	"images that no container runtime can read": {
 		reason:   "the API server takes any text, and the pods never start",
 		path:     `spec\.image|spec\.podTemplate\.spec\.(containers|initContainers)\[\d+\]\.image`,
@@ -109,7 +92,7 @@ var exceptions = map[string]exception{
 	"fields that this release does not know": {
 		reason:   "they could be neither built nor repaired",
 		path:     `spec\.podTemplate\..*`,
-		detail:   `has no such field|the field is set twice|must be of type`,
+		detail:   `has no such field|the field is set twice|must be .*, not |quantities must match|parsing time`,
 		examples: []string{`App {image: "a:1", podTemplate: {spec: {nodeSelektor: {}}}}`, `App {image: "a:1", podTemplate: {spec: {hostNetwork: 5}}}`},
 	},
 	"bounds": {
@@ -133,15 +116,18 @@ var exceptions = map[string]exception{
 	"directives of a strategic merge": {
 		reason:   "in a map they would act on what the operator generated, and be gone from the child",
 		path:     `spec\.podTemplate\..*`,
-		detail:   `"\$(patch|retainKeys)"`,
+		detail:   `directives of a strategic merge are not supported`,
 		examples: []string{`App {image: "a:1", podTemplate: {spec: {nodeSelector: {$patch: replace}}}}`},
 	},
-	"containers of one name": {
-		reason:   "the strategic merge would make one container of them",
-		hides:    true,
-		path:     `spec\.podTemplate\.spec\.containers\[\d+\]\.name`,
-		detail:   `Duplicate value`,
-		examples: []string{`App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:1"}, {name: side, image: "b:1", args: [a]}]}}}`},
+	"items of a merged list without a name of their own": {
+		reason: "the strategic merge would make one item of two",
+		path:   `spec\.podTemplate\.spec\.(containers|initContainers|volumes)\[\d+\]\.name`,
+		detail: `Duplicate value|Required value`,
+		examples: []string{
+			`App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:1"}, {name: side, image: "b:1", args: [a]}]}}}`,
+			`App {image: "a:1", podTemplate: {spec: {initContainers: [{name: init, image: "b:1"}, {name: init, image: "b:1"}]}}}`,
+			`ModelBox {image: "a:1", podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}, {emptyDir: {}}]}}}`,
+		},
 	},
 	"named ports that no container has": {
 		reason: "the kubelet looks a probe's port up in its own container, the endpoints of a Service in all: they would never be found",

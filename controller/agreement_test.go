@@ -191,7 +191,7 @@ func (t *agreementCounts) add(o evaluation) string {
 		return ""
 	}
 	unexplained := slices.DeleteFunc(slices.Clone(o.refused), isException)
-	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) || slices.ContainsFunc(o.refused, hidesOthers) {
+	if len(unexplained) == 0 || o.unbuildable && len(unexplained) < len(o.refused) {
 		t.ownRules++ // Without children the API server cannot confirm the other errors.
 		return ""
 	}
