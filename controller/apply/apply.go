@@ -120,6 +120,9 @@ func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Chi
 	if contested != nil && contested.Exhausted && !w.readOnly {
 		return "", contested
 	}
+	if err := w.checkBeforeCreate(ctx, owner, children); err != nil {
+		return "", err
+	}
 	var rewrites []string
 	for _, child := range children {
 		found, err := w.write(ctx, owner, child)
@@ -190,6 +193,34 @@ func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child 
 	if child.Desired != nil && child.Desired.GetAnnotations()[AnnotationGeneration] != "" {
 		return nil // It was found out already.
 	}
+	if err := w.checkLive(ctx, owner); err != nil {
+		return err
+	}
+	if child.Desired != nil {
+		setGeneration(child.Desired, owner)
+	}
+	return nil
+}
+
+// checkBeforeCreate asks the API server for the owner before a child is created that it had before, or that
+// it lacks beside others: the garbage collector deletes children before a cache that is behind shows
+// that their owner was deleted, and a child that is absent has no annotation with a generation. The
+// children of a new owner are created without a read.
+func (w Writer) checkBeforeCreate(ctx context.Context, owner client.Object, children []*Child) error {
+	absent := func(c *Child) bool { return c.Desired != nil && !c.found }
+	if w.readOnly || !slices.ContainsFunc(children, absent) {
+		return nil
+	}
+	reported, ok := owner.(interface{ GetConditions() []metav1.Condition })
+	if ok && len(reported.GetConditions()) > 0 || w.Limits.Knows(owner) || slices.ContainsFunc(children, (*Child).Exists) {
+		return w.checkLive(ctx, owner)
+	}
+	return nil
+}
+
+// checkLive returns ErrOwnerGone if the owner was deleted, and a *StaleError if it has a newer
+// generation than the one in the cache.
+func (w Writer) checkLive(ctx context.Context, owner client.Object) error {
 	live := newOf(owner)
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); {
 	case client.IgnoreNotFound(err) != nil:
@@ -197,10 +228,7 @@ func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child 
 	case err != nil || live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil:
 		return ErrOwnerGone
 	case live.GetGeneration() > owner.GetGeneration():
-		return &StaleError{Kind: kindOf(child.Live), Name: owner.GetName(), Newer: live.GetGeneration(), Cached: owner.GetGeneration()}
-	}
-	if child.Desired != nil {
-		setGeneration(child.Desired, owner)
+		return &StaleError{Kind: kindOf(owner), Name: owner.GetName(), Newer: live.GetGeneration(), Cached: owner.GetGeneration()}
 	}
 	return nil
 }

@@ -82,18 +82,17 @@ func group(reference *metav1.OwnerReference) string {
 // of the deletion follows.
 var ErrOwnerGone = errors.New("the object has been deleted")
 
-// StaleError reports that there is a newer generation of the owner of a child than the one in
-// the informer cache. The reconcile is retried until the cache is up to date.
+// StaleError reports that there is a newer generation of an owner than the one in the informer
+// cache. Its children are not written; the reconcile is retried until the cache is up to date.
 type StaleError struct {
-	// Kind and Name are those of the child, which was not written.
+	// Kind and Name are those of the owner.
 	Kind, Name string
-	// Newer is the generation of the owner that the child was written for, or that the API
-	// server has; Cached is the one in the cache.
+	// Newer is the generation that the API server has; Cached is the one in the cache.
 	Newer, Cached int64
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("%s %q is not written: its owner has generation %d, but the informer cache still has generation %d",
+	return fmt.Sprintf("the children of %s %q are not written: it has generation %d, but the informer cache still has generation %d",
 		e.Kind, e.Name, e.Newer, e.Cached)
 }
 

@@ -104,6 +104,17 @@ func (l *Limiter) Take(owner client.Object, what ContestedError) *ContestedError
 	return nil
 }
 
+// Knows reports whether writes for an owner were taken, in whatever generation. It forgets an owner
+// some time after its last write.
+func (l *Limiter) Knows(owner client.Object) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buckets[owner.GetUID()] != nil
+}
+
 // Return returns a write that was taken and not made.
 func (l *Limiter) Return(owner client.Object) {
 	if l == nil {
