@@ -75,7 +75,8 @@ func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error)
 }
 
 // onNodes restricts the pods to the nodes that have a label. The terms of a node selector
-// are alternatives, so each of those that podTemplate contains requires the label.
+// are alternatives, so each of those that podTemplate contains requires the label. It cannot make
+// a valid template invalid: a term may have any number of requirements, and spec.label is validated.
 func onNodes(pod *corev1.PodSpec, label string) {
 	if label == "" {
 		return
