@@ -47,7 +47,6 @@ func TestEveryKindIsWhole(t *testing.T) {
 				sample,
 				"kinds/" + lower + "/default.go",
 				"kinds/" + lower + "/validate.go",
-				"kinds/" + lower + "/kind.go",
 				"controller/" + lower + "/controller.go",
 				"docs/" + lower + ".md",
 				"e2e/" + lower + "_test.go",

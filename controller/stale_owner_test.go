@@ -68,8 +68,22 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		deleteChildren()
 		requests, _, err := d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(requests).To(Equal(map[string]int{"create": 2}))
+		Expect(requests).To(Equal(map[string]int{"get": 1, "create": 2}))
 		Expect(get(ctx, deployment).Annotations).To(HaveKeyWithValue(apply.AnnotationGeneration, "1"))
+	})
+
+	It("does not create children again for a deleted owner", func() {
+		d.behind(ctx, box)
+		Expect(env.Client.Delete(ctx, box)).To(Succeed())
+		deleteChildren()
+		for _, controller := range []*driven{d, drive()} {
+			controller.cached = d.cached
+			requests, _, err := controller.reconcile(ctx, box)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(requests).To(Equal(map[string]int{"get": 1}))
+			absent(deployment)
+			absent(service)
+		}
 	})
 
 	It("does not revert children to an older generation of their owner", func() {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -477,8 +476,8 @@ func TestAStaleEruRestartsNothing(t *testing.T) {
 			r.plans = []plan{planFor(t, r.server.eru)}
 			r.server.edit(edit)
 			r.clock.SetTime(at("00:01:00"))
-			if _, err := r.reconcileOnce(v); !apierrors.IsConflict(err) {
-				t.Errorf("the error is %v, want a conflict", err)
+			if result, err := r.reconcileOnce(v); !isStale(result, err) {
+				t.Errorf("the result is %v, %v, want a retry when the cache is up to date", result, err)
 			}
 			if len(r.restarted) > 0 {
 				t.Errorf("restarted for %v", r.restarted)
