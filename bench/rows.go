@@ -101,8 +101,6 @@ func (s *seen) await(ctx context.Context, count int, on *process) error {
 	}
 }
 
-func all(client.Object) bool { return true }
-
 func hasStatus(obj client.Object) bool {
 	box, ok := obj.(*modelv1.ModelBox)
 	return ok && len(box.Status.Conditions) > 0
