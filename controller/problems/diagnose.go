@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,13 +36,14 @@ const (
 	// the shortest time before they are read again. That time doubles up to longestPause while
 	// the result stays the same.
 	firstPause, longestPause = 15 * time.Second, 5 * time.Minute
-	// busyPause is the time until the next attempt while the pods of another object are read.
-	busyPause = 5 * time.Second
+	// maxWait is how long a worker waits while the pods of other objects are read, which takes some
+	// milliseconds for each, and busyPause the time until the next attempt after that.
+	maxWait, busyPause = 500 * time.Millisecond, 5 * time.Second
 )
 
 // reading is held while pods are read: one page at a time is in the memory of the process,
 // however many objects are not ready.
-var reading sync.Mutex
+var reading = semaphore.NewWeighted(1)
 
 // Diagnoser finds out why objects of one kind are not ready. Nil finds nothing.
 type Diagnoser struct {
@@ -126,14 +128,21 @@ func (d *Diagnoser) update(ctx context.Context, s *Subject, known *diagnosis) ti
 	case !s.Workload.Observed:
 		return 0 // Its next status is an event.
 	case now.Before(known.due):
-	case !reading.TryLock():
+	case !acquire(ctx):
 		known.due = now.Add(busyPause)
 	default:
 		result, err := d.read(ctx, s)
-		reading.Unlock()
+		reading.Release(1)
 		known.set(ctx, result, err, now)
 	}
 	return known.due.Sub(now)
+}
+
+// acquire reports whether pods may be read now; then reading is to be released.
+func acquire(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	return reading.Acquire(ctx, 1) == nil
 }
 
 // set keeps the result of a read. A read that fails changes nothing, but the message says so if it
@@ -147,7 +156,9 @@ func (k *diagnosis) set(ctx context.Context, result Result, err error, now time.
 		result = k.result
 	}
 	result.mergePrevious(k.result.Problems)
-	k.pause = min(2*k.pause, longestPause)
+	if !k.read.IsZero() { // The first read may have been before the first failure.
+		k.pause = min(2*k.pause, longestPause)
+	}
 	if result.isFetching() || !equality.Semantic.DeepEqual(result, k.result) { // The end of a fetch changes no status of the child.
 		k.pause = firstPause
 	}

@@ -264,12 +264,14 @@ func TestOneReadAtATimeInTheProcess(t *testing.T) {
 	o := newObject()
 	o.pods = []corev1.Pod{badImage("a")}
 	o.reconcile(false)
-	reading.Lock()
+	if !reading.TryAcquire(1) {
+		t.Fatal("pods are read")
+	}
 	o.after(time.Minute)
 	if o.lists != 0 || o.again != busyPause {
 		t.Errorf("%d lists, again after %s", o.lists, o.again)
 	}
-	reading.Unlock()
+	reading.Release(1)
 	if got := o.after(busyPause); got.Reason != "ImagePullBackOff" {
 		t.Errorf("readiness %+v", got)
 	}
