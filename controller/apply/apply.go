@@ -236,10 +236,10 @@ func (w Writer) checkLive(ctx context.Context, owner client.Object) error {
 // write writes one child if it does not have its desired state, and returns the fields that
 // admission rewrote.
 func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([]difference, error) {
-	if child.Desired == nil && !child.found {
+	switch {
+	case child.Desired == nil && !child.found:
 		return nil, nil
-	}
-	if child.Desired != nil && child.found {
+	case child.Desired != nil && child.found:
 		if same(child.Desired, child.Live) {
 			return nil, child.verified()
 		}
@@ -248,22 +248,20 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 			return found, child.verified()
 		}
 	}
-	if w.readOnly {
+	switch {
+	case w.readOnly:
 		return nil, ErrPaused
-	}
-	if child.Desired == nil {
+	case child.Desired == nil:
 		return nil, w.delete(ctx, owner, child.Live)
 	}
-	err := w.verify(ctx, child)
-	switch {
-	case err != nil:
+	if err := w.verify(ctx, child); err != nil {
 		return nil, err
-	case child.found:
-		err = w.update(ctx, owner, child)
-	default:
-		err = w.create(ctx, owner, child)
 	}
-	if err != nil {
+	write := w.create
+	if child.found {
+		write = w.update
+	}
+	if err := write(ctx, owner, child); err != nil {
 		return nil, err
 	}
 	return differences(child.Desired, child.Live), child.verified()
@@ -331,7 +329,7 @@ func (w Writer) dryRun(ctx context.Context, child *Child) (stored client.Object,
 		stored = child.Desired.DeepCopyObject().(client.Object)
 		return stored, w.Client.Create(ctx, stored, client.DryRunAll, client.FieldOwner(FieldManager), client.DisableReadYourWritesConsistency)
 	}
-	content, err := (&applyConfiguration{desired: child.Desired}).content()
+	content, err := contentOf(child.Desired)
 	if err != nil {
 		return nil, err
 	}
@@ -372,8 +370,7 @@ func newOf(obj client.Object) client.Object {
 // of a child, so that this write is not repeated. It is empty after a restart, which costs one
 // write for such a child. The zero value and nil are ready for use; nil holds nothing.
 type Rewrites struct {
-	mu sync.Mutex
-	of map[types.NamespacedName][]string
+	of sync.Map // A []string by types.NamespacedName.
 }
 
 // without returns the differences of a child that the response to its last write did not have.
@@ -381,34 +378,23 @@ func (r *Rewrites) without(owner, live client.Object, found []difference) []diff
 	if r == nil {
 		return found
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.of[client.ObjectKeyFromObject(owner)]
-	return slices.DeleteFunc(slices.Clone(found), func(d difference) bool { return slices.Contains(known, d.rewrite(live)) })
+	known, _ := r.of.Load(client.ObjectKeyFromObject(owner))
+	rewrites, _ := known.([]string)
+	return slices.DeleteFunc(slices.Clone(found), func(d difference) bool { return slices.Contains(rewrites, d.rewrite(live)) })
 }
 
 func (r *Rewrites) set(owner client.Object, rewrites []string) {
-	if r == nil {
-		return
+	switch name := client.ObjectKeyFromObject(owner); {
+	case r == nil:
+	case len(rewrites) == 0:
+		r.of.Delete(name)
+	default:
+		r.of.Store(name, rewrites)
 	}
-	if len(rewrites) == 0 {
-		r.Forget(client.ObjectKeyFromObject(owner))
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = map[types.NamespacedName][]string{}
-	}
-	r.of[client.ObjectKeyFromObject(owner)] = rewrites
 }
 
 // Forget removes what is held of an owner that was deleted.
-func (r *Rewrites) Forget(owner types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, owner)
-}
+func (r *Rewrites) Forget(owner types.NamespacedName) { r.of.Delete(owner) }
 
 // rewrite returns a sentence for a field that admission rewrote.
 func (d *difference) rewrite(live client.Object) string {
@@ -419,8 +405,8 @@ func (d *difference) rewrite(live client.Object) string {
 func describe(rewrites []string) string {
 	const limit = 3
 	var parts []string
-	for i := range rewrites[:min(len(rewrites), limit)] {
-		parts = append(parts, fmt.Sprintf("%.300s", rewrites[i]))
+	for _, sentence := range rewrites[:min(len(rewrites), limit)] {
+		parts = append(parts, fmt.Sprintf("%.300s", sentence))
 	}
 	if more := len(rewrites) - limit; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

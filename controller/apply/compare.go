@@ -145,8 +145,7 @@ func (c *comparison) pointer(length int) string {
 	return b.String()
 }
 
-// structs compares two structs. In an atomic value, a field that is unset in desired must be
-// unset in live.
+// structs compares two structs. In an atomic value, a field that is unset in desired must be unset in live.
 func (c *comparison) structs(want, have reflect.Value, inAtomic bool) {
 	fields := fieldsOf(want.Type())
 	for i := range fields {

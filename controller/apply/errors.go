@@ -48,13 +48,13 @@ func (e *ConflictError) Error() string {
 func checkOwner(live, desired client.Object) error {
 	owner := metav1.GetControllerOfNoCopy(desired)
 	switch controller := metav1.GetControllerOf(live); {
-	case controller != nil && controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
-		return nil
-	case controller != nil && controller.UID == owner.UID:
-		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, kindOf(live), live.GetName())
 	case controller == nil:
 		return &ConflictError{Kind: kindOf(live), Name: live.GetName()}
-	case isPredecessor(controller, owner):
+	case controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
+		return nil
+	case controller.UID == owner.UID:
+		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, kindOf(live), live.GetName())
+	case controller.Name == owner.Name && groupKind(controller) == groupKind(owner): // The garbage collector deletes its children.
 		return fmt.Errorf("%w: %s %q is controlled by a deleted %s of this name and waits for garbage collection",
 			ErrDeleting, kindOf(live), live.GetName(), controller.Kind)
 	default:
@@ -62,19 +62,8 @@ func checkOwner(live, desired client.Object) error {
 	}
 }
 
-// isPredecessor reports whether the controller of a child is an object that was replaced by
-// owner: it has the same group, kind and name, and another uid. The garbage collector deletes
-// its children.
-func isPredecessor(controller, owner *metav1.OwnerReference) bool {
-	return controller.Name == owner.Name && controller.Kind == owner.Kind && group(controller) == group(owner)
-}
-
-func group(reference *metav1.OwnerReference) string {
-	version, err := schema.ParseGroupVersion(reference.APIVersion)
-	if err != nil {
-		return reference.APIVersion
-	}
-	return version.Group
+func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind()
 }
 
 // ErrOwnerGone reports that an object which is still in the cache was deleted, or replaced by
@@ -145,14 +134,11 @@ func isResponse(err error) bool {
 	if !errors.As(err, &response) {
 		return false
 	}
-	if response.Status().Reason != "" {
-		return true
-	}
 	switch code := response.Status().Code; code {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return false
+		return response.Status().Reason != ""
 	default:
-		return code >= http.StatusBadRequest
+		return response.Status().Reason != "" || code >= http.StatusBadRequest
 	}
 }
 
@@ -164,11 +150,13 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	if err == nil {
 		return nil, nil
 	}
-	var invalid *rules.InvalidSpecError
-	var conflict *ConflictError
-	var refused *RefusedError
-	var contested *ContestedError
-	var readiness status.Readiness
+	var (
+		invalid   *rules.InvalidSpecError
+		conflict  *ConflictError
+		refused   *RefusedError
+		contested *ContestedError
+		readiness status.Readiness
+	)
 	switch {
 	case errors.As(err, &invalid):
 		readiness, err = status.NewStalled(status.ReasonInvalidSpec, invalid.Error()), nil

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	// calm is how many writes must be available again before an owner is no longer contested.
 	// Otherwise its status would change with each write.
 	calm = 3
+	// fewest is how many owners are held in any case.
+	fewest = 1024
 )
 
 // Limiter bounds the writes for an owner that other clients may undo: after a burst of 10, 3 a
@@ -32,7 +35,7 @@ type Limiter struct {
 
 	mu      sync.Mutex
 	buckets map[types.UID]*bucket
-	// sweepAt is the number of buckets at which those that are full are removed.
+	// sweepAt is the number of buckets, fewest at least, at which those that are full are removed.
 	sweepAt int
 }
 
@@ -134,11 +137,11 @@ func (l *Limiter) Contested(owner client.Object) *ContestedError {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.buckets[owner.GetUID()] == nil {
+	b := l.buckets[owner.GetUID()]
+	if b == nil || b.generation != owner.GetGeneration() {
 		return nil
 	}
-	now := l.now()
-	return l.bucket(owner, now).state(now)
+	return b.state(l.now())
 }
 
 func (b *bucket) state(now time.Time) *ContestedError {
@@ -157,33 +160,23 @@ func (b *bucket) state(now time.Time) *ContestedError {
 	return &contested
 }
 
-// bucket returns the bucket of an owner.
+// bucket returns the bucket of an owner, a full one for a new generation.
 func (l *Limiter) bucket(owner client.Object, now time.Time) *bucket {
 	b := l.buckets[owner.GetUID()]
-	if b == nil || b.generation != owner.GetGeneration() {
-		l.sweep(now)
-		b = &bucket{generation: owner.GetGeneration()}
-		l.buckets[owner.GetUID()] = b
+	if b != nil && b.generation == owner.GetGeneration() {
+		return b
 	}
-	return b
-}
-
-// sweep removes the buckets that are full, which are as good as none: those of owners that were
-// deleted, and of owners whose children nobody changes.
-func (l *Limiter) sweep(now time.Time) {
-	const fewest = 1024
 	if l.buckets == nil {
-		l.buckets, l.sweepAt = map[types.UID]*bucket{}, fewest
+		l.buckets = map[types.UID]*bucket{}
 	}
-	if len(l.buckets) < l.sweepAt {
-		return
+	// Full buckets, those of owners that were deleted among them, are as good as none.
+	if len(l.buckets) >= max(fewest, l.sweepAt) {
+		maps.DeleteFunc(l.buckets, func(_ types.UID, b *bucket) bool { return !now.Before(b.fullAt) })
+		l.sweepAt = 2 * len(l.buckets)
 	}
-	for uid, b := range l.buckets {
-		if !now.Before(b.fullAt) {
-			delete(l.buckets, uid)
-		}
-	}
-	l.sweepAt = max(fewest, 2*len(l.buckets))
+	b = &bucket{generation: owner.GetGeneration()}
+	l.buckets[owner.GetUID()] = b
+	return b
 }
 
 func (l *Limiter) now() time.Time {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -91,23 +90,15 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 		if err != nil {
 			return Refused("applying", child.Desired, err)
 		}
-		if at := reverted(found, differences(child.Desired, child.Live)); at != "" && drifted {
+		for _, after := range differences(child.Desired, child.Live) {
+			found = slices.DeleteFunc(found, func(before difference) bool { return before.field == after.field })
+		}
+		if drifted && len(found) > 0 {
 			w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
-				what.Kind, what.Name, at, describeManager(what.Manager), replaced)
+				what.Kind, what.Name, found[0].field, describeManager(what.Manager), replaced)
 		}
 		return nil
 	})
-}
-
-// reverted returns the first field that differed before a write and does not differ after it, ""
-// if there is none.
-func reverted(before, after []difference) string {
-	for _, d := range before {
-		if !slices.ContainsFunc(after, func(other difference) bool { return other.field == d.field }) {
-			return d.field
-		}
-	}
-	return ""
 }
 
 // repair writes the desired fields of the live child by a forced server-side apply. An apply
@@ -136,10 +127,8 @@ func (w Writer) repair(ctx context.Context, child *Child) (replaced string, err 
 	switch {
 	case apierrors.IsInvalid(patchErr) && err != nil:
 		return "", err
-	case patchErr != nil:
-		return "", patchErr
-	case err == nil:
-		return replaced, nil
+	case patchErr != nil || err == nil:
+		return replaced, patchErr
 	}
 	return replaced, w.serverSideApply(ctx, child) // It removes fields that are no longer desired.
 }
@@ -233,21 +222,18 @@ func (c *applyConfiguration) GetAPIVersion() *string {
 // MarshalJSON encodes the desired object without its status and without the nulls that the
 // Go type cannot omit: an apply would own these fields.
 func (c *applyConfiguration) MarshalJSON() ([]byte, error) {
-	content, err := c.content()
+	content, err := contentOf(c.desired)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(content)
 }
 
-func (c *applyConfiguration) content() (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.desired)
-	if err != nil {
-		return nil, err
-	}
+func contentOf(desired client.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	delete(content, "status")
 	removeNulls(content)
-	return content, nil
+	return content, err
 }
 
 func removeNulls(value any) {
@@ -268,7 +254,7 @@ func removeNulls(value any) {
 
 // UnmarshalJSON decodes the response.
 func (c *applyConfiguration) UnmarshalJSON(data []byte) error {
-	c.response = reflect.New(reflect.TypeOf(c.desired).Elem()).Interface().(client.Object)
+	c.response = newOf(c.desired)
 	if err := json.Unmarshal(data, c.response); err != nil {
 		return err
 	}
