@@ -221,7 +221,7 @@ func start(line string) *gexec.Session {
 			session.Wait(time.Minute)
 		}
 	})
-	Eventually(session.Err).WithTimeout(3 * time.Minute).Should(gbytes.Say("The operator is running"))
+	Eventually(session.Out).WithTimeout(3 * time.Minute).Should(gbytes.Say("The operator is running"))
 	return session
 }
 
