@@ -401,7 +401,7 @@ func (b *bench) beside(ctx context.Context, p *controlPlane, patch string, measu
 			for i := worker; noise.Err() == nil; i += 4 {
 				box := modelboxes.ModelBox(i % b.objects)
 				box.Namespace = noisyNamespace
-				// A client of another tenant goes on after an error.
+				// A client of another tenant continues after an error.
 				_ = p.Patch(noise, box, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, i+1)))
 			}
 		})

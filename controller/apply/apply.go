@@ -46,13 +46,11 @@ type Writer struct {
 	// Client reads from the cache and sees its own writes there.
 	Client client.Client
 	// Live reads a child from the API server before it is changed, with its managedFields, and
-	// the owner of a child that was written for a newer generation than the one in the cache.
+	// the owner of a child that was written for a newer generation than the one in the cache, or
+	// that is created again.
 	Live client.Reader
 	// Recorder emits the events for repairs.
 	Recorder events.EventRecorder
-	// Created is called with each child that was created, as in the API server's response; it
-	// may be nil.
-	Created func(client.Object)
 	// Limits bounds the writes for one owner, and Rewrites prevents that they are repeated in
 	// vain. Both may be nil.
 	Limits   *Limiter
@@ -62,10 +60,10 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer with the clients of a manager.
-func NewWriter(mgr manager.Manager, clk clock.PassiveClock, created func(client.Object)) Writer {
+func NewWriter(mgr manager.Manager, clk clock.PassiveClock) Writer {
 	return Writer{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(FieldManager),
-		Created: created, Limits: &Limiter{Clock: clk}, Rewrites: &Rewrites{},
+		Limits: &Limiter{Clock: clk}, Rewrites: &Rewrites{},
 	}
 }
 
@@ -286,9 +284,6 @@ func (w Writer) create(ctx context.Context, owner client.Object, child *Child) e
 		created := child.Desired.DeepCopyObject().(client.Object)
 		if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager)); err != nil {
 			return Refused("creating", child.Desired, err)
-		}
-		if w.Created != nil {
-			w.Created(created)
 		}
 		child.Live, child.found = created, true
 		return nil

@@ -35,7 +35,7 @@ func (o *observer) Workload() problems.Workload { return problems.OfDeployment(o
 func (o *observer) Availability() status.Availability { return availability(o.live()) }
 
 // Progress is that of the Deployment, unless it is paused ("kubectl rollout pause"). The operator
-// does not resume it: a person has paused it on purpose.
+// does not resume it: a user has paused it on purpose.
 func (o *observer) Progress() status.Readiness {
 	live := o.live()
 	if live.Spec.Paused {
