@@ -42,7 +42,7 @@ readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProb
 			"name": {"A B"}, "image": {"A B"}, "replicas": {-1}, "resourceType": {"huge"},
 			"rollingUpdate": {0, "0%"}, "serviceType": {"Other"}, "defaultProbes": {"Perhaps"},
 			"resources/limits/cpu": {"-1"},
-			"ports/0/name": {"A B"}, "ports/0/port": {0, 70000}, "ports/0/targetPort": {"A B"}, "ports/0/nodePort": {70000},
+			"ports/0/name":         {"A B"}, "ports/0/port": {0, 70000}, "ports/0/targetPort": {"A B"}, "ports/0/nodePort": {70000},
 			"ports/0/protocol": {"XYZ"}, "ports/0/appProtocol": {"a b"}, "ports/1/protocol": {"ABC"},
 			"envs/0/name": {"A=B"}, "envs/1/valueFrom/fieldRef/fieldPath": {"metadata.nothing"}, "envFrom/0/prefix": {"a=b"},
 			"envFrom/0/secretRef/name": {"A B"}, "readinessProbe/httpGet/port": {0, "none"}, "readinessProbe/periodSeconds": {-1},

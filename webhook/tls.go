@@ -65,7 +65,7 @@ func (o *tlsOptions) withClientCA(name, file string, commonNames []string) ([]fu
 	if file == "" {
 		return options, nil
 	}
-	pem, err := os.ReadFile(file)
+	pem, err := os.ReadFile(file) //nolint:gosec // The file is a flag of who starts the process.
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

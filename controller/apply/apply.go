@@ -104,15 +104,8 @@ func (c *Child) Exists() bool { return c.found }
 // being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where ReadOnlyIf prevented a
 // write; any other error is worth a retry.
 func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Child) (rewritten string, err error) {
-	for _, child := range children {
-		if err := w.read(ctx, owner, child); err != nil {
-			return "", err
-		}
-	}
-	for _, child := range children {
-		if err := w.checkGeneration(ctx, owner, child); err != nil {
-			return "", err
-		}
+	if err := w.readAll(ctx, owner, children); err != nil {
+		return "", err
 	}
 	contested := w.Limits.Contested(owner)
 	if contested != nil && contested.Exhausted && !w.readOnly {
@@ -156,6 +149,20 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 	return nil
 }
 
+func (w Writer) readAll(ctx context.Context, owner client.Object, children []*Child) error {
+	for _, child := range children {
+		if err := w.read(ctx, owner, child); err != nil {
+			return err
+		}
+	}
+	for _, child := range children {
+		if err := w.checkGeneration(ctx, owner, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (w Writer) read(ctx context.Context, owner client.Object, child *Child) error {
 	err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
 	child.found = err == nil
@@ -184,8 +191,9 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 // annotation, so the API server is asked for the owner; if it is not newer, the annotation has
 // to be reverted.
 func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child *Child) error {
-	written, err := strconv.ParseInt(child.Live.GetAnnotations()[AnnotationGeneration], 10, 64)
-	if !child.found || err != nil || written <= owner.GetGeneration() || w.readOnly {
+	// It is 0 if there is none, or no number.
+	written, _ := strconv.ParseInt(child.Live.GetAnnotations()[AnnotationGeneration], 10, 64)
+	if !child.found || written <= owner.GetGeneration() || w.readOnly {
 		return nil
 	}
 	if child.Desired != nil && child.Desired.GetAnnotations()[AnnotationGeneration] != "" {

@@ -115,7 +115,7 @@ func (s *stored[T]) UnmarshalJSON(data []byte) error {
 // DeepCopyObject implements runtime.Object.
 func (s *stored[T]) DeepCopyObject() runtime.Object {
 	out := *s
-	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	s.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
@@ -142,7 +142,7 @@ var unencodable = regexp.MustCompile(`"(\w*Time|\w+At|slot|since)":\s*"(0000-01-
 
 func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
 	reflect.ValueOf(into).Elem().SetZero()
-	*into.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = *s.ObjectMeta.DeepCopy()
+	*into.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = *s.DeepCopy()
 	into.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind())
 	if found := unencodable.FindStringSubmatch(status); found != nil {
 		return fmt.Errorf("status: %s is out of range", found[1])
@@ -168,7 +168,7 @@ type storedList[T any] struct {
 // DeepCopyObject implements runtime.Object.
 func (l *storedList[T]) DeepCopyObject() runtime.Object {
 	out := *l
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	out.Items = make([]stored[T], len(l.Items))
 	for i := range l.Items {
 		out.Items[i] = *l.Items[i].DeepCopyObject().(*stored[T])
@@ -198,8 +198,8 @@ type decodingCache struct {
 
 // storedAs returns an empty object or list of the type that the cache has for obj.
 func storedAs[T runtime.Object](c *decodingCache, obj T) (T, error) {
-	kinds, _, err := c.typed.ObjectKinds(obj)
-	if err != nil {
+	kinds, _, _ := c.typed.ObjectKinds(obj)
+	if len(kinds) == 0 {
 		return obj, nil // Metadata alone, for example.
 	}
 	in, err := c.stored.New(kinds[0])

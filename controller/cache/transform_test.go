@@ -39,7 +39,7 @@ func large(owner schema.GroupVersionKind) metav1.ObjectMeta {
 		Labels:        map[string]string{api.LabelManagedBy: api.ManagedBy},
 		Annotations:   map[string]string{"note": text, mtsrev1.AnnotationSchedule: text, corev1.LastAppliedConfigAnnotation: text},
 		Finalizers:    []string{text},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: metav1.NewFieldsV1(`{}`)}},
 	}
 	for i := range 1000 {
 		meta.Labels[fmt.Sprint("label-", i)] = "x"

@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -179,15 +180,16 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	_, requested := secret.Annotations[AnnotationRenew]
 	o := &observed{data: secret.Data, requested: requested}
 	// A bundle that was replaced and restored between two events is another state.
-	state := fmt.Sprintf("%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
+	var state strings.Builder
+	fmt.Fprintf(&state, "%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
 	for _, c := range configurations {
 		for _, bundle := range bundles(c) {
 			o.bundles = append(o.bundles, *bundle)
 		}
-		state += fmt.Sprintf(" %s/%d", c.GetUID(), c.GetGeneration())
+		fmt.Fprintf(&state, " %s/%d", c.GetUID(), c.GetGeneration())
 	}
-	if r.since.IsZero() || state != r.state {
-		r.state, r.since = state, r.clock.Now()
+	if r.since.IsZero() || state.String() != r.state {
+		r.state, r.since = state.String(), r.clock.Now()
 	}
 	now := r.clock.Now()
 	d := r.rules.decide(o, r.clock.Since(r.since), now)

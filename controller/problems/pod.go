@@ -85,7 +85,7 @@ func ofPod(pod *corev1.Pod, now time.Time) *finding {
 		f := newFinding(pod, reasonOr(pod.Status.Reason, "PodFailed"), clean(pod.Status.Message))
 		f.needsIntervention, f.Count = false, 0 // There may be another one every second.
 		return f
-	case pod.Spec.NodeName == "" && scheduled != nil && scheduled.Status == corev1.ConditionFalse:
+	case pod.Spec.NodeName == "" && isFalse(scheduled):
 		f := newFinding(pod, reasonOr(scheduled.Reason, reasonPending), clean(scheduled.Message))
 		f.Since = scheduled.LastTransitionTime
 		f.needsIntervention = f.needsIntervention && now.Sub(f.Since.Time) >= briefly
@@ -94,10 +94,12 @@ func ofPod(pod *corev1.Pod, now time.Time) *finding {
 		return ofContainers(pod, now)
 	case now.Sub(pod.CreationTimestamp.Time) < long:
 		return nil
-	case pod.Spec.NodeName == "":
-		return newFinding(pod, reasonPending, "no scheduler has placed the pod: check that kube-scheduler runs, and schedulerName")
 	}
-	return newFinding(pod, reasonPending, "kubelet has not started the pod: check that its node is ready")
+	message := "kubelet has not started the pod: check that its node is ready"
+	if pod.Spec.NodeName == "" {
+		message = "no scheduler has placed the pod: check that kube-scheduler runs, and schedulerName"
+	}
+	return newFinding(pod, reasonPending, message)
 }
 
 // ofContainers returns the problem of the first container that has one, before others of one that
@@ -119,7 +121,7 @@ func ofContainers(pod *corev1.Pod, now time.Time) *finding {
 		}
 		first = cmp.Or(first, f)
 	}
-	if ready := conditionOf(pod, corev1.PodReady); first == nil && allReady && ready != nil && ready.Status == corev1.ConditionFalse {
+	if ready := conditionOf(pod, corev1.PodReady); first == nil && allReady && isFalse(ready) {
 		return newFinding(pod, reasonOr(ready.Reason, "PodNotReady"), cmp.Or(clean(ready.Message), "all containers are ready and the pod is not: check that its node is ready"))
 	}
 	return first
@@ -136,14 +138,12 @@ type container struct {
 
 func (c *container) problem() *finding {
 	state, last := &c.status.State, c.status.LastTerminationState.Terminated
-	// An init container that is restarted is a sidecar.
-	runsOnce := c.init && ptr.Deref(c.spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
 	switch {
 	case c.status.Ready && state.Terminated == nil:
 		return nil
 	case state.Waiting != nil:
 		return c.waiting(state.Waiting)
-	case state.Terminated != nil && runsOnce && state.Terminated.ExitCode == 0:
+	case state.Terminated != nil && c.runsOnce() && state.Terminated.ExitCode == 0:
 		return nil
 	case state.Terminated != nil:
 		return c.crashed(state.Terminated)
@@ -151,14 +151,25 @@ func (c *container) problem() *finding {
 		return c.crashed(last)
 	case state.Running == nil:
 		return nil
+	}
+	return c.running()
+}
+
+func (c *container) running() *finding {
+	switch {
 	case c.fetches():
 		return c.finding(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
-	case runsOnce:
+	case c.runsOnce():
 		return c.finding(reasonPodInitializing, "the init container has not completed yet")
 	case c.spec.StartupProbe != nil || c.spec.ReadinessProbe != nil:
 		return c.finding("NotReady", "the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)")
 	}
 	return nil // kubelet has not observed it yet.
+}
+
+// runsOnce reports whether it is an init container, and no sidecar, which is restarted.
+func (c *container) runsOnce() bool {
+	return c.init && ptr.Deref(c.spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
 }
 
 // fetches reports whether it is the init container that fetches the model of a ModelBox. Its
@@ -231,6 +242,8 @@ func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondi
 	}
 	return nil
 }
+
+func isFalse(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionFalse }
 
 // colours are what programs write for a terminal.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)

@@ -257,12 +257,11 @@ func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.Und
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
 	}}
 	named.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	if err := r.write(ctx, named, failure.Status, after, client.DisableReadYourWritesConsistency); client.IgnoreNotFound(err) != nil {
+	err = r.write(ctx, named, failure.Status, after, client.DisableReadYourWritesConsistency)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("the stored object cannot be decoded (%w): %w", failure, err)
-	} else if err != nil {
-		return nil
 	}
-	if reason != ReasonInvalidSpec {
+	if err == nil && reason != ReasonInvalidSpec {
 		r.emit(obj, &metav1.Condition{Reason: ReasonInvalidSpec, Message: failure.Error()})
 	}
 	return nil

@@ -157,7 +157,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 // recorded reconciles a stored ModelBox, of which the cache has a version, with a reconciler that
 // sets a state.
-func recorded(t *testing.T, kind reconcile.ObjectReconciler[*modelv1.ModelBox], readErr, writeErr error) (reconcile.Result, error, *modelv1.ModelBox, *events.FakeRecorder) {
+func recorded(t *testing.T, kind reconcile.ObjectReconciler[*modelv1.ModelBox], readErr, writeErr error) (reconcile.Result, *modelv1.ModelBox, *events.FakeRecorder, error) {
 	t.Helper()
 	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "box", Generation: 2}}
 	recorder := events.NewFakeRecorder(10)
@@ -180,7 +180,7 @@ func recorded(t *testing.T, kind reconcile.ObjectReconciler[*modelv1.ModelBox], 
 	if readErr := c.Get(t.Context(), client.ObjectKeyFromObject(box), stored); readErr != nil && stored.Name == "" {
 		t.Fatal(readErr)
 	}
-	return result, err, stored, recorder
+	return result, stored, recorder, err
 }
 
 func TestAWarningFollowsTheWriteOfStatus(t *testing.T) {
@@ -199,7 +199,7 @@ func TestAWarningFollowsTheWriteOfStatus(t *testing.T) {
 		{name: "refused", write: apierrors.NewForbidden(schema.GroupResource{Resource: "modelboxes"}, "box", nil), wantErr: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			result, err, stored, recorder := recorded(t, stalled, nil, test.write)
+			result, stored, recorder, err := recorded(t, stalled, nil, test.write)
 			if result != test.want || (err != nil) != test.wantErr || len(recorder.Events) != test.events {
 				t.Errorf("the result is %v and %v, with %d events; want %v and an error: %v, with %d", result, err, len(recorder.Events), test.want, test.wantErr, test.events)
 			}
@@ -219,10 +219,10 @@ func (f failing) Reconcile(context.Context, *modelv1.ModelBox) (reconcile.Result
 
 func TestErrorsOfTheKind(t *testing.T) {
 	notFound := fmt.Errorf("restarting: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web"))
-	if _, err, _, _ := recorded(t, failing{notFound}, nil, nil); !errors.Is(err, notFound) {
+	if _, _, _, err := recorded(t, failing{notFound}, nil, nil); !errors.Is(err, notFound) {
 		t.Errorf("the error is %v, want that of the kind", err)
 	}
-	if result, err, _, _ := recorded(t, failing{fmt.Errorf("scaling: %w", errStale)}, nil, nil); err != nil || result.RequeueAfter != retryStale {
+	if result, _, _, err := recorded(t, failing{fmt.Errorf("scaling: %w", errStale)}, nil, nil); err != nil || result.RequeueAfter != retryStale {
 		t.Errorf("the result is %v and %v, want a retry without an error", result, err)
 	}
 }
@@ -238,7 +238,7 @@ func TestUndecodable(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.err.Err = errors.New("spec.image is a number")
-			_, err, stored, recorder := recorded(t, unreachable, &test.err, nil)
+			_, stored, recorder, err := recorded(t, unreachable, &test.err, nil)
 			if err != nil || readyReason(stored) != ReasonInvalidSpec || stored.Status.ObservedGeneration != 2 || len(recorder.Events) != 1 {
 				t.Errorf("status is %+v, with %d events: %v", stored.Status, len(recorder.Events), err)
 			}

@@ -73,6 +73,8 @@ func main() {
 
 // bound bounds a node at a path such as .spec.envs[].name, and all nodes below it. What a marker
 // has set stays.
+//
+//nolint:gocyclo // The rows of one table.
 func bound(path string, node map[string]any) {
 	set := func(key string, value any) {
 		if node[key] == nil {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +47,8 @@ var policyFiles = []string{"config/policies/requester.yaml", "config/policies/de
 // temporary returns an object of each of these kinds. What makes the API server refuse requests is first.
 func temporary() []client.Object {
 	return []client.Object{
-		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{},
-		&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, &admissionregistrationv1.ValidatingAdmissionPolicy{},
 	}
 }
 
@@ -76,7 +76,7 @@ func newInstallation(cluster *cluster) (*installation, error) {
 // longer than a run. It fails if the operator is deployed in the cluster: two webhooks would
 // default the same objects, and two controllers reconcile them.
 func (i *installation) prepare(ctx context.Context) error {
-	err := i.c.Get(ctx, client.ObjectKey{Name: "modelbox-webhook"}, &admissionv1.MutatingWebhookConfiguration{})
+	err := i.c.Get(ctx, client.ObjectKey{Name: "modelbox-webhook"}, &admissionregistrationv1.MutatingWebhookConfiguration{})
 	if err == nil {
 		return fmt.Errorf("the operator is deployed in %s: 'make undeploy' deletes it, and keeps the CRDs, the objects and their children", i.cluster)
 	}
@@ -212,8 +212,8 @@ func configurations(hooks *envtest.WebhookInstallOptions) []client.Object {
 	return objects
 }
 
-func clientConfigs(hooks *envtest.WebhookInstallOptions) []*admissionv1.WebhookClientConfig {
-	var configs []*admissionv1.WebhookClientConfig
+func clientConfigs(hooks *envtest.WebhookInstallOptions) []*admissionregistrationv1.WebhookClientConfig {
+	var configs []*admissionregistrationv1.WebhookClientConfig
 	for _, configuration := range hooks.MutatingWebhooks {
 		for j := range configuration.Webhooks {
 			configs = append(configs, &configuration.Webhooks[j].ClientConfig)

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -149,7 +149,7 @@ func TestWaitReturnsTheErrorOfAProcess(t *testing.T) {
 
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	got := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{
+	got := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{
 		Name: "modelbox-requester", Annotations: map[string]string{"a": "b"}, Labels: map[string]string{"app": "x"},
 	}}
 	(&installation{id: "1"}).own(got)

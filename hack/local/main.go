@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -172,11 +173,11 @@ func (o *operator) stop() error {
 		fmt.Println("stopping the operator;", o.cluster.afterwards())
 	}
 	var errs []error
-	for i := len(o.running) - 1; i >= 0; i-- {
-		if o.running[i].name == "webhook" {
+	for _, process := range slices.Backward(o.running) {
+		if process.name == "webhook" {
 			errs = append(errs, o.installed.remove())
 		}
-		errs = append(errs, o.running[i].stop())
+		errs = append(errs, process.stop())
 	}
 	if o.installed != nil {
 		errs = append(errs, o.installed.remove())

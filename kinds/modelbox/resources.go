@@ -248,11 +248,6 @@ func (p *preset) differsIn(list corev1.ResourceList) bool {
 	return false
 }
 
-// hasOthers reports whether resources have more than a preset defines.
-func hasOthers(r *corev1.ResourceRequirements) bool {
-	return len(r.Claims) > 0 || len(r.Limits) > len(inPreset) || len(r.Requests) > len(inPreset)
-}
-
 // inPresets reports whether a preset has this quantity of a resource.
 func inPresets(name corev1.ResourceName, value resource.Quantity) bool {
 	for i := range presets {

@@ -37,12 +37,12 @@ var lists = map[string]string{
 }
 
 func draw(random *rand.Rand, field string) any {
-	switch chance := random.IntN(40); {
-	case chance == 0:
+	switch random.IntN(40) {
+	case 0:
 		return nil
-	case chance == 1:
+	case 1:
 		return []any{}
-	case chance == 2:
+	case 2:
 		return map[string]any{}
 	}
 	switch field {
