@@ -168,7 +168,7 @@ func (s *selfManaged) start() (end func()) {
 	o.metricsAddress, o.probeAddress, o.leaderElect, o.leaderNamespace = "0", "0", false, s.own
 	o.certificate.Secret, o.certificate.Configuration = secretName, s.mutating.Name
 	o.certificate.Settle, o.certificate.Mounted = settleForTest, mountedForTest
-	mgr := newManager(cfg, o)
+	mgr := newManager(cfg, &o)
 	Expect(o.addCertificate(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -370,7 +370,7 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 
 	It("refuses a validity that is too short for a renewal", func() {
 		o := options{certificate: certificate.Options{Secret: secretName, Validity: time.Minute}, leaderNamespace: "ops"}
-		mgr := newManager(asController, options{metricsAddress: "0", probeAddress: "0"})
+		mgr := newManager(asController, &options{metricsAddress: "0", probeAddress: "0"})
 		Expect(o.addCertificate(mgr)).To(MatchError(ContainSubstring("--webhook-certificate-secret: the validity is 1m0s")))
 	})
 

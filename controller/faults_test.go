@@ -114,7 +114,7 @@ func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiv
 	cfg := rest.CopyConfig(asController)
 	cfg.Wrap(transport.Wrap)
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 8, reconcileTimeout: 3 * time.Second}
-	mgr := newManager(cfg, o, func(managerOptions *ctrl.Options) {
+	mgr := newManager(cfg, &o, func(managerOptions *ctrl.Options) {
 		managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are expected.
 	})
 	for _, add := range o.kinds() {

@@ -66,7 +66,7 @@ func main() {
 }
 
 func run() error {
-	var o options
+	o := options{leftOut: cache.LeftOut{Every: time.Minute}}
 	o.bind(flag.CommandLine)
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
@@ -100,7 +100,29 @@ func run() error {
 	if err := addControllersAndProbes(mgr, &o); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	err = startManager(ctrl.SetupSignalHandler(), mgr)
+	if errors.Is(err, cache.ErrListable) {
+		ctrl.Log.Info("Ending without an error, to be started again", "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// startManager starts a manager and waits until it has ended. Before its caches have synced, which
+// they never do without permissions, a manager does not end; but it is not elected either, so that
+// no controller has begun.
+func startManager(ctx context.Context, mgr manager.Manager) error {
+	const endUnelected = 5 * time.Second
+	ended := make(chan error, 2)
+	go func() { ended <- mgr.Start(ctx) }()
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-mgr.Elected():
+		case <-time.After(endUnelected):
+			ended <- nil
+		}
+	})
+	return <-ended
 }
 
 // defaultReconcileTimeout bounds one attempt to reconcile an object. A worker waits for
@@ -122,6 +144,7 @@ type options struct {
 	leaderElect                                bool
 	leaderNamespace                            string
 	namespaces                                 namespaces
+	leftOut                                    cache.LeftOut
 	workers                                    int
 	reconcileTimeout                           time.Duration
 	fetcher                                    modelsource.Fetcher
@@ -171,7 +194,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	utilruntime.Must(api.AddToScheme(scheme))
 	options := ctrl.Options{
 		Scheme:                        scheme,
-		NewCache:                      cache.New,
+		NewCache:                      o.leftOut.New,
 		Cache:                         o.namespaces.cache(),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       server,
@@ -203,6 +226,9 @@ func addControllersAndProbes(mgr manager.Manager, o *options) error {
 		}
 	}
 	if err := o.addCertificate(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(&o.leftOut); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -165,7 +165,7 @@ func runAs(user string, set ...func(*options)) (end func() error) {
 	for _, f := range set {
 		f(&o)
 	}
-	mgr := newManager(cfg, o)
+	mgr := newManager(cfg, &o)
 	for _, add := range o.kinds() {
 		Expect(add(mgr, ahead{})).To(Succeed())
 	}

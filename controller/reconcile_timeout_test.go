@@ -41,7 +41,7 @@ var _ = Describe("a request without an answer", Ordered, func() {
 			cfg.Wrap(transport.Wrap)
 			// One worker, so that no object is reconciled while another one waits.
 			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
-			mgr := newManager(cfg, o)
+			mgr := newManager(cfg, &o)
 			for _, add := range o.kinds() {
 				Expect(add(mgr, clock.RealClock{})).To(Succeed())
 			}

@@ -42,7 +42,7 @@ func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, cl
 	var o options
 	o.bind(flag.NewFlagSet("", flag.PanicOnError))
 	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", namespace
-	mgr := newManager(cfg, o)
+	mgr := newManager(cfg, &o)
 	Expect(add(mgr, clock.RealClock{})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &replica{elected: mgr.Elected(), done: make(chan error, 1), cancel: cancel}

@@ -77,7 +77,7 @@ var _ = BeforeSuite(func() {
 })
 
 // newManager returns the manager of a controller process with the given flags.
-func newManager(cfg *rest.Config, o options, with ...func(*ctrl.Options)) manager.Manager {
+func newManager(cfg *rest.Config, o *options, with ...func(*ctrl.Options)) manager.Manager {
 	GinkgoHelper()
 	managerOptions, err := o.managerOptions(cfg)
 	Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ type process struct {
 func start() {
 	GinkgoHelper()
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
-	mgr := newManager(asController, o)
+	mgr := newManager(asController, &o)
 	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}

@@ -54,7 +54,7 @@ func startTraced(collector string, requests *records) (stop func()) {
 	cfg := rest.CopyConfig(asController)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return recordingTransport{rt, requests} })
 	o.tracing.Requests(cfg)
-	mgr := newManager(cfg, o)
+	mgr := newManager(cfg, &o)
 	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
