@@ -4,9 +4,12 @@
 package config_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -63,6 +66,61 @@ func TestPoliciesOfRequestersApplyToEveryKind(t *testing.T) {
 	if len(conditions[0]) != 2 || !slices.Equal(conditions[0], conditions[1][:2]) {
 		t.Errorf("the conditions are %v and %v", conditions[0], conditions[1])
 	}
+}
+
+// oldFunctions are the functions and macros of CEL that Kubernetes 1.30, the oldest version that the
+// operator supports, accepts: those that the version before it can evaluate.
+var oldFunctions = strings.Fields(`all exists exists_one filter has map
+	bool bytes double duration dyn int string timestamp type uint
+	contains endsWith lowerAscii matches replace size split startsWith substring trim upperAscii
+	charAt find findAll indexOf isSorted isURL join lastIndexOf max min sum
+	hasValue optMap orValue isGreaterThan isLessThan isQuantity quantity
+	allowed check errored group name namespace path reason resource serviceAccount subresource`)
+
+var (
+	literals   = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"`)
+	calls      = regexp.MustCompile(`(\w+)\(`)
+	twoVarying = regexp.MustCompile(`\.(?:all|exists|exists_one)\(\s*\w+\s*,\s*\w+\s*,`) // A macro of Kubernetes 1.33.
+)
+
+// The API servers of the other tests are newer, and accept functions that the oldest one refuses.
+func TestExpressionsAreOfTheOldestVersion(t *testing.T) {
+	found := 0
+	for _, o := range install(t) {
+		var content any
+		if err := json.Unmarshal(o.json, &content); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range expressionsIn(content) {
+			text = literals.ReplaceAllString(text, "''")
+			for _, call := range calls.FindAllStringSubmatch(text, -1) {
+				if found++; !slices.Contains(oldFunctions, call[1]) || twoVarying.MatchString(text) {
+					t.Errorf("%s: %s in %q: is it in Kubernetes 1.29?", o, call[1], text)
+				}
+			}
+		}
+	}
+	if found < 400 {
+		t.Errorf("only %d calls were found", found)
+	}
+}
+
+// expressionsIn returns the expressions of policies, webhooks and schemas.
+func expressionsIn(content any) (out []string) {
+	switch content := content.(type) {
+	case []any:
+		for _, item := range content {
+			out = append(out, expressionsIn(item)...)
+		}
+	case map[string]any:
+		for key, value := range content {
+			if text, ok := value.(string); ok && (key == "expression" || key == "messageExpression" || key == "rule") {
+				out = append(out, text)
+			}
+			out = append(out, expressionsIn(value)...)
+		}
+	}
+	return out
 }
 
 // The policy of the controller must match the user that the pods of the controller are, and

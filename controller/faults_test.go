@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +115,7 @@ func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiv
 	cfg.Wrap(transport.Wrap)
 	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 8, reconcileTimeout: 3 * time.Second}
 	mgr := newManager(cfg, &o, func(managerOptions *ctrl.Options) {
-		managerOptions.Logger = logr.New(log.NullLogSink{}) // Hundreds of errors are expected.
+		managerOptions.Logger = klog.New(log.NullLogSink{}) // Hundreds of errors are expected.
 	})
 	for _, add := range o.kinds() {
 		Expect(add(mgr, clock)).To(Succeed())

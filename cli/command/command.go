@@ -17,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -70,8 +69,8 @@ func Run(env Env, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The webhooks' handlers and the clients log; what matters is in errors.
-	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
+	log.SetLogger(klog.Logger{})
+	klog.SetLogger(klog.Logger{})
 	root := New(env)
 	root.SetArgs(args)
 	return exitCode(env, root.ExecuteContext(ctx))

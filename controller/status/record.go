@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,8 +124,8 @@ const retryStale = 5 * time.Second
 // Reconcile makes a span of each reconcile, which is not sent unless the process has a collector. The
 // span has the name of the object, and nothing else of it.
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	ctx, span := otel.Tracer("modelbox-controller").Start(ctx, "reconcile "+r.name,
-		trace.WithAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name)))
+	ctx, span := otel.Tracer("modelbox-controller").Start(ctx, "reconcile "+r.name)
+	span.SetAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name))
 	defer span.End()
 	result, err := r.reconcileNamed(ctx, req)
 	if err != nil {

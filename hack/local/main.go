@@ -18,15 +18,15 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 )
 
 func main() {
-	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
+	log.SetLogger(klog.Logger{}) // Otherwise controller-runtime prints that it has no logger.
 	// A Ctrl-C also ends the other programs of a pipe, such as tee, and a write to it must not end this
 	// one before it has removed what it installed: hence SIGPIPE.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -91,7 +90,9 @@ func (o *Options) Requests(cfg *rest.Config) {
 	if o.endpoint != "" {
 		cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 			return otelhttp.NewTransport(rt, otelhttp.WithFilter(func(r *http.Request) bool {
-				return trace.SpanContextFromContext(r.Context()).IsValid()
+				span := propagation.MapCarrier{}
+				propagation.TraceContext{}.Inject(r.Context(), span)
+				return len(span) > 0
 			}))
 		})
 	}

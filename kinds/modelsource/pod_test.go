@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
+	podresource "k8s.io/kubernetes/pkg/api/v1/resource"
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 
@@ -114,7 +114,7 @@ func TestResourcesOfThePodStay(t *testing.T) {
 		if r != nil {
 			pod.Spec.Containers[0].Resources = *r
 		}
-		class, requests := qos.ComputePodQOS(pod), resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+		class, requests := qos.ComputePodQOS(pod), requestsOf(pod)
 		pod.Spec.InitContainers = []corev1.Container{*podOf(t, modelv1.Model{URI: "https://a/b"}, r).Fetch}
 		if _, ok := pod.Spec.InitContainers[0].Resources.Limits["nvidia.com/gpu"]; ok {
 			t.Errorf("%s: the container that fetches occupies a device", name)
@@ -122,7 +122,7 @@ func TestResourcesOfThePodStay(t *testing.T) {
 		if got := qos.ComputePodQOS(pod); got != class {
 			t.Errorf("%s: %s, and %s with a model", name, class, got)
 		}
-		if diff := cmp.Diff(requests, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})); diff != "" {
+		if diff := cmp.Diff(requests, requestsOf(pod)); diff != "" {
 			t.Errorf("%s (-without a model +with one):\n%s", name, diff)
 		}
 	}
@@ -130,6 +130,15 @@ func TestResourcesOfThePodStay(t *testing.T) {
 	if got := little.Resources.Limits.Memory(); got.Cmp(minMemory) != 0 {
 		t.Errorf("a memory limit of 64Mi became %s", got)
 	}
+}
+
+// requestsOf returns what the scheduler reserves for a pod.
+func requestsOf(pod *corev1.Pod) (out []string) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "nvidia.com/gpu"} {
+		quantity := podresource.GetResourceRequestQuantity(pod, name)
+		out = append(out, quantity.String())
+	}
+	return out
 }
 
 func TestVolumes(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-base/version"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -24,7 +23,7 @@ import (
 
 // Kubernetes is the minor version of Kubernetes that this release is built for: that of
 // the types and the validation in the k8s.io modules of go.mod.
-const Kubernetes = version.DefaultKubeBinaryVersion
+const Kubernetes = "1.37"
 
 // MaxSize is the maximum size of a pod template in bytes, as JSON. A larger one is not decoded. The
 // other bounds of a spec apply to it as well, since it has no schema with those of its parts; but one

@@ -5,6 +5,7 @@ package podtemplate
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -168,5 +169,14 @@ func TestDecodeOfManyWrongValues(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" || template != nil || len(rules.Unbuildable(errs)) != len(errs) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// What is Kubernetes' comes from the modules of go.mod.
+func TestKubernetesIsTheVersionOfTheModules(t *testing.T) {
+	t.Parallel()
+	modules, err := os.ReadFile("../../go.mod")
+	if err != nil || !strings.Contains(string(modules), "\tk8s.io/kubernetes v"+Kubernetes+".") {
+		t.Errorf("Kubernetes is %s, and go.mod has another version: %v", Kubernetes, err)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	log.SetLogger(logr.Discard()) // Otherwise controller-runtime prints that it has no logger.
+	log.SetLogger(klog.Logger{}) // Otherwise controller-runtime prints that it has no logger.
 	if env, err = testenv.Start(testenv.Options{Policies: true}); err != nil {
 		return 1, err
 	}

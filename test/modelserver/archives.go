@@ -8,12 +8,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // The sizes of what is too big, in bytes.
@@ -22,8 +20,6 @@ const (
 	Big = 32 << 20
 	// bomb is what bomb.tar.zst unpacks to: less than the default of spec.model.sizeLimit.
 	bomb = 16 << 30
-	// zeros is a part of it that is compressed once.
-	zeros = 16 << 20
 )
 
 // bodies returns what is served, by the last segment of its URL. It is not changed.
@@ -33,7 +29,7 @@ var bodies = sync.OnceValue(func() map[string][]byte {
 	return map[string][]byte{
 		"model.tar":       model,
 		"model.tar.gz":    gz,
-		"model.tar.zst":   compressed(model),
+		"model.tar.zst":   framed(model),
 		"model.zip":       zipOf(Files()),
 		Weights:           Files()[Weights],
 		"big.safetensors": make([]byte, Big),
@@ -96,25 +92,28 @@ func gzipped(content []byte) []byte {
 	return out.Bytes()
 }
 
-// compressed returns a zstd frame, the same in every process.
-func compressed(content []byte) []byte {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	must(err)
-	return w.EncodeAll(content, nil)
+// frame is how a zstd frame begins: without flags, and with a window of block bytes (RFC 8878, 3.1.1).
+const frame = "\x28\xb5\x2f\xfd\x00\x38"
+
+// block is the maximum of what a block stands for.
+const block = 128 << 10
+
+// framed returns a zstd frame of blocks that are not compressed, and of an empty last one.
+func framed(content []byte) []byte {
+	out := []byte(frame)
+	for raw := range slices.Chunk(content, block) {
+		size := len(raw) << 3
+		out = append(append(out, byte(size), byte(size>>8), byte(size>>16)), raw...)
+	}
+	return append(out, 1, 0, 0)
 }
 
-// bombArchive returns a few hundred kilobytes that unpack to a file of many gigabytes. Frames
-// may follow one another (RFC 8878, 3.1), so that one frame of zeros is enough to build it.
+// bombArchive returns half a megabyte that unpacks to a file of many gigabytes: a frame with its
+// header, and one with blocks of zeros.
 func bombArchive() []byte {
 	header := &bytes.Buffer{}
 	must(tar.NewWriter(header).WriteHeader(&tar.Header{Name: Weights, Mode: 0o644, Size: bomb}))
-	out := bytes.NewBuffer(compressed(header.Bytes()))
-	frame := compressed(make([]byte, zeros))
-	for range bomb / zeros {
-		out.Write(frame)
-	}
+	zeros := strings.Repeat("\x02\x00\x10\x00", bomb/block)
 	end := make([]byte, 1024) // Two blocks of zeros end an archive.
-	_, err := io.Copy(out, bytes.NewReader(compressed(end)))
-	must(err)
-	return out.Bytes()
+	return slices.Concat(framed(header.Bytes()), []byte(frame+zeros+"\x01\x00\x00"), framed(end))
 }
