@@ -67,7 +67,7 @@ var _ = Describe("the size of a spec", func() {
 		merge := func(patch string) error {
 			return env.Client.Patch(ctx, box.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
 		}
-		for _, depth := range []int{1000, 5000, 9980, 9989, 9994} {
+		for _, depth := range []int{1000, 9994} {
 			deep := strings.Repeat(`{"a":`, depth) + "{}" + strings.Repeat("}", depth)
 			Expect(merge(`{"spec":{"podTemplate":`+deep+`}}`)).NotTo(Succeed(), "%d levels", depth)
 		}
