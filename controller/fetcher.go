@@ -15,13 +15,20 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
+// The bounds of the flags, which are those of status.fetcher of a ModelBox.
+const maxImage, maxMirrors, maxMirror = 1024, 64, 4096
+
 // bindFetcher adds the flags of the init container that fetches a model.
 func bindFetcher(flags *flag.FlagSet, f *modelsource.Fetcher) {
 	f.Image = version.ControllerImage
 	flags.Func("fetch-image", "image of the init container that fetches the model of a ModelBox (default the controller's own image, "+f.Image+")",
 		func(value string) error {
 			// An image that no node can parse would be noticed by each pod that fetches a model.
-			if _, err := reference.ParseNormalizedNamed(value); err != nil {
+			_, err := reference.ParseNormalizedNamed(value)
+			if err == nil && len(value) > maxImage {
+				err = fmt.Errorf("it has more than %d bytes", maxImage)
+			}
+			if err != nil {
 				return fmt.Errorf("it is not an image reference such as registry.example.com/team/modelbox-controller:v1: %w", err)
 			}
 			f.Image = value
@@ -33,6 +40,9 @@ func bindFetcher(flags *flag.FlagSet, f *modelsource.Fetcher) {
 
 // addMirror adds a mirror. The program that fetches parses mirrors in the same way (fetch/mirror).
 func addMirror(f *modelsource.Fetcher, value string) error {
+	if len(value) > maxMirror || len(f.Mirrors) >= maxMirrors {
+		return fmt.Errorf("there may be %d mirrors of at most %d bytes each", maxMirrors, maxMirror)
+	}
 	prefix, replacement, _ := strings.Cut(value, "=")
 	if !isURL(prefix) || !isURL(replacement) {
 		return fmt.Errorf("%q is not PREFIX=REPLACEMENT of two URLs that begin with https://, http://, hf:// or s3://", value)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 
@@ -17,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -117,11 +118,49 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 		drive().settled(ctx, box)
 		Expect(fetch().Image).To(Equal("modelbox-controller:v1"))
 
-		By("a lost annotation")
-		change(ctx, deployment, func(d *appsv1.Deployment) { delete(d.Annotations, workload.AnnotationFetcher) })
+		By("a lost status, which replaces the pods once")
+		get(ctx, box).Status = modelv1.ModelBoxStatus{}
+		Expect(env.Client.Status().Update(ctx, box)).To(Succeed())
+		Expect(fetch().Image).To(Equal("modelbox-controller:v1"))
+		before = deployment.Generation
 		drive().settled(ctx, box)
 		Expect(fetch().Image).To(Equal("modelbox-controller:v2"))
 		Expect(fetch().Args).To(ContainElement("--mirror=" + upgrade.Mirrors[0]))
+		Expect(deployment.Generation).To(Equal(before + 1))
+		drive().settled(ctx, box)
+		Expect(get(ctx, deployment).Generation).To(Equal(before + 1))
+	})
+
+	// Whatever clients write into the Deployment is reverted, also where it agrees with itself: the image,
+	// annotations that say that it was the operator's, and the hash of the desired state.
+	It("is fetched with no image that another client chose", func() {
+		box := serving(newNamespace(), uri)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		fetch := func() *corev1.Container { return &get(ctx, deployment).Spec.Template.Spec.InitContainers[0] }
+		drive().settled(ctx, box)
+		Expect(get(ctx, box).Status.Fetcher).To(HaveField("Image", "modelbox-controller:v1"))
+		hash, installed := box.Status.Fetcher.TemplateHash, models
+		for name, edit := range map[string]func(d *appsv1.Deployment){
+			"the annotation of earlier versions": func(*appsv1.Deployment) {},
+			"and its desired-hash":               func(d *appsv1.Deployment) { d.Annotations[apply.AnnotationHash] = "0" },
+			"and the image": func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.InitContainers[0].Image = "evil.example.com/steal:1"
+				d.Spec.Template.Spec.InitContainers[0].Args = append(d.Spec.Template.Spec.InitContainers[0].Args, "--mirror=https://=https://evil.example.com")
+			},
+		} {
+			for _, fetcher := range []modelsource.Fetcher{installed, upgrade} {
+				released(fetcher)
+				change(ctx, deployment, func(d *appsv1.Deployment) {
+					d.Annotations["model.github.com/fetcher"] = fmt.Sprintf(
+						`{"template":%q,"image":"evil.example.com/steal:1","mirrors":["https://=https://evil.example.com"]}`, hash)
+					edit(d)
+				})
+				drive().settled(ctx, box)
+				Expect(fetch().Image).To(Equal("modelbox-controller:v1"), name)
+				Expect(fetch().Args).NotTo(ContainElement(ContainSubstring("evil")), name)
+			}
+		}
 	})
 
 	It("is fetched with the new image when the pods are replaced anyway", func() {
@@ -146,7 +185,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta})
 		Expect(deployment.Spec.Template.Spec.InitContainers).To(BeEmpty())
 		Expect(deployment.Spec.Template.Spec.Volumes).To(BeEmpty())
-		Expect(deployment.Annotations).NotTo(HaveKey(workload.AnnotationFetcher))
+		Expect(get(ctx, box).Status.Fetcher).To(BeNil())
 	})
 
 	It("becomes an image volume, and a claim", func() {

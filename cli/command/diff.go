@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // noUID is the uid of an owner that does not exist yet. Nothing is stored with it.
@@ -74,17 +74,14 @@ func diffOf(ctx context.Context, c client.Client, object render.Object) (string,
 }
 
 // observe returns the uid of the object in the cluster. The container that fetches a model stays as
-// it is there: the controller keeps it, or replaces it by what its own flags say, which are not known.
+// its status says: the controller keeps it, or replaces it by what its own flags say, which are not known.
 func observe(ctx context.Context, c client.Client, object *render.Object) (types.UID, error) {
-	owner, live, key := object.Kind.New(), &appsv1.Deployment{}, client.ObjectKeyFromObject(object.Stored)
-	if err := c.Get(ctx, key, owner); err != nil || object.Kind != kinds.ModelBox() {
-		return cmp.Or(owner.GetUID(), noUID), err
+	owner := object.Kind.New()
+	err := c.Get(ctx, client.ObjectKeyFromObject(object.Stored), owner)
+	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil {
+		object.Fetcher = modelsource.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
 	}
-	err := c.Get(ctx, key, live)
-	if fetcher, ok := workload.FetcherOf(live); err == nil && ok {
-		object.Fetcher = fetcher
-	}
-	return owner.GetUID(), err
+	return cmp.Or(owner.GetUID(), noUID), err
 }
 
 // diffChild returns the diff of a child with what a server-side apply would make of it.

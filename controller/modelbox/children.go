@@ -37,6 +37,7 @@ func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Wo
 		MinReadySeconds:         minReadySeconds,
 		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
 		ServiceType:             spec.ServiceType,
+		Fetched:                 box.Status.Fetcher,
 		Paused:                  spec.Paused,
 	}
 }

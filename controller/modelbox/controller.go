@@ -53,9 +53,13 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
-	children, err := workload.Desired(workloadOf(box, r.Fetcher), &box.Status.WorkloadStatus, errs)
+	pods := workloadOf(box, r.Fetcher)
+	children, err := workload.Desired(pods, &box.Status.WorkloadStatus, errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
+	}
+	if err == nil {
+		box.Status.Fetcher, err = pods.FetcherStatus(children.Pods.Desired.(*appsv1.Deployment))
 	}
 	return r.UpdateStatus(ctx, children, errs, err)
 }

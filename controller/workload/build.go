@@ -43,6 +43,8 @@ type Workload struct {
 
 	ServiceType corev1.ServiceType
 
+	// Fetched is what status records of the container that fetches a model, nil if that is nothing.
+	Fetched *modelv1.FetcherStatus
 	// Paused prevents every write for the owner.
 	Paused bool
 }
@@ -83,7 +85,7 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	deployment := &appsv1.Deployment{
+	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: w.ObjectMeta(),
 		Spec: appsv1.DeploymentSpec{
@@ -94,11 +96,7 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 			MinReadySeconds:         w.MinReadySeconds,
 			ProgressDeadlineSeconds: w.ProgressDeadlineSeconds,
 		},
-	}
-	if fetches(&template) {
-		err = w.chooseFetcher(deployment)
-	}
-	return deployment, err
+	}, nil
 }
 
 // strategy returns the strategy of the Deployment, which is empty if neither Strategy nor

@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -16,21 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
-
-// AnnotationFetcher holds, on a Deployment whose pods fetch a model, the image and the mirrors
-// of the container that fetches, and for which pod template they were chosen. An upgrade of the
-// operator, or another value of its flags, has other ones: they come into effect when the pods
-// are replaced anyway, and do not replace the pods.
-const AnnotationFetcher = "model.github.com/fetcher"
-
-// fetcherChoice is the value of AnnotationFetcher, as JSON.
-type fetcherChoice struct {
-	// Template is the hash of the pod template without the image and the mirrors.
-	Template string `json:"template"`
-	modelsource.Fetcher
-}
 
 // fetches reports whether the pods of a template have the container that fetches a model.
 func fetches(template *corev1.PodTemplateSpec) bool {
@@ -38,67 +25,39 @@ func fetches(template *corev1.PodTemplateSpec) bool {
 	return len(init) > 0 && modelsource.IsFetcher(&init[0])
 }
 
-// chooseFetcher records in a desired Deployment which image and mirrors it has, and for which
-// pod template.
-func (w *Workload) chooseFetcher(desired *appsv1.Deployment) error {
-	hash, err := hashWithoutFetcher(desired.Spec.Template)
-	if err != nil {
-		return err
+// FetcherStatus returns which image and mirrors fetch the model in the pods of a desired Deployment,
+// and the hash of the rest of its pod template; nil if they fetch none. The hash must stay the same in
+// all versions of the controller, like that of apply.AnnotationHash.
+func (w *Workload) FetcherStatus(desired *appsv1.Deployment) (*modelv1.FetcherStatus, error) {
+	template := desired.Spec.Template
+	if !fetches(&template) {
+		return nil, nil
 	}
-	value, err := json.Marshal(fetcherChoice{Template: hash, Fetcher: w.Fetcher})
-	if err != nil {
-		return err
-	}
-	if desired.Annotations == nil {
-		desired.Annotations = map[string]string{}
-	}
-	desired.Annotations[AnnotationFetcher] = string(value)
-	return nil
-}
-
-// hashWithoutFetcher returns the hash of a pod template without the image and the mirrors of its
-// first init container. It must stay the same in all versions of the controller, like that of
-// apply.AnnotationHash.
-func hashWithoutFetcher(template corev1.PodTemplateSpec) (string, error) {
 	init := slices.Clone(template.Spec.InitContainers)
 	init[0] = modelsource.WithoutFetcher(init[0])
 	template.Spec.InitContainers = init
 	data, err := template.Marshal()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write(data) // A hash returns no error.
-	return fmt.Sprintf("%016x", sum.Sum64()), nil
+	return &modelv1.FetcherStatus{TemplateHash: fmt.Sprintf("%016x", sum.Sum64()), Image: w.Fetcher.Image, Mirrors: w.Fetcher.Mirrors}, nil
 }
 
-// KeepFetcher changes a desired Deployment so that its pods fetch their model with the image and
-// the mirrors of the live one, if nothing else of the pod template has changed since these were
-// chosen. It does nothing if the pods fetch no model.
-func (w *Workload) KeepFetcher(desired, live *appsv1.Deployment) error {
-	if desired.Annotations[AnnotationFetcher] == live.Annotations[AnnotationFetcher] {
-		return nil
-	}
-	var now, before fetcherChoice
-	if !decodeChoice(desired, &now) || !decodeChoice(live, &before) || before.Template != now.Template || before.Image == "" {
-		return nil
-	}
-	kept, pods := *w, *w.Pods
-	kept.Pods, pods.Fetcher = &pods, before.Fetcher
-	template, err := kept.Template()
-	if err != nil {
+// keepFetcher changes a desired Deployment so that its pods fetch their model with the image and the
+// mirrors that status records, if nothing else of the pod template has changed since. Another version
+// of the operator, or another value of its flags, has other ones, which must not replace pods. Users may
+// edit an annotation or the pod template of a Deployment and of a ReplicaSet, but only read status.
+func (w *Workload) keepFetcher(desired *appsv1.Deployment) error {
+	now, err := w.FetcherStatus(desired)
+	applied := w.Fetched
+	if err != nil || now == nil || applied == nil || applied.TemplateHash != now.TemplateHash {
 		return err
 	}
-	desired.Spec.Template = template
-	return kept.chooseFetcher(desired)
-}
-
-// FetcherOf returns the image and the mirrors that the pods of a live Deployment fetch their model
-// with, and whether they fetch one.
-func FetcherOf(live *appsv1.Deployment) (modelsource.Fetcher, bool) {
-	var choice fetcherChoice
-	fetches := decodeChoice(live, &choice) && choice.Image != ""
-	return choice.Fetcher, fetches
+	w.Fetcher = modelsource.Fetcher{Image: applied.Image, Mirrors: applied.Mirrors}
+	desired.Spec.Template, err = w.Template()
+	return err
 }
 
 // VerifyModel returns an error if a stored Deployment does not have the volume with the model,
@@ -118,10 +77,4 @@ func (w *Workload) VerifyModel(stored client.Object) error {
 	return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), w.Owner.GetName(), field.ErrorList{
 		field.Forbidden(path, "image volumes need Kubernetes 1.35 or later; use https:// or s3://"),
 	})
-}
-
-// decodeChoice decodes AnnotationFetcher, and reports whether there is a valid one.
-func decodeChoice(deployment *appsv1.Deployment, into *fetcherChoice) bool {
-	value, ok := deployment.Annotations[AnnotationFetcher]
-	return ok && json.Unmarshal([]byte(value), into) == nil
 }

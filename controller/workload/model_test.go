@@ -39,14 +39,19 @@ var (
 
 const uri = "https://models.example.com/bert.tar.zst"
 
-// The container that fetches stays as it is as long as nothing else of the pods changes.
+// The container that fetches stays as it is as long as nothing else of the pods changes, and status says
+// how it was applied. What the live Deployment has does not matter.
 func TestKeepFetcher(t *testing.T) {
 	t.Parallel()
-	live := deploymentOf(t, withModel(t, uri, "", released))
+	before := withModel(t, uri, "", released)
+	applied, err := before.FetcherStatus(deploymentOf(t, before))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
-		change func(*Workload)
-		live   func(*appsv1.Deployment)
-		keeps  bool
+		change  func(*Workload)
+		without bool
+		keeps   bool
 	}{
 		"nothing":              {keeps: true},
 		"replicas":             {change: func(w *Workload) { w.Replicas = new(int32(7)) }, keeps: true},
@@ -54,35 +59,31 @@ func TestKeepFetcher(t *testing.T) {
 		"the model":            {change: func(w *Workload) { w.Model.URI += ".gz" }},
 		"the volume":           {change: func(w *Workload) { w.Model.MountPath = "/m" }},
 		"another pod template": {change: func(w *Workload) { *w = *withModel(t, uri, `{"spec":{"priority":1}}`, upgraded) }},
-		"the live image, which is drift": {
-			live:  func(d *appsv1.Deployment) { d.Spec.Template.Spec.InitContainers[0].Image = "other" },
-			keeps: true,
-		},
-		"no annotation":         {live: func(d *appsv1.Deployment) { d.Annotations = nil }},
-		"an annotation of none": {live: func(d *appsv1.Deployment) { d.Annotations[AnnotationFetcher] = `{"template":"","image":"x"}` }},
-		"no image": {live: func(d *appsv1.Deployment) {
-			d.Annotations[AnnotationFetcher] = strings.Replace(d.Annotations[AnnotationFetcher], "image", "i", 1)
-		}},
-		"no JSON":      {live: func(d *appsv1.Deployment) { d.Annotations[AnnotationFetcher] = `{` }},
-		"another type": {live: func(d *appsv1.Deployment) { d.Annotations[AnnotationFetcher] = `{"mirrors":1}` }},
+		"without a model":      {change: func(w *Workload) { w.Model = nil }},
+		"nothing in status":    {without: true},
 	} {
-		w, now := withModel(t, uri, "", upgraded), live.DeepCopy()
+		w := withModel(t, uri, "", upgraded)
 		if tc.change != nil {
 			tc.change(w)
 		}
-		if tc.live != nil {
-			tc.live(now)
-		}
-		desired := deploymentOf(t, w)
-		if err := w.KeepFetcher(desired, now); err != nil {
-			t.Fatalf("%s: %v", name, err)
+		if !tc.without {
+			w.Fetched = applied
 		}
 		want := *w
-		if tc.keeps {
+		pods := *w.Pods
+		if want.Pods = &pods; tc.keeps {
 			want.Fetcher = released
+		}
+		desired := deploymentOf(t, w)
+		if err := w.keepFetcher(desired); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(deploymentOf(t, &want), desired); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		got, err := w.FetcherStatus(desired)
+		if err != nil || tc.keeps && !cmp.Equal(got, applied) || !tc.keeps && got != nil && got.Image != upgraded.Image || (got == nil) != (w.Model == nil) {
+			t.Errorf("%s: status has %+v, %v", name, got, err)
 		}
 	}
 }

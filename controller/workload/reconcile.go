@@ -102,7 +102,7 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 	}
 	children.Pods.Desired = deployment
 	if w.Model != nil {
-		children.Pods.Keep = func() error { return w.KeepFetcher(deployment, o.live()) }
+		children.Pods.Keep = func() error { return w.keepFetcher(deployment) }
 		children.Pods.Verify = w.VerifyModel
 	}
 	if service := w.Service(); service != nil {

@@ -507,7 +507,12 @@ func TestDiffKeepsTheFetcher(t *testing.T) {
 	box := newBox()
 	box.Spec = modelv1.ModelBoxSpec{Image: "a:1", ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}
 	c.create(box)
-	c.applyChildren(box, modelsource.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}})
+	old := modelsource.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
+	c.applyChildren(box, old)
+	box.Status.Fetcher = &modelv1.FetcherStatus{Image: old.Image, Mirrors: old.Mirrors}
+	if err := c.client.Status().Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
 	c.stdin = withModel
 	for _, args := range [][]string{nil, {"--fetch-image", "r.io/c:new"}} {
 		want(t, c.run(append([]string{"render", "-f", "-", "--diff"}, args...)...), result{})

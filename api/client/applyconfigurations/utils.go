@@ -43,6 +43,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsextensionv1.UnitedDeploymentStatusApplyConfiguration{}
 
 		// Group=model.github.com, Version=v1
+	case modelv1.SchemeGroupVersion.WithKind("FetcherStatus"):
+		return &applyconfigurationsmodelv1.FetcherStatusApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Model"):
 		return &applyconfigurationsmodelv1.ModelApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("ModelBox"):

@@ -483,6 +483,36 @@ type Problem struct {
 // ModelBoxStatus defines the observed state of ModelBox.
 type ModelBoxStatus struct {
 	WorkloadStatus `json:",inline"`
+
+	// fetcher is what fetches the model in the pods, as it was applied last. Another version of
+	// the operator keeps it until the pod template changes. Empty if no container fetches a model.
+	//
+	// +optional
+	Fetcher *FetcherStatus `json:"fetcher,omitempty"`
+}
+
+// FetcherStatus is what the operator, and not the object, has decided of the init container
+// that fetches a model.
+type FetcherStatus struct {
+	// templateHash is the hash of the pod template without the image and the mirrors.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	TemplateHash string `json:"templateHash"`
+
+	// image is the image of the container.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image"`
+
+	// mirrors replace the beginnings of URLs, as PREFIX=REPLACEMENT.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Mirrors []string `json:"mirrors,omitempty"`
 }
 
 // ModelBox runs a model server as a Deployment, with a Service of the same name. It has

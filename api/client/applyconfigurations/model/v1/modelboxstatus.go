@@ -15,6 +15,9 @@ import (
 // ModelBoxStatus defines the observed state of ModelBox.
 type ModelBoxStatusApplyConfiguration struct {
 	WorkloadStatusApplyConfiguration `json:""`
+	// fetcher is what fetches the model in the pods, as it was applied last. Another version of
+	// the operator keeps it until the pod template changes. Empty if no container fetches a model.
+	Fetcher *FetcherStatusApplyConfiguration `json:"fetcher,omitempty"`
 }
 
 // ModelBoxStatusApplyConfiguration constructs a declarative configuration of the ModelBoxStatus type for use with
@@ -126,5 +129,13 @@ func (b *ModelBoxStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 		}
 		b.WorkloadStatusApplyConfiguration.Conditions = append(b.WorkloadStatusApplyConfiguration.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithFetcher sets the Fetcher field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Fetcher field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithFetcher(value *FetcherStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	b.Fetcher = value
 	return b
 }
