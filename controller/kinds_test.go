@@ -73,10 +73,12 @@ var guarantees = map[string]guarantee{
 		},
 		after: func(ctx context.Context, named metav1.ObjectMeta) {
 			GinkgoHelper()
+			want := get(ctx, &extensionv1.UnitedDeployment{ObjectMeta: named}).Spec.Replicas
 			d := &appsv1.Deployment{ObjectMeta: named}
-			Eventually(func() int32 { return *get(ctx, d).Spec.Replicas }).Should(BeEquivalentTo(3))
+			Eventually(func() *int32 { return get(ctx, d).Spec.Replicas }).Should(Equal(want))
 			rollOut(ctx, named)
 		},
+		edit: func(obj status.Object) { *obj.(*extensionv1.UnitedDeployment).Spec.Replicas++ },
 	},
 	"Eru": {
 		before: func(ctx context.Context, named metav1.ObjectMeta) {
@@ -84,8 +86,10 @@ var guarantees = map[string]guarantee{
 			rollOut(ctx, named)
 		},
 		object: func(named metav1.ObjectMeta) status.Object {
-			return &mtsrev1.Eru{ObjectMeta: named, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *"}}
+			return &mtsrev1.Eru{ObjectMeta: named, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *", HistoryLimit: new(int32(1))}}
 		},
+		after: func(context.Context, metav1.ObjectMeta) {},
+		edit:  func(obj status.Object) { *obj.(*mtsrev1.Eru).Spec.HistoryLimit++ },
 	},
 }
 
@@ -122,9 +126,7 @@ var _ = Describe("every kind", func() {
 				Expect(env.Client.Create(ctx, objects[i])).To(Succeed())
 			}
 			for _, obj := range objects {
-				if g.after != nil {
-					g.after(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
-				}
+				g.after(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
 			}
 			for _, obj := range objects {
 				Eventually(readiness(ctx, obj)).Should(HavePrefix("True "))
@@ -154,7 +156,7 @@ var _ = Describe("every kind", func() {
 				obj := g.object(named)
 				edit := func() {
 					GinkgoHelper()
-					change(ctx, obj, func(obj status.Object) { g.edit(obj) })
+					change(ctx, obj, g.edit)
 				}
 				untouched := func() {
 					GinkgoHelper()

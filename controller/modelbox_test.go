@@ -76,21 +76,6 @@ var _ = Describe("a ModelBox", func() {
 		Expect(box.Status.Conditions).To(HaveLen(2), "nothing but Ready and Available once all is there")
 	})
 
-	It("says that its Deployment is paused, and does not resume it", func() {
-		ready()
-		change(ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Paused = true })
-		Eventually(readiness(ctx, box)).Should(Equal("False DeploymentPaused"))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, "Ready").Message).To(
-			ContainSubstring("kubectl rollout resume deployment/%s -n %s", box.Name, box.Namespace))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, "Stalled")).To(BeNil())
-		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
-		Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.Containers[0].Image }).Should(Equal("nginx:2"))
-		Expect(deployment.Spec.Paused).To(BeTrue())
-		change(ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Paused = false })
-		rollOut(ctx, box.ObjectMeta)
-		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
-	})
-
 	It("loses in its Deployment the fields that it loses, and only those", func() {
 		box.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
 		box.Spec.DefaultProbes = modelv1.DefaultProbesDisabled // Otherwise a default replaces the probe that is removed.

@@ -17,15 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 )
 
 // refusal is an error response of the API server, of a webhook or of a proxy that is the same
@@ -167,10 +164,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 
 // reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
 func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
-	recorder := events.NewFakeRecorder(100)
-	r := uniteddeployment.New(unindexed{c}, recorder, clock.RealClock{})
-	_, err := status.RecordedWithWriteAhead(c, recorder, r).Reconcile(ctx, requestFor(ud))
-	return err
+	return reconcileWith(ctx, c, ud, "UnitedDeployment")
 }
 
 // unindexed lists without the field index of the cache, which the API server does not have.

@@ -5,21 +5,30 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -231,4 +240,126 @@ var _ = Describe("the condition Available", func() {
 		Expect(meta.FindStatusCondition(daemon.Status.Conditions, status.ConditionAvailable)).To(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "NoMatchingNodes")))
 	})
+})
+
+var _ = Describe("the status that another client writes", func() {
+	for kind, g := range guarantees {
+		var named metav1.ObjectMeta
+		var obj status.Object
+		settle := func(ctx context.Context) {
+			GinkgoHelper()
+			Eventually(readiness(ctx, obj)).ShouldNot(Equal("not seen"))
+			g.after(ctx, named)
+			Eventually(readiness(ctx, obj)).Should(HavePrefix("True "))
+		}
+		create := func(ctx context.Context) {
+			GinkgoHelper()
+			named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+			if g.before != nil {
+				g.before(ctx, named)
+			}
+			obj = g.object(named)
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+			settle(ctx)
+		}
+		// stored returns the stored status without its times.
+		stored := func(ctx context.Context) string {
+			GinkgoHelper()
+			document, err := json.Marshal(get(ctx, obj).GetStatus())
+			Expect(err).NotTo(HaveOccurred())
+			return regexp.MustCompile(`"\w+Time":"[^"]*"`).ReplaceAllString(string(document), "")
+		}
+
+		It("is corrected by one request: "+kind, func(ctx SpecContext) {
+			create(ctx)
+			change(ctx, obj, g.edit)
+			settle(ctx)
+			want := stored(ctx)
+			for _, wrong := range []string{
+				// The late write of a former leader.
+				`{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","reason":"Progressing","message":"0 of 2 pods are available","observedGeneration":1,"lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+				`{"status":{"observedGeneration":9}}`,
+				`{"status":{"conditions":null}}`,
+			} {
+				var mark int
+				Eventually(func(g Gomega) { // The API server writes its audit log after the object.
+					_, mark = writes(named.Namespace, 0)
+					g.Consistently(func() int { _, all := writes(named.Namespace, 0); return all }, 200*time.Millisecond).Should(Equal(mark))
+				}).Should(Succeed())
+				Expect(env.Client.Status().Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(wrong)))).To(Succeed())
+				Eventually(stored).WithArguments(ctx).Should(Equal(want), wrong)
+				requests := func() string {
+					count, _ := writes(named.Namespace, mark)
+					return describe(count)
+				}
+				Eventually(requests).Should(MatchRegexp("^1 x patch [a-z]+/status 200$"))
+				Consistently(requests, 300*time.Millisecond).Should(MatchRegexp("^1 x patch [a-z]+/status 200$"), "the own write is reconciled, by no request")
+			}
+		})
+
+		It("stays, if the write of a former leader comes later, for which nothing is read: "+kind, func(ctx SpecContext) {
+			create(ctx)
+			var want string
+			refused := 0
+			former := interceptor.NewClient(env.Client, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+					err := c.Get(ctx, key, into, opts...)
+					if cached, ok := into.(status.Object); ok {
+						reflect.ValueOf(cached.GetStatus()).Elem().SetZero() // So that it has something to write.
+					}
+					return err
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, into client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					change(ctx, obj, g.edit)
+					settle(ctx)
+					want = stored(ctx)
+					err := c.SubResource(sub).Patch(ctx, into, patch, opts...)
+					Expect(err).To(Satisfy(apierrors.IsConflict), sub)
+					refused++
+					return err
+				},
+			})
+			live := interceptor.NewClient(env.Client, interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+					return fmt.Errorf("a read of %s", key)
+				},
+			})
+			writer := apply.Writer{Client: former, Live: live, Recorder: events.NewFakeRecorder(100)}
+			result, err := reconcilerOf(kind, writer, clock.RealClock{}).Reconcile(ctx, requestFor(obj))
+			Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
+			Expect(result.RequeueAfter).To(BeNumerically(">", 0), "if it does not come")
+			Expect(refused).To(Equal(1))
+			Expect(stored(ctx)).To(Equal(want))
+		})
+	}
+})
+
+var _ = Describe("a Deployment that kubectl rollout pause has paused", func() {
+	for _, kind := range []string{"ModelBox", "App"} { // A DaemonSet cannot be paused.
+		It("is reported, gets changes, and is not resumed: "+kind, func(ctx SpecContext) {
+			named, g := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}, guarantees[kind]
+			obj, deployment := g.object(named), &appsv1.Deployment{ObjectMeta: named}
+			rollout := func(verb string) {
+				GinkgoHelper()
+				_, err := env.Kubectl("", "rollout", verb, "deployment/web", "-n", named.Namespace)
+				Expect(err).NotTo(HaveOccurred())
+			}
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+			rollOut(ctx, named)
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+			rollout("pause")
+			Eventually(readiness(ctx, obj)).Should(Equal("False DeploymentPaused"))
+			Expect(meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady).Message).To(
+				ContainSubstring("kubectl rollout resume deployment/web -n " + named.Namespace))
+			Expect(meta.FindStatusCondition(obj.GetConditions(), status.ConditionStalled)).To(BeNil())
+			image := get(ctx, deployment).Spec.Template.Spec.Containers[0].Image
+			change(ctx, obj, g.edit)
+			Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.Containers[0].Image }).Should(Equal(image + ".1"))
+			Expect(deployment.Spec.Paused).To(BeTrue())
+			rollout("resume")
+			Eventually(readiness(ctx, obj)).Should(Equal("False Progressing"))
+			rollOut(ctx, named)
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+		})
+	}
 })

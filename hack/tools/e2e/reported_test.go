@@ -86,6 +86,7 @@ var reported = []report{
 	stalled(scaled, "Terminating", "the namespace is being deleted: no object can be created in it"),
 	stalled(workloads, "NameConflict", `Deployment "web" has another owner`),
 	stalled(workloads, "Contested", "spec.replicas is changed by kubectl-edit as often as it is repaired"),
+	stalled(workloads, "Rewritten", "4 of 4 pods are available; Deployment spec.template.spec.containers[0].image rewritten by admission: web:1 -> mirror/web:1"),
 	stalled(replicated, "ReplicaFailure", "pods is forbidden: exceeded quota"),
 	stalled(replicated, "ProgressDeadlineExceeded", `ReplicaSet "web-6c9f" has timed out progressing.`),
 	stalled(workloads, "ImagePullBackOff", "0 of 4 pods are available; ImagePullBackOff: not found"),
@@ -106,7 +107,11 @@ var reported = []report{
 	stalled("Eru", "InternalError", "the restart of 2026-01-02T00:00:00Z: an error on the server"),
 	stalled("Eru", "Refused", "the restart of 2026-01-02T00:00:00Z: refused"),
 
-	// Neither Reconciling nor Stalled: the controller continues by itself.
+	// Neither Reconciling nor Stalled: a user has paused it, or the controller continues by itself.
+	{
+		Readiness: status.Readiness{Reason: "DeploymentPaused", Message: `Deployment "web" is paused: kubectl rollout resume deployment/web -n team`},
+		kinds:     replicated, argocd: Progressing, flux: InProgress,
+	},
 	{
 		Readiness: status.Readiness{Reason: "NoMatchingNodes", Message: `no node that the daemon may run on has the label "logs"`},
 		kinds:     "Genericdaemon", argocd: Progressing, flux: InProgress,
