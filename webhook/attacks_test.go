@@ -34,13 +34,13 @@ func TestAttacks(t *testing.T) {
 		long        bool
 	}{
 		{"260 slow bodies", 260, bodyByteByByte, false},
-		{"2,000 idle connections", 2000, idleConnection, false},
+		{"2,000 idle connections, 260 bodies that stop, and six of 7 MiB", 2266, together(), false},
 		{"six bodies of 7 MiB", 6, largeBodies(`"spec"`, `"list": [`, `{"a": "b"}`, `]`), false},
 		{"six bodies of 7 MiB, not JSON", 6, largeBodies("", "", "", ""), true},
 		{"six bodies of 7 MiB, of groups", 6, largeBodies(`"object"`, `"userInfo": {"groups": [`, `""`, `]}`), true},
 		{"six bodies of 7 MiB, of values of a label", 6, largeBodies(`"object"`, `"userInfo": {"extra": {"a": [`, `""`, `]}}`), true},
 		{"100 large bodies byte by byte", 100, largeBodyByteByByte, true},
-		{"260 bodies that stop at 200 KiB", 260, bodyThatStops, true},
+		{"260 bodies that stop at 200 KiB", 260, bodyThatStops(200 << 10), true},
 		{"answers that are not read", 32, unreadAnswers, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -235,10 +235,29 @@ func idleConnection(conn net.Conn, begun func()) {
 	waitFor(client, begun)
 }
 
-func bodyThatStops(conn net.Conn, begun func()) {
-	client := secured(conn)
-	_, _ = io.WriteString(client, announce(201<<10)+strings.Repeat(" ", 200<<10))
-	waitFor(client, begun)
+func bodyThatStops(at int) attack {
+	return func(conn net.Conn, begun func()) {
+		client := secured(conn)
+		_, _ = io.WriteString(client, announce(at+1)+strings.Repeat(" ", at))
+		waitFor(client, begun)
+	}
+}
+
+// together returns what takes the most memory: large bodies, which share a budget, those just below it,
+// and idle connections.
+func together() attack {
+	var connections atomic.Int64
+	large, below := largeBodies(`"spec"`, `"list": [`, `{"a": "b"}`, `]`), bodyThatStops(largeBody-2)
+	return func(conn net.Conn, begun func()) {
+		switch n := connections.Add(1); {
+		case n <= 6:
+			large(conn, begun)
+		case n <= 266:
+			below(conn, begun)
+		default:
+			idleConnection(conn, begun)
+		}
+	}
 }
 
 // largeBodies returns an attack that sends reviews of 7 MiB, one after another, which have an item

@@ -29,8 +29,8 @@ const (
 	// maxBody is the limit of controller-runtime. It has room for the two objects of an update.
 	maxBody = 7 << 20
 	// largeBody is the size from which on bodies share a budget of memory: together they have at
-	// most maxBody, because decoding takes a multiple of that.
-	largeBody = 256 << 10
+	// most maxBody, because decoding takes a multiple of that. Few objects in use have so many bytes.
+	largeBody = 64 << 10
 )
 
 // server is controller-runtime's webhook server, which in addition loses no admission request

@@ -67,10 +67,5 @@ func Pods(app *appv1.App) *podtemplate.Pods {
 
 // Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
-	pods := Pods(app)
-	out := pods.Warnings()
-	if warning := pods.ImageWarning(); warning != "" {
-		out = append([]string{warning}, out...)
-	}
-	return append(out, ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
+	return append(Pods(app).Warnings(), ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
 }

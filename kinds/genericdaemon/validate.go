@@ -73,9 +73,6 @@ func label(label string) field.ErrorList {
 // Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
 	out := Pods(daemon).Warnings()
-	if warning := Pods(daemon).ImageWarning(); warning != "" {
-		out = append([]string{warning}, out...)
-	}
 	if daemon.Spec.Label == "" {
 		out = append(out, labelPath.String()+": empty, so the daemon runs on every node")
 	}

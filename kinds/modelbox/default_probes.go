@@ -228,13 +228,36 @@ func (d *defaults) isNumberSet(pointer string, value int32) bool {
 	return d.owners.IsSet(pointer, equals(strconv.Itoa(int(value))))
 }
 
-// setStartupProbe sets startupProbe, or removes it if the probe is nil.
+// setStartupProbe sets startupProbe, or removes it if the probe is nil. Of a probe that a client set, only
+// what can be derived is sent: the rest can be of any length.
 func (d *defaults) setStartupProbe(probe *corev1.Probe) {
-	if probe == nil {
+	is := d.spec.StartupProbe
+	switch {
+	case probe == nil:
 		patch.Unset(d.ops, startupPointer, &d.spec.StartupProbe)
 		return
+	case is == nil:
+		patch.Set(d.ops, startupPointer, &d.spec.StartupProbe, probe)
+		return
 	}
-	patch.Set(d.ops, startupPointer, &d.spec.StartupProbe, probe)
+	setPart(d.ops, startupPointer+"/periodSeconds", &is.PeriodSeconds, probe.PeriodSeconds)
+	setPart(d.ops, startupPointer+"/failureThreshold", &is.FailureThreshold, probe.FailureThreshold)
+	if is.TCPSocket != nil && probe.TCPSocket != nil {
+		setPart(d.ops, startupPointer+"/tcpSocket/port", &is.TCPSocket.Port, probe.TCPSocket.Port)
+	} else {
+		setPart(d.ops, startupPointer+"/tcpSocket", &is.TCPSocket, probe.TCPSocket)
+	}
+}
+
+// setPart sets a part of an object that differs, or removes it.
+func setPart[T comparable](ops *patch.Ops, pointer string, is *T, now T) {
+	switch {
+	case *is == now:
+	case now == *new(T):
+		patch.Unset(ops, pointer, is)
+	default:
+		patch.Set(ops, pointer, is, now)
+	}
 }
 
 func isDefaultStartupProbe(probe *corev1.Probe) bool {

@@ -185,14 +185,8 @@ var livenessProbeText = livenessProbePath.String() // For nearly every admission
 // the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
 	var out []string
-	pods := Pods(box, modelsource.Fetcher{})
-	for _, sentence := range [...]string{
-		pods.ImageWarning(),
-		rules.RolloutWarning(rollingUpdatePath, box.Spec.RollingUpdate, box.Spec.Replicas),
-	} {
-		if sentence != "" {
-			out = append(out, sentence)
-		}
+	if sentence := rules.RolloutWarning(rollingUpdatePath, box.Spec.RollingUpdate, box.Spec.Replicas); sentence != "" {
+		out = append(out, sentence)
 	}
 	out = append(out, sparePodWarnings(&box.Spec)...)
 	if warning, line := rules.LivenessWarning(livenessProbeText, box.Spec.LivenessProbe, box.Spec.StartupProbe); warning != "" {
@@ -200,7 +194,7 @@ func Warn(box *modelv1.ModelBox) []string {
 	}
 	out = append(out, modelWarnings(&box.Spec)...)
 	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	return append(out, pods.Warnings()...)
+	return append(out, Pods(box, modelsource.Fetcher{}).Warnings()...)
 }
 
 // sparePodWarnings returns warnings if a rollout has to create a pod before it may delete one,

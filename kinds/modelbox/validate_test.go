@@ -388,9 +388,9 @@ rollingUpdate: 100%
 ports: [{port: 1, nodePort: 80}]
 podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: c, image: c:latest}]}}`,
 			[]string{
-				"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent",
 				"spec.rollingUpdate: 100% of 1 replicas allows a rollout to make all pods unavailable at once",
 				"spec.ports[0].nodePort: 80 is outside the default range 30000-32767; the API server may refuse it",
+				"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent",
 				"spec.podTemplate.spec.containers[0].image: has no tag; use a version tag or imagePullPolicy: IfNotPresent",
 				"spec.podTemplate.spec.initContainers[0].image: has tag latest; use a version tag or imagePullPolicy: IfNotPresent",
 			},

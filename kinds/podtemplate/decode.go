@@ -69,8 +69,7 @@ func decode(raw *runtime.RawExtension) (*decoded, field.ErrorList) {
 	if out.large = len(errs) > 0; len(rules.Unbuildable(errs)) > 0 {
 		return nil, errs
 	}
-	errs = append(errs, unmergeable(root, out.tree)...)
-	dropNulls(out.tree)
+	errs = append(errs, rules.Sorted(takeNoValues(root, out.tree))...)
 	unknown, err := strictly(out.tree, &out.PodTemplateSpec)
 	if err != nil {
 		return nil, append(errs, rules.MarkUnbuildable(wrongTypes(out.tree)...)...)
@@ -104,55 +103,40 @@ func strictErrors(strict []error) field.ErrorList {
 	return errs
 }
 
-// unmergeable returns the errors of what a strategic merge does not take as a value: directives,
-// such as $patch, and nulls in lists. A map of strings may have any key, so the types alone do
-// not refuse directives. A null in a list is built as an empty value, if it can be.
-func unmergeable(path *field.Path, node any) field.ErrorList {
-	var errs field.ErrorList
+// takeNoValues removes what a strategic merge does not take as a value. Directives, such as $patch, are
+// errors: a map of strings may have any key, so the types alone do not refuse them. Nulls would delete
+// what the operator generated: in a pod template they mean "not set". In lists they are errors, and are
+// built as an empty value, if it can be.
+func takeNoValues(path *field.Path, node any) (errs field.ErrorList) {
 	switch node := node.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(node)) {
-			if strings.HasPrefix(key, "$") {
+		for key, value := range node {
+			switch {
+			case strings.HasPrefix(key, "$"):
 				errs = append(errs, rules.MarkUnbuildable(field.Forbidden(path.Child(key), "directives of a strategic merge are not supported; remove it"))...)
 				delete(node, key)
-				continue
+			case value == nil:
+				delete(node, key)
+			case rules.HasParts(value):
+				errs = append(errs, takeNoValues(path.Child(key), value)...)
 			}
-			errs = append(errs, unmergeable(path.Child(key), node[key])...)
 		}
 	case []any:
 		for i, value := range node {
 			if value == nil {
 				errs = append(errs, field.Required(path.Index(i), "an item may not be null; remove it"))
+			} else if rules.HasParts(value) {
+				errs = append(errs, takeNoValues(path.Index(i), value)...)
 			}
-			errs = append(errs, unmergeable(path.Index(i), value)...)
 		}
 	}
 	return errs
 }
 
-// dropNulls drops nulls, which in a strategic merge patch would delete what the operator
-// generated: in a pod template they mean "not set".
-func dropNulls(node any) {
-	switch node := node.(type) {
-	case map[string]any:
-		for key, value := range node {
-			if value == nil {
-				delete(node, key)
-				continue
-			}
-			dropNulls(value)
-		}
-	case []any:
-		for _, value := range node {
-			dropNulls(value)
-		}
-	}
-}
-
 // wrongTypes returns the errors of the first values in a tree that a pod template cannot hold. The
 // decoder returns one of them, and no path for those that decode themselves, such as quantities.
 func wrongTypes(tree any) field.ErrorList {
-	var s search
+	s := search{fields: map[reflect.Type]map[string]reflect.Type{}}
 	s.value(root, tree, reflect.TypeFor[corev1.PodTemplateSpec]())
 	if len(s.errs) == 0 {
 		return field.ErrorList{field.Invalid(root, field.OmitValueType{}, "cannot be decoded")}
@@ -160,7 +144,10 @@ func wrongTypes(tree any) field.ErrorList {
 	return s.errs
 }
 
-type search struct{ errs field.ErrorList }
+type search struct {
+	errs   field.ErrorList
+	fields map[reflect.Type]map[string]reflect.Type // The types of the fields of structs, by their names in JSON.
+}
 
 // value descends to the values that have no parts of their own in a type, and decodes these.
 func (s *search) value(path *field.Path, value any, t reflect.Type) {
@@ -169,6 +156,9 @@ func (s *search) value(path *field.Path, value any, t reflect.Type) {
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if reflect.TypeOf(value).Kind() == t.Kind() && (t.Kind() == reflect.String || t.Kind() == reflect.Bool) {
+		return
 	}
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && s.parts(path, value, t) {
 		return
@@ -192,7 +182,7 @@ func (s *search) parts(path *field.Path, value any, t reflect.Type) bool {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			if t.Kind() == reflect.Map {
 				s.value(path.Key(key), value[key], t.Elem())
-			} else if of := typeOf(t, key); of != nil {
+			} else if of := s.fieldsOf(t)[key]; of != nil {
 				s.value(path.Child(key), value[key], of)
 			}
 		}
@@ -209,19 +199,18 @@ func (s *search) parts(path *field.Path, value any, t reflect.Type) bool {
 	return false
 }
 
-// typeOf returns the type of a field by its name in JSON, nil if a struct has none.
-func typeOf(t reflect.Type, name string) reflect.Type {
-	for of := range t.Fields() {
-		switch tag, _, _ := strings.Cut(of.Tag.Get("json"), ","); {
-		case tag == name:
-			return of.Type
-		case tag == "" && of.Anonymous:
-			if found := typeOf(of.Type, name); found != nil {
-				return found
+func (s *search) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if s.fields[t] == nil {
+		s.fields[t] = map[string]reflect.Type{}
+		for of := range t.Fields() {
+			if tag, _, _ := strings.Cut(of.Tag.Get("json"), ","); tag == "" && of.Anonymous {
+				maps.Copy(s.fields[t], s.fieldsOf(of.Type))
+			} else {
+				s.fields[t][tag] = of.Type
 			}
 		}
 	}
-	return nil
+	return s.fields[t]
 }
 
 // wrongType returns the error of a value of a wrong type. err is the decoder's.

@@ -125,7 +125,7 @@ func TestWhatIsValidatedIsBuilt(t *testing.T) {
 		if found := append(keys(&effective), kubernetes(&effective)...); len(errs) == 0 && len(found) > 0 {
 			t.Errorf("%s: valid, but what is built is not: %v", given.Template.Raw, found)
 		}
-		dropNulls(tree)
+		takeNoValues(root, tree)
 		if without, more := of().Effective(); len(more) > 0 || !cmp.Equal(effective, without) {
 			t.Errorf("%s: differs without nulls: %v\n%s", given.Template.Raw, more, cmp.Diff(effective, without))
 		}

@@ -176,14 +176,18 @@ func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorLi
 	return rules.MarkUnbuildable(errs...)
 }
 
-// Warnings returns warnings on what in spec.podTemplate is valid, but ignored or likely
-// to be a mistake.
+// Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored or
+// likely to be a mistake.
 func (p *Pods) Warnings() []string {
 	template, _ := Decode(p.Template)
-	if template == nil {
-		return nil
+	var out []string
+	if warning := rules.ImageWarning(imagePath, p.Container.Image, p.unsetPolicy(template)); warning != "" {
+		out = append(out, warning)
 	}
-	out := imageWarnings(template)
+	if template == nil {
+		return out
+	}
+	out = append(out, imageWarnings(template)...)
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
 	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
 		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated and ignored; use serviceAccountName")
@@ -250,16 +254,6 @@ func unset(c *corev1.Container, name string) string {
 		return ""
 	}
 	return name
-}
-
-// ImageWarning returns rules.ImageWarning for spec.image, the image of the main container.
-func (p *Pods) ImageWarning() string {
-	image := p.Container.Image
-	if rules.ImageWarning(imagePath, image, "") == "" {
-		return "" // So that the pod template is decoded only if it matters.
-	}
-	template, _ := Decode(p.Template)
-	return rules.ImageWarning(imagePath, image, p.unsetPolicy(template))
 }
 
 // unsetPolicy returns the path of the main container's imagePullPolicy, "" if it is set. In an

@@ -4,6 +4,8 @@
 package podtemplate
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,12 +110,17 @@ func TestWarningOfTheMainImage(t *testing.T) {
 		if test.want != "" {
 			want = "spec.image: has no tag; use a version tag or " + test.want + ": IfNotPresent"
 		}
-		if got := main.ImageWarning(); got != want {
+		if got := strings.Join(ofImage(main), ""); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 		main.Container.Image = "a:1"
-		if got := main.ImageWarning(); got != "" {
+		if got := strings.Join(ofImage(main), ""); got != "" {
 			t.Errorf("%s, and a version: %q", name, got)
 		}
 	}
+}
+
+// ofImage returns the warnings on spec.image.
+func ofImage(p *Pods) []string {
+	return slices.DeleteFunc(p.Warnings(), func(w string) bool { return !strings.HasPrefix(w, "spec.image:") })
 }

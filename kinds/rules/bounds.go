@@ -5,8 +5,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +31,9 @@ const (
 	// MaxMembers is the maximum number of members of all objects and maps together, those
 	// of variables aside.
 	MaxMembers = 3072
+	// MaxQuantities is the maximum number of quantities: CPU and memory of 128 containers, as limits
+	// and as requests. Each is parsed and compared many times.
+	MaxQuantities = 512
 	// MaxDepth is how many objects and lists may be in each other. A pod has fewer than 20.
 	MaxDepth = 64
 )
@@ -69,12 +70,19 @@ func Expensive(path *field.Path, value any) field.ErrorList {
 		{"environment variables and command arguments", m.variables, MaxVariables},
 		{"items of other lists", m.items, MaxItems},
 		{"fields and keys", m.members, MaxMembers},
+		{"quantities", m.quantities, MaxQuantities},
 	} {
 		if bound.now > bound.most {
-			return append(m.errs, tooLarge(path, bound.now, bound.most, bound.of))
+			return append(Sorted(m.errs), tooLarge(path, bound.now, bound.most, bound.of))
 		}
 	}
-	return m.errs
+	return Sorted(m.errs)
+}
+
+// Sorted sorts errors by their paths, because maps have no order.
+func Sorted(errs field.ErrorList) field.ErrorList {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return errs
 }
 
 // tooLarge returns an error whose value is the size, so that ratcheting validation can tell
@@ -87,8 +95,8 @@ func tooLarge(path *field.Path, size, most int, of string) *field.Error {
 }
 
 type measure struct {
-	variables, items, members, deepest int
-	errs                               field.ErrorList
+	variables, items, members, quantities, deepest int
+	errs                                           field.ErrorList
 }
 
 // The names of the lists that are long in a large pod, of the maps whose values are quantities,
@@ -108,17 +116,14 @@ type place struct {
 }
 
 func (m *measure) value(path *field.Path, value any, at place) {
+	if m.deepest = max(m.deepest, at.depth+1); at.depth >= MaxDepth {
+		return
+	}
 	switch value := value.(type) {
 	case map[string]any:
-		m.deepest = max(m.deepest, at.depth+1)
-		if at.depth < MaxDepth {
-			m.object(path, value, at)
-		}
+		m.object(path, value, at)
 	case []any:
-		m.deepest = max(m.deepest, at.depth+1)
-		if at.depth < MaxDepth {
-			m.list(path, value, at)
-		}
+		m.list(path, value, at)
 	}
 }
 
@@ -126,15 +131,27 @@ func (m *measure) object(path *field.Path, value map[string]any, at place) {
 	if !at.variable {
 		m.members += len(value)
 	}
-	for _, key := range slices.Sorted(maps.Keys(value)) {
+	for key, member := range value {
 		switch {
 		case slices.Contains(amountMaps, at.key):
-			m.amount(path.Key(key), key, value[key])
+			m.amount(path.Key(key), key, member)
 		case slices.Contains(amounts, key):
-			m.amount(path.Child(key), "", value[key])
+			m.amount(path.Child(key), "", member)
 		}
-		m.value(path.Child(key), value[key], place{key, at.depth + 1, at.variable})
+		if HasParts(member) {
+			m.value(path.Child(key), member, place{key, at.depth + 1, at.variable})
+		}
 	}
+}
+
+// HasParts reports whether a value is an object or a list. A path for each value that is not would take
+// more memory than the value.
+func HasParts(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 func (m *measure) list(path *field.Path, value []any, at place) {
@@ -145,30 +162,36 @@ func (m *measure) list(path *field.Path, value []any, at place) {
 		m.items += len(value)
 	}
 	for i, item := range value {
-		m.value(path.Index(i), item, place{"", at.depth + 1, at.variable || long})
+		if HasParts(item) {
+			m.value(path.Index(i), item, place{"", at.depth + 1, at.variable || long})
+		}
 	}
 }
 
-// costly matches a quantity that takes long to parse, and the name of a resource of huge pages,
+// costly reports whether a quantity takes long to parse, or the name of a resource of huge pages,
 // which has one: 1e999999999 would be a number of a billion digits.
-var costly = regexp.MustCompile(`[eE][+-]?[0-9]{3}|^.{65}`)
+func costly(text string) bool {
+	_, exponent, _ := strings.Cut(strings.ReplaceAll(text, "E", "e"), "e")
+	return len(text) > 64 || len(strings.TrimLeft(exponent, "+-")) > 2
+}
 
 func (m *measure) amount(path *field.Path, name string, value any) {
+	m.quantities++
 	text, ok := value.(string)
 	if number, isFloat := value.(float64); isFloat {
 		text, ok = strconv.FormatFloat(number, 'g', -1, 64), true
 	}
-	if ok && costly.MatchString(text) {
+	if ok && costly(text) {
 		m.errs = append(m.errs, MarkUnbuildable(field.Invalid(path, text, "must be a quantity of at most 64 characters with an exponent from -99 to 99"))...)
 	}
-	if size, huge := strings.CutPrefix(name, corev1.ResourceHugePagesPrefix); huge && costly.MatchString(size) {
+	if size, huge := strings.CutPrefix(name, corev1.ResourceHugePagesPrefix); huge && costly(size) {
 		m.errs = append(m.errs, MarkUnbuildable(field.Invalid(path, name, "must have a page size with an exponent from -99 to 99"))...)
 	}
 }
 
 // ParseQuantity is resource.ParseQuantity for text that a client wrote where no schema bounds it.
 func ParseQuantity(text string) (resource.Quantity, error) {
-	if costly.MatchString(text) {
+	if costly(text) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(text)

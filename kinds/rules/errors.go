@@ -44,7 +44,9 @@ func First(errs field.ErrorList) field.ErrorList {
 	out := make(field.ErrorList, 0, min(len(errs), MaxErrors)+1)
 	size := 0
 	for _, err := range errs[:min(len(errs), MaxErrors)] {
-		short := shortened(err)
+		short := &field.Error{
+			Type: err.Type, Field: Cut(err.Field, maxErrorField), BadValue: shortValue(err.BadValue), Detail: Cut(err.Detail, maxErrorDetail),
+		}
 		text, _ := json.Marshal(short.Error()) // A string is always marshalled.
 		if size += len(text); size > maxErrorText {
 			break
@@ -57,15 +59,6 @@ func First(errs field.ErrorList) field.ErrorList {
 		})
 	}
 	return out
-}
-
-// shortened returns an error with its parts cut to their maximum lengths.
-func shortened(err *field.Error) *field.Error {
-	short := *err
-	short.Field = Cut(err.Field, maxErrorField)
-	short.Detail = Cut(err.Detail, maxErrorDetail)
-	short.BadValue = shortValue(err.BadValue)
-	return &short
 }
 
 // shortValue cuts a text, and a value of another type if it is long as JSON, as which

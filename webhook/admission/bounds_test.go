@@ -38,6 +38,7 @@ func TestSizeOfASpec(t *testing.T) {
 		"from there to within":          {text(10), long, "", ""},
 		"from there to a wrong one":     {`{"replicas":-1,"image":"a"}`, long, "", "spec.replicas"},
 		"too many items":                {list(600), "", "", "has 600 items of other lists; at most 512 are allowed"},
+		"too many quantities":           {`{"image":"a","resources":{"limits":{` + numbered(`"a/%d":"1"`, 513) + `}}}`, "", "", "has 513 quantities; at most 512 are allowed"},
 		"too deep":                      {deep(600), "", "", "levels of objects and lists; at most 64 are allowed"},
 		"too deep, while being deleted": {deep(600), text(1), leaving, "at most 64 are allowed"},
 		"deeper than JSON may be":       {deep(10001), "", "", "exceeded max depth"},
@@ -161,4 +162,13 @@ func TestManyErrorsAreCompared(t *testing.T) {
 	if got := added(errs, errs[1:]); len(got) != 1 {
 		t.Errorf("%d new errors, want one", len(got))
 	}
+}
+
+// numbered returns an item so many times, each with its number.
+func numbered(item string, n int) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(item, i)
+	}
+	return strings.Join(items, ",")
 }

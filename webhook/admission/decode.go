@@ -4,54 +4,81 @@
 package admission
 
 import (
-	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// specOf returns the spec of an object as JSON, nil if it has none.
-func specOf(object runtime.RawExtension) []byte {
-	if absent(object) {
-		return nil
+// object is what a default or a rule reads of an object: its spec, and some of its metadata.
+type object struct {
+	Metadata struct {
+		Name              string `json:"name"`
+		GenerateName      string `json:"generateName"`
+		Namespace         string `json:"namespace"`
+		DeletionTimestamp string `json:"deletionTimestamp"` // With one, only finalizers matter.
+		Annotations       struct {
+			Manifest string `json:"kubectl.kubernetes.io/last-applied-configuration"`
+		} `json:"annotations"`
+		ManagedFields json.RawMessage `json:"managedFields"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+	err  error
+}
+
+// read reads an object. What is of another type is left out.
+func read(data runtime.RawExtension) *object {
+	o := &object{}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(data.Raw, o)
+	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); !mistyped {
+		o.err = err // It is too deep.
 	}
-	spec, _ := raw.Find(object.Raw, "/spec")
-	return spec
+	return o
 }
 
 // checkSize returns the errors of a spec that would cost too much. Metadata and status do not count,
-// because they are not read, or only up to a bound.
-func checkSize(spec []byte) field.ErrorList {
-	if spec == nil {
-		return nil
+// because they are not decoded, or only up to a bound.
+func (o *object) checkSize() field.ErrorList {
+	switch path := field.NewPath("spec"); {
+	case o.err != nil:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, o.err.Error())}
+	case o.Spec != nil:
+		return rules.SpecSize(path, o.Spec)
 	}
-	return rules.SpecSize(field.NewPath("spec"), spec)
+	return nil
 }
 
-// isUnchanged reports whether an update leaves the spec as it is stored.
-func isUnchanged(req *admission.Request) bool {
-	return req.Operation == admissionv1.Update && !absent(req.OldObject) && bytes.Equal(specOf(req.Object), specOf(req.OldObject))
+// document returns an object as JSON that has only a spec, if there is one.
+func (o *object) document() []byte {
+	if o.Spec == nil {
+		return []byte("{}")
+	}
+	return fmt.Appendf(nil, `{"spec":%s}`, o.Spec)
 }
 
-// decode decodes what a default or a rule reads of an object: its spec and some of its metadata,
-// with the fields' owners if an update is defaulted. It regards case, as the API server does.
-func decode[T any](object runtime.RawExtension, owners bool) (*T, error) {
-	spec := specOf(object)
-	if spec == nil {
-		spec = []byte("null")
-	}
+// decode decodes an object, with the fields' owners if an update is defaulted. It regards case, as
+// the API server does.
+func decode[T any, P kinds.Object[T]](o *object, owners bool) (*T, error) {
 	obj := new(T)
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(fmt.Appendf(nil, `{"metadata":{%s},"spec":%s}`, metadataOf(object.Raw, owners), spec), obj); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.document(), obj); err != nil {
 		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	meta := P(obj)
+	meta.SetName(o.Metadata.Name)
+	meta.SetGenerateName(o.Metadata.GenerateName)
+	meta.SetNamespace(o.Metadata.Namespace)
+	if owners {
+		o.setOwners(meta)
 	}
 	return obj, nil
 }
@@ -64,29 +91,16 @@ const (
 	maxEntries = 256
 )
 
-// metadataOf returns the members of an object's metadata that are read. The API server bounds
+// setOwners sets the metadata that says which fields clients have set. The API server bounds
 // annotations only after mutation, and other metadata not at all.
-func metadataOf(object []byte, owners bool) []byte {
-	metadata, ok := raw.Find(object, "/metadata")
-	if !ok {
-		return nil
+func (o *object) setOwners(meta metav1.Object) {
+	if manifest := o.Metadata.Annotations.Manifest; manifest != "" && len(manifest) <= maxOwners {
+		meta.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: manifest})
 	}
-	var members [][]byte
-	for _, name := range [...]string{"name", "generateName", "namespace", "deletionTimestamp"} {
-		if value, ok := raw.Find(metadata, "/"+name); ok && value[0] == '"' {
-			members = append(members, fmt.Appendf(nil, `%q:%s`, name, value))
+	if fields := o.Metadata.ManagedFields; len(fields) > 0 && len(fields) <= maxOwners {
+		var entries []metav1.ManagedFieldsEntry
+		if _, tooMany := raw.Find(fields, patch.At("", maxEntries, "")); !tooMany && json.Unmarshal(fields, &entries) == nil {
+			meta.SetManagedFields(entries)
 		}
 	}
-	if !owners {
-		return bytes.Join(members, []byte(","))
-	}
-	const manifest = corev1.LastAppliedConfigAnnotation
-	if value, ok := raw.Find(metadata, patch.Key("/annotations", manifest)); ok && value[0] == '"' && len(value) <= maxOwners {
-		members = append(members, fmt.Appendf(nil, `"annotations":{%q:%s}`, manifest, value))
-	}
-	_, tooMany := raw.Find(metadata, patch.At("/managedFields", maxEntries, ""))
-	if value, ok := raw.Find(metadata, "/managedFields"); ok && !tooMany && len(value) <= maxOwners {
-		members = append(members, fmt.Appendf(nil, `"managedFields":%s`, value))
-	}
-	return bytes.Join(members, []byte(","))
 }

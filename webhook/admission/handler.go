@@ -4,12 +4,13 @@
 package admission
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -64,26 +65,28 @@ func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 
 // Handle implements admission.Handler.
 func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	if resp, done := d.before(&req); done {
+	sent, resp, done := d.before(&req)
+	if done {
 		return resp
 	}
-	obj, err := decode[T](req.Object, req.Operation == admissionv1.Update)
-	if err != nil || isDeleting(P(obj)) {
+	obj, err := decode[T, P](sent, req.Operation == admissionv1.Update)
+	if err != nil || sent.Metadata.DeletionTimestamp != "" {
 		// A value of a wrong type is refused by the schema, in the next step, with all others.
 		return allowed()
 	}
-	ops := &patch.Ops{}
-	d.Default(obj, d.old(&req), ops)
-	if errs := d.validateUpdate(obj, &req); len(errs) > 0 {
-		return d.invalid(name(&req, P(obj)), errs)
+	old, ops := d.old(&req), &patch.Ops{}
+	d.Default(obj, old, ops)
+	if errs := d.validateUpdate(obj, old, &req); len(errs) > 0 {
+		return d.invalid(name(&req, sent), errs)
 	}
-	return patchResponse(req.Object.Raw, ops)
+	return patchResponse(sent.document(), ops)
 }
 
-// patchResponse returns the response with the recorded defaults of an object.
+// patchResponse returns the response with the recorded defaults of an object, all of which are in its
+// spec.
 func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 	if err := ops.Err(); err != nil {
-		return internalError(err)
+		return status(apierrors.NewInternalError(err))
 	}
 	resp := allowed()
 	if ops.Len() == 0 || ops.Fit(object) != nil {
@@ -98,23 +101,24 @@ func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 
 // Handle implements admission.Handler.
 func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	if resp, done := v.before(&req); done {
+	sent, resp, done := v.before(&req)
+	if done {
 		return resp
 	}
-	obj, err := decode[T](req.Object, false)
+	obj, err := decode[T, P](sent, false)
 	switch {
-	case err != nil && isUnchanged(&req):
+	case err != nil && isUnchanged(&req, sent):
 		return allowed()
 	case err != nil:
-		return v.invalid(name(&req, nil), field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
-	case isDeleting(P(obj)):
+		return v.invalid(name(&req, sent), field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
+	case sent.Metadata.DeletionTimestamp != "":
 		return allowed()
 	}
 	v.Default(obj, nil, nil)
-	if errs := v.validateUpdate(obj, &req); len(errs) > 0 {
-		return v.invalid(name(&req, P(obj)), errs)
+	if errs := v.validateUpdate(obj, nil, &req); len(errs) > 0 {
+		return v.invalid(name(&req, sent), errs)
 	}
-	resp := allowed()
+	resp = allowed()
 	if v.Warn != nil {
 		resp.Warnings = firstWarnings(v.Warn(obj))
 	}
@@ -126,21 +130,27 @@ func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admis
 // if the object is being deleted. Otherwise it could become so deep that the API server
 // could not list the kind any more, or too large for the memory of its readers. A stored spec
 // that has always been too large may stay as it is, but not change.
-func (h *handler[T, P]) before(req *admission.Request) (resp admission.Response, done bool) {
+func (h *handler[T, P]) before(req *admission.Request) (sent *object, resp admission.Response, done bool) {
 	if skip(req) {
-		return allowed(), true
+		return nil, allowed(), true
 	}
 	if err := h.checkRequest(req); err != nil {
-		return refused(err), true
+		return nil, refused(err), true
 	}
-	switch errs := checkSize(specOf(req.Object)); {
+	sent = read(req.Object)
+	switch errs := sent.checkSize(); {
 	case len(errs) == 0:
-		return resp, false
-	case isUnchanged(req):
-		return allowed(), true
+		return sent, resp, false
+	case isUnchanged(req, sent):
+		return sent, allowed(), true
 	default:
-		return h.invalid(name(req, nil), errs), true
+		return sent, h.invalid(name(req, sent), errs), true
 	}
+}
+
+// isUnchanged reports whether an update leaves the spec as it is stored.
+func isUnchanged(req *admission.Request, sent *object) bool {
+	return sent.err == nil && req.Operation == admissionv1.Update && !absent(req.OldObject) && bytes.Equal(sent.Spec, read(req.OldObject).Spec)
 }
 
 // skip reports whether there is nothing to decide: requests that a webhook
@@ -149,10 +159,6 @@ func (h *handler[T, P]) before(req *admission.Request) (resp admission.Response,
 func skip(req *admission.Request) bool {
 	return req.Operation == admissionv1.Delete || req.Operation == admissionv1.Connect || req.SubResource != ""
 }
-
-// isDeleting reports whether an object is being deleted: then only its finalizers
-// matter.
-func isDeleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
 // checkRequest returns why a request cannot be decided here, nil if it can.
 func (h *handler[T, P]) checkRequest(req *admission.Request) error {
@@ -171,14 +177,16 @@ func (h *handler[T, P]) checkRequest(req *admission.Request) error {
 // validateUpdate returns the errors of obj. It is ratcheting validation: an update is refused
 // only for errors that it adds. An error of the stored object, perhaps from before a rule
 // existed, must not prevent a change of its labels or its image (KEP-4008 does the same for
-// schemas). The old object is decoded only if there is an error to compare.
-func (h *handler[T, P]) validateUpdate(obj *T, req *admission.Request) field.ErrorList {
+// schemas). old may be nil, and is decoded only if there is an error to compare.
+func (h *handler[T, P]) validateUpdate(obj, old *T, req *admission.Request) field.ErrorList {
 	errs := h.Validate(obj)
 	if len(errs) == 0 || len(errs) > maxRatcheted {
 		return errs
 	}
-	// Decoded anew: the one that Default got must not be changed.
-	if old := h.old(req); old != nil {
+	if old == nil {
+		old = h.old(req)
+	}
+	if old != nil {
 		h.Default(old, nil, nil)
 		errs = added(errs, h.Validate(old))
 	}
@@ -192,10 +200,14 @@ const maxRatcheted = 256
 // old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is too
 // large: then an update is judged like a new object, so that one that corrects it is admitted.
 func (h *handler[T, P]) old(req *admission.Request) *T {
-	if req.Operation != admissionv1.Update || absent(req.OldObject) || len(checkSize(specOf(req.OldObject))) > 0 {
+	if req.Operation != admissionv1.Update || absent(req.OldObject) {
 		return nil
 	}
-	old, err := decode[T](req.OldObject, false)
+	stored := read(req.OldObject)
+	if len(stored.checkSize()) > 0 {
+		return nil
+	}
+	old, err := decode[T, P](stored, false)
 	if err != nil {
 		return nil
 	}
@@ -208,14 +220,8 @@ func absent(object runtime.RawExtension) bool {
 
 // name returns the name of an object for an error. An object that is created with
 // generateName has no name yet.
-func name(req *admission.Request, obj metav1.Object) string {
-	if req.Name != "" || obj == nil {
-		return rules.Cut(req.Name, maxName)
-	}
-	if name := obj.GetName(); name != "" {
-		return rules.Cut(name, maxName)
-	}
-	return rules.Cut(obj.GetGenerateName(), maxName)
+func name(req *admission.Request, sent *object) string {
+	return rules.Cut(cmp.Or(req.Name, sent.Metadata.Name, sent.Metadata.GenerateName), maxName)
 }
 
 const (
@@ -261,5 +267,3 @@ func (h *handler[T, P]) invalid(name string, errs field.ErrorList) admission.Res
 func refused(err error) admission.Response {
 	return status(apierrors.NewBadRequest(rules.Cut(err.Error(), maxText)))
 }
-
-func internalError(err error) admission.Response { return status(apierrors.NewInternalError(err)) }

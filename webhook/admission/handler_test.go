@@ -169,7 +169,7 @@ func TestMutating(t *testing.T) {
 			if tc.want == nil {
 				return
 			}
-			got, err := decode[Box](runtime.RawExtension{Raw: patched(t, tc.review, r)}, true)
+			got, err := decode[Box](read(runtime.RawExtension{Raw: patched(t, tc.review, r)}), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestMutatingWithoutSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := decode[Box](runtime.RawExtension{Raw: patched(t, review, ask(t, mutatingWebhook(kind), review))}, true)
+			got, err := decode[Box](read(runtime.RawExtension{Raw: patched(t, review, ask(t, mutatingWebhook(kind), review))}), true)
 			if err != nil || got.Spec.Replicas == nil || got.Spec.Rollout.Surge == nil {
 				t.Errorf("spec %+v (%v), want defaults", got.Spec, err)
 			}

@@ -5,11 +5,6 @@
 // admission.Handlers of controller-runtime, one that defaults and one that validates,
 // and serves them.
 //
-// The handlers know nothing of HTTP: a Request of k8s.io/api/admission/v1 comes in, a
-// Response goes out, and the admission.Webhook of controller-runtime can serve them.
-// The Webhook of this package serves the same answers at less cost, and refuses a
-// request in words that the API server passes on.
-//
 // The handlers are the project's own because of what an admission costs. The typed
 // defaulter of controller-runtime decodes an object twice, copies it, marshals it and
 // compares the two texts; here the object is decoded once into its type, and every

@@ -61,24 +61,11 @@ func added(errs, old field.ErrorList) field.ErrorList {
 	var rest field.ErrorList
 	for _, err := range errs {
 		f, size := faultOf(err)
-		sizes, ok := take(known[f], size)
-		if known[f] = sizes; !ok {
+		if at := slices.IndexFunc(known[f], func(was int) bool { return was >= size }); at < 0 {
 			rest = append(rest, err)
+		} else {
+			known[f] = slices.Delete(known[f], at, at+1)
 		}
 	}
 	return rest
-}
-
-// take removes the smallest of sorted sizes that is at least size, and reports whether
-// there is one. Equal sizes, such as those of all errors that are about none, are removed
-// from the end, which moves no others.
-func take(sizes []int, size int) ([]int, bool) {
-	if last := len(sizes) - 1; last >= 0 && sizes[last] == size {
-		return sizes[:last], true
-	}
-	at, _ := slices.BinarySearch(sizes, size)
-	if at == len(sizes) {
-		return sizes, false
-	}
-	return slices.Delete(sizes, at, at+1), true
 }

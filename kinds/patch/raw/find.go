@@ -35,7 +35,7 @@ func Find(doc []byte, pointer string) ([]byte, bool) {
 func step(doc []byte, at int, token string) int {
 	switch doc[at] {
 	case '{':
-		return member(doc, at, unescape(token))
+		return member(doc, at, unescaped.Replace(token))
 	case '[':
 		return item(doc, at, token)
 	}
@@ -77,12 +77,7 @@ func same(quoted []byte, key string) bool {
 	return json.Unmarshal(quoted, &s) == nil && s == key
 }
 
-func unescape(token string) string {
-	if !strings.Contains(token, "~") {
-		return token
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-}
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
 
 // next returns where the next member or item begins, or the bracket that ends the
 // list of them, given the end of the one before.
@@ -137,13 +132,10 @@ func closing(doc []byte, at int) int {
 
 // scalar returns the end of the number, true, false or null that begins at at.
 func scalar(doc []byte, at int) int {
-	for ; at < len(doc); at++ {
-		switch doc[at] {
-		case ' ', '\t', '\r', '\n', ',', ']', '}':
-			return at
-		}
+	if end := bytes.IndexAny(doc[at:], " \t\r\n,]}"); end >= 0 {
+		return at + end
 	}
-	return at
+	return len(doc)
 }
 
 func space(doc []byte, at int) int {
