@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -401,20 +400,6 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 			return notes
 		}, time.Minute).Should(ContainElement(ContainSubstring("cannot patch resource \"secrets\"")))
 	})
-
-	It("gives a stolen token no more than the Secret and caBundle", func(ctx SpecContext) {
-		s := newSelfManaged(ctx)
-		thief, err := env.As(s.user)
-		Expect(err).NotTo(HaveOccurred())
-		for what, do := range s.ownWrites() {
-			Expect(do(ctx, thief)).To(Succeed(), what)
-		}
-		for what, do := range s.attacks(ctx) {
-			err := do(ctx, thief)
-			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", what, err)
-			Expect(err.Error()).To(ContainSubstring("ValidatingAdmissionPolicy 'modelbox-controller-"+s.own+"'"), what)
-		}
-	})
 })
 
 // requests counts the requests of the controller.
@@ -458,60 +443,4 @@ func (s *selfManaged) ownWrites() map[string]request {
 			}
 		}),
 	}
-}
-
-// attacks are what one with the controller's token must not do in this mode.
-func (s *selfManaged) attacks(ctx context.Context) map[string]request {
-	GinkgoHelper()
-	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.own, Name: "other"}}
-	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: secretName}}
-	foreign := s.validates.DeepCopy()
-	foreign.ObjectMeta = metav1.ObjectMeta{Name: "foreign-" + s.own}
-	for _, obj := range []client.Object{other, elsewhere, foreign} {
-		Expect(env.Client.Create(ctx, obj)).To(Succeed())
-	}
-	DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, foreign)).To(Succeed()) })
-	secret := func(o *corev1.Secret) { o.Data = map[string][]byte{"evil": nil} }
-	config := func(how func(*admissionregistrationv1.MutatingWebhookConfiguration)) request {
-		return patches(s.mutating.DeepCopy(), how)
-	}
-	all := map[string]request{
-		"another Secret":                   patches(other, secret),
-		"a Secret of that name, elsewhere": patches(elsewhere, secret),
-		"a label of the Secret":            patches(s.secret.DeepCopy(), func(o *corev1.Secret) { o.Labels = map[string]string{"evil": ""} }),
-		"a finalizer of the Secret":        patches(s.secret.DeepCopy(), func(o *corev1.Secret) { o.Finalizers = []string{"example.com/evil"} }),
-		"a new Secret":                     creates(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.own, Name: "new"}}),
-		"the Secret's end":                 deletes(s.secret.DeepCopy()),
-		"a new webhook configuration":      creates(webhookForSecrets()),
-		"the configuration's end":          deletes(s.mutating.DeepCopy()),
-		"a foreign configuration": patches(foreign, func(o *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			o.Webhooks[0].ClientConfig.CABundle = []byte("evil")
-		}),
-		"a label of the configuration": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			o.Labels = map[string]string{"evil": ""}
-		}),
-		"one more webhook": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			added := o.Webhooks[0].DeepCopy()
-			added.Name = "evil.example.com"
-			o.Webhooks = append(o.Webhooks, *added)
-		}),
-		"one webhook less":  config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) { o.Webhooks = o.Webhooks[:1] }),
-		"a webhook's place": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) { o.Webhooks[1].Name = "evil.example.com" }),
-		"the rules of a webhook": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			o.Webhooks[0].Rules[0].Resources = []string{"*"}
-		}),
-		"the failure policy": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			o.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
-		}),
-		"the namespaces": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) { o.Webhooks[0].NamespaceSelector = nil }),
-		"another Service": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			o.Webhooks[0].ClientConfig.Service.Name = "evil"
-		}),
-		"a URL": config(func(o *admissionregistrationv1.MutatingWebhookConfiguration) {
-			o.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://evil.example.com")}
-		}),
-	}
-	t := &team{namespace: s.own}
-	maps.Copy(all, map[string]request{"a Deployment": creates(deploymentOf(t.named("evil")))})
-	return all
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -164,7 +165,9 @@ var _ = Describe("two operators, each with namespaces of its own", func() {
 		for name, r := range map[string]request{
 			"a child":         creates(deploymentOf(owned(b1, "later", box))),
 			"a replica count": patchesSubresource(deploymentOf(metav1.ObjectMeta{Namespace: b1, Name: "later"}), "scale", `{"spec":{"replicas":0}}`),
-			"a restart":       patches(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b1, Name: "later"}}, restarts(func(*appsv1.Deployment) {})),
+			"a restart": patches(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b1, Name: "later"}}, func(d *appsv1.Deployment) {
+				d.Spec.Template.Annotations = map[string]string{api.AnnotationRestartedAt: "2026-01-01T00:00:00Z"}
+			}),
 			"the other's lease": patches(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: b.own, Name: electionID}}, func(l *coordinationv1.Lease) {
 				l.Spec.HolderIdentity = new("thief")
 			}),

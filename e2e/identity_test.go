@@ -76,6 +76,6 @@ var _ = Describe("a stolen token of the controller", func() {
 		}
 
 		By("doing what the controller does")
-		Expect(asController("", "-n", ns, "patch", "deployment", "web", "-p", restart)).To(Succeed())
+		Expect(asController("", "-n", ns, "patch", "deployment", "web", "--field-manager=modelbox-eru", "-p", restart)).To(Succeed())
 	})
 })

@@ -210,7 +210,7 @@ func TestControllerCreatesErus(t *testing.T) {
 	}
 	object := eru.object("web", spec{"deploymentName": "web"})
 	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}})
-	created, err := eru.in(controller, c.namespace).Create(t.Context(), object, metav1.CreateOptions{DryRun: dryRun})
+	created, err := eru.in(controller, c.namespace).Create(t.Context(), object, metav1.CreateOptions{DryRun: dryRun, FieldManager: "modelbox-eru"})
 	if got := outcomeOf(err); got != allowed {
 		t.Errorf("%s: %v %v", got, created, err)
 	}
