@@ -125,8 +125,7 @@ test-race: ## Run the tests of concurrent packages with the race detector; needs
 	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets ./hack/test-race.sh $(RACE)
 
 test-long: ## Run all cases of faults, edits, agreement, upgrades and permissions, and attacks, with new seeds; takes hours (LONG=./controller)
-	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 MODELBOX_FAULTS=1 \
-	  MODELBOX_EDITS=all MODELBOX_SPECS=$${MODELBOX_SPECS:-20000} MODELBOX_OBJECTS=$${MODELBOX_OBJECTS:-2000} \
+	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 \
 	  $(GO) test -vet=off -count 1 -timeout 8h $(TESTFLAGS) $(or $(LONG),./...)
 	@cd fetch && MODELBOX_LONG=1 $(GO) test -vet=off -count 1 -timeout 2h $(TESTFLAGS) ./...
 

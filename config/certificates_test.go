@@ -117,22 +117,3 @@ func TestTheRootIsConstrained(t *testing.T) {
 		}
 	}
 }
-
-// An upgrade adds the constraints to a root that had none, with the same key: leaves that
-// either of them has signed verify against the other.
-func TestTheRootGetsItsConstraintsInAnUpgrade(t *testing.T) {
-	objects := install(t)
-	root, leaf := find[*certificate](t, objects, "modelbox-root"), find[*certificate](t, objects, webhookName)
-	unconstrained := *root
-	unconstrained.Spec.NameConstraints = certificate{}.Spec.NameConstraints
-	before := newAuthority(t, &unconstrained, nil)
-	after := newAuthority(t, root, before.key)
-	for _, name := range leaf.Spec.DNSNames {
-		if err := after.accepts(before.leaf(t, leaf.Spec.DNSNames), name); err != nil {
-			t.Errorf("the new root does not accept the old leaf as %s: %v", name, err)
-		}
-		if err := before.accepts(after.leaf(t, leaf.Spec.DNSNames), name); err != nil {
-			t.Errorf("the old root does not accept the new leaf as %s: %v", name, err)
-		}
-	}
-}

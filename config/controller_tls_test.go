@@ -54,26 +54,6 @@ func TestControllerMetricsOverTLS(t *testing.T) {
 	}
 }
 
-// The component gives the controller the permissions to review tokens, and gives no client the permission
-// to read the metrics.
-func TestPermissionsOfControllerMetricsOverTLS(t *testing.T) {
-	objects := with(t, controllerTLS)
-	binding := find[*rbacv1.ClusterRoleBinding](t, objects, "modelbox-controller-auth-delegator")
-	want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: system, Name: controllerName}}
-	if diff := cmp.Diff(want, binding.Subjects); diff != "" || binding.RoleRef.Name != "system:auth-delegator" {
-		t.Errorf("role %s is bound to others (-want +got):\n%s", binding.RoleRef.Name, diff)
-	}
-	reader := find[*rbacv1.ClusterRole](t, objects, "modelbox-metrics-reader")
-	if diff := cmp.Diff([]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, reader.Rules); diff != "" {
-		t.Errorf("the reader's rules (-want +got):\n%s", diff)
-	}
-	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
-		if b.RoleRef.Name == reader.Name {
-			t.Errorf("%s binds the reader's role", b.Name)
-		}
-	}
-}
-
 // The install and config/monitoring alone serve metrics as before, and need no such permission.
 func TestDefaultMetricsNeedNoPermissions(t *testing.T) {
 	objects := slices.Concat(install(t), monitoring(t))

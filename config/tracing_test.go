@@ -10,12 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 )
@@ -75,29 +71,5 @@ func checkTraced(t *testing.T, d *appsv1.Deployment, policy *networkingv1.Networ
 	}
 	if !selects(t, &policy.Spec.PodSelector, d) || policy.Namespace != d.Namespace {
 		t.Errorf("the network policy does not select the pods of %s", d.Name)
-	}
-}
-
-// Beside the policies of the install, tracing allows a port in namespaces with a label, and DNS.
-func TestTracingEgress(t *testing.T) {
-	policies := each[*networkingv1.NetworkPolicy](render(t, "network/tracing"))
-	if len(policies) != 1 {
-		t.Fatalf("%d policies, want 1", len(policies))
-	}
-	namespaces := func(key, value string) []networkingv1.NetworkPolicyPeer {
-		return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}
-	}
-	port := func(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
-		return networkingv1.NetworkPolicyPort{Protocol: new(protocol), Port: new(intstr.FromInt32(number))}
-	}
-	want := []networkingv1.NetworkPolicyEgressRule{
-		{To: namespaces("modelbox-operator/traces", "allowed"), Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, 4318)}},
-		{To: namespaces("kubernetes.io/metadata.name", "kube-system"), Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolUDP, 53), port(corev1.ProtocolTCP, 53)}},
-	}
-	if diff := cmp.Diff(want, policies[0].Spec.Egress); diff != "" {
-		t.Errorf("egress (-want +got):\n%s", diff)
-	}
-	if !slices.Equal(policies[0].Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
-		t.Errorf("the policy limits %v, and has to limit egress alone", policies[0].Spec.PolicyTypes)
 	}
 }

@@ -164,6 +164,12 @@ var exceptions = map[string]exception{
 		detail:   `may not be set together with spec\.strategy`,
 		examples: []string{`ModelBox {image: "a:1", rollingUpdate: 30%, strategy: {type: Recreate}}`},
 	},
+	"steps of a strategy without steps": {
+		reason:   "one of two values would have no effect",
+		path:     `spec\.strategy\.rollingUpdate`,
+		detail:   `may not be set if type is Recreate`,
+		examples: []string{`ModelBox {image: "a:1", strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}`},
+	},
 	"steps of a strategy": {
 		reason: "of more than all pods, or above the bound of the schema",
 		path:   `spec\.strategy\.rollingUpdate\.max(Surge|Unavailable)`,

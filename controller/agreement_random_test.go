@@ -7,15 +7,12 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -26,32 +23,76 @@ import (
 // drawnName is the name of each random object, and so of its main container.
 const drawnName = "web"
 
-var drawnKinds = []struct {
-	name string
-	spec reflect.Type
-}{
-	{"ModelBox", reflect.TypeFor[modelv1.ModelBoxSpec]()},
-	{"App", reflect.TypeFor[appv1.AppSpec]()},
-	{"Genericdaemon", reflect.TypeFor[mydomainv1beta1.GenericdaemonSpec]()},
+// oddities and oddNumbers are values that many fields may not have.
+var oddities = []string{
+	"", "A", "a_b", "a b", "-a", "../x", "/", "/dev/shm", "a:b", "true", "\t", "$(A)", "0", "-1", "1.5", "100u", "1e3", "10%", "101%", "x.y",
+	"10.0.0.256", "::1", "none", "web", "Always", strings.Repeat("a", 64), strings.Repeat("a", 254),
 }
 
-// drawSpec returns a random spec: a valid one, with some features of pods, and up to three
-// changes anywhere in it. The same seed returns the same spec.
-func drawSpec(seed uint64) drawnSpec {
-	d := drawer{rand.New(rand.NewPCG(seed, 11))}
-	kind := pick(d, drawnKinds)
-	spec := fromYAML(pick(d, validSpecs[kind.name]))
+var oddNumbers = []int{0, -1, 1, 2, 80, 512, 65536, 2147483647}
+
+// specDrawer draws random specs.
+type specDrawer struct{ editDrawer }
+
+// newSpecDrawer returns a drawer for which fields have the values that fields of their name have in
+// the valid specs and in the corpus.
+func newSpecDrawer(seed uint64, corpus []drawnSpec) specDrawer {
+	d := specDrawer{editDrawer{Rand: rand.New(rand.NewPCG(seed, 11)), values: map[string][]any{}, odd: oddities}}
+	for _, kind := range slices.Sorted(maps.Keys(validSpecs)) {
+		for _, text := range validSpecs[kind] {
+			d.learn(kind, fromYAML(text))
+		}
+	}
+	for _, text := range validFeatures {
+		d.learn("podTemplate", fromYAML(text))
+	}
+	for _, known := range corpus {
+		d.learn(known.kind, known.spec)
+	}
+	return d
+}
+
+// spec returns a random spec whose values have the types of their fields.
+func (d specDrawer) spec() drawnSpec {
+	GinkgoHelper()
+	for {
+		spec := d.anySpec()
+		typed := map[string]any{"ModelBox": &modelv1.ModelBoxSpec{}, "App": &appv1.AppSpec{}, "Genericdaemon": &mydomainv1beta1.GenericdaemonSpec{}}
+		if json.Unmarshal([]byte(asJSON(spec.spec)), typed[spec.kind]) == nil {
+			return spec
+		}
+	}
+}
+
+// anySpec returns a valid spec, with some features of pods, and up to three changes anywhere in it.
+func (d specDrawer) anySpec() drawnSpec {
+	GinkgoHelper()
+	kinds := slices.Sorted(maps.Keys(validSpecs))
+	kind := kinds[d.IntN(len(kinds))]
+	spec := fromYAML(validSpecs[kind][d.IntN(len(validSpecs[kind]))])
 	if d.IntN(8) > 0 {
 		template := map[string]any{}
 		for range d.IntN(4) {
-			merge(template, fromYAML(pick(d, validFeatures)))
+			merge(template, fromYAML(validFeatures[d.IntN(len(validFeatures))]))
 		}
 		spec["podTemplate"] = template
 	}
-	for range pick(d, []int{0, 1, 1, 1, 2, 3}) {
-		d.change(spec, kind.spec)
+	for range d.IntN(4) {
+		if d.IntN(4) == 0 || len(spec) == 0 {
+			other := d.values[kind][d.IntN(len(d.values[kind]))].(tree)
+			names := slices.Sorted(maps.Keys(other))
+			name := names[d.IntN(len(names))]
+			spec[name] = other[name]
+			continue
+		}
+		patch, err := jsonpatch.DecodePatch(d.edit(d.below(spot{value: spec})))
+		Expect(err).NotTo(HaveOccurred())
+		changed, err := patch.Apply([]byte(asJSON(spec)))
+		Expect(err).NotTo(HaveOccurred())
+		spec = nil
+		Expect(json.Unmarshal(changed, &spec)).To(Succeed())
 	}
-	return drawnSpec{kind: kind.name, spec: spec}
+	return drawnSpec{kind: kind, spec: spec}
 }
 
 func fromYAML(text string) map[string]any {
@@ -97,248 +138,72 @@ func mergeLists(into, from []any) []any {
 	return into
 }
 
-type drawer struct{ *rand.Rand }
-
-func pick[T any](d drawer, values []T) T { return values[d.IntN(len(values))] }
-
-// place is a value in a tree, its type, and how to replace it; nil removes it.
-type place struct {
-	name  string
-	of    reflect.Type
-	value any
-	set   func(any)
+// validSpecs are specs that are valid without a pod template.
+var validSpecs = map[string][]string{
+	"ModelBox": {
+		`{image: "server:1"}`,
+		`{image: "server:1", ports: [{name: http, port: 8080}, {name: admin, port: 81, targetPort: 8081}]}`,
+		`{image: "server:1", resourceType: large, ports: [{port: 80, targetPort: 8080}], serviceType: NodePort}`,
+		`{image: "server:1", resourceType: custom, resources: {limits: {cpu: "2", memory: 2Gi}, requests: {cpu: "1", memory: 1Gi}}, envs: [{name: A, value: b}]}`,
+		`{image: "server:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: "1"}}},
+		  {name: B, valueFrom: {configMapKeyRef: {name: a, key: k}}}], envFrom: [{secretRef: {name: a}, prefix: A_}]}`,
+		`{image: "server:1", ports: [{port: 80}], readinessProbe: {httpGet: {path: /, port: 80, httpHeaders: [{name: A, value: b}]}, periodSeconds: 5},
+		  livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}, startupProbe: {grpc: {port: 80}}}`,
+		`{image: "server:1", imagePullPolicy: Never, imagePullSecrets: [{name: a}, {name: b}], command: [a, b], args: [$(A)], terminationGracePeriodSeconds: 0}`,
+		`{image: "server:1", sharedMemory: 1Gi, ports: [{port: 80}], progressDeadlineSeconds: 80, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`,
+		`{image: "server:1", sharedMemory: 2Gi, resources: {limits: {memory: 4Gi, example.com/gpu: "1"}}, strategy: {type: Recreate}}`,
+		`{image: "server:1", envs: [{name: F, valueFrom: {fileKeyRef: {volumeName: v, path: a, key: K}}}], podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}]}}}`,
+	},
+	"App": {
+		`{image: "server:1"}`,
+		`{image: "server:1", ports: [{name: http, port: 80, targetPort: 8080}, {name: dns, port: 53, protocol: UDP, nodePort: 30053}]}`,
+		`{image: "server:1", resources: {limits: {cpu: "1", hugepages-2Mi: 4Mi, memory: 1Gi}, requests: {cpu: 500m}}, replicas: 3}`,
+		`{image: "server:1", envs: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: B, valueFrom: {secretKeyRef: {name: a, key: k}}}]}`,
+		`{image: "server:1", imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a], args: [b], envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}, prefix: A_}], progressDeadlineSeconds: 1}`,
+	},
+	"Genericdaemon": {
+		`{image: "agent:1"}`,
+		`{image: "agent:1", label: logs}`,
+		`{image: "agent:1", label: logs=yes, resources: {limits: {example.com/gpu: 1}, requests: {cpu: 100m}}, rollingUpdate: 20%, envs: [{name: A, value: b}]}`,
+	},
 }
 
-// places are all values of a tree, from the top down.
-func placesIn(p place, into []place) []place {
-	into = append(into, p)
-	of := indirect(p.of)
-	switch value := p.value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			next := place{name: key, value: value[key], set: setter(value, key)}
-			if of.Kind() == reflect.Map {
-				next.of = of.Elem()
-			} else if f, ok := jsonField(of, key); ok {
-				next.of = f.of
-			} else {
-				continue
-			}
-			into = placesIn(next, into)
-		}
-	case []any:
-		for i := range value {
-			into = placesIn(place{name: p.name, of: of.Elem(), value: value[i], set: func(v any) {
-				if v == nil {
-					p.set(slices.Delete(slices.Clone(value), i, i+1))
-					return
-				}
-				value[i] = v
-			}}, into)
-		}
-	}
-	return into
-}
-
-func setter(in map[string]any, key string) func(any) {
-	return func(v any) {
-		if v == nil {
-			delete(in, key)
-			return
-		}
-		in[key] = v
-	}
-}
-
-// change makes one change somewhere in a spec.
-func (d drawer) change(spec map[string]any, of reflect.Type) {
-	all := placesIn(place{of: of, value: spec}, nil)
-	at := all[d.IntN(len(all))]
-	if d.IntN(2) == 0 { // Half of all changes are in structs, to which fields can be added.
-		structs := slices.DeleteFunc(slices.Clone(all), func(p place) bool { return !isStruct(p.of) })
-		at = structs[d.IntN(len(structs))]
-	}
-	if fields, ok := at.value.(map[string]any); ok && isStruct(at.of) && d.IntN(6) > 0 {
-		f := pick(d, jsonFields(indirect(at.of)))
-		fields[f.name] = d.value(f.of, f.name, 0)
-		return
-	}
-	switch {
-	case at.set == nil:
-	case d.IntN(6) == 0:
-		at.set(nil)
-	case d.IntN(4) == 0:
-		d.repeat(at)
-	case d.IntN(4) == 0:
-		if same := slices.DeleteFunc(all, func(p place) bool { return p.of != at.of }); len(same) > 0 {
-			at.set(clone(pick(d, same).value))
-		}
-	default:
-		at.set(d.value(at.of, at.name, 0))
-	}
-}
-
-// repeat appends an item of a list once more, changed or not.
-func (d drawer) repeat(at place) {
-	list, ok := at.value.([]any)
-	if !ok || len(list) == 0 {
-		return
-	}
-	item := clone(pick(d, list))
-	if fields, ok := item.(map[string]any); ok && d.IntN(2) == 0 {
-		if of := indirect(at.of).Elem(); isStruct(of) {
-			f := pick(d, jsonFields(indirect(of)))
-			fields[f.name] = d.value(f.of, f.name, 0)
-		}
-	}
-	at.set(append(slices.Clone(list), item))
-}
-
-func clone(value any) any {
-	data, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		panic(err)
-	}
-	return out
-}
-
-func indirect(of reflect.Type) reflect.Type {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if of == reflect.TypeFor[runtime.RawExtension]() {
-		return reflect.TypeFor[corev1.PodTemplateSpec]() // There is one such field.
-	}
-	return of
-}
-
-// leaves are structs that are a scalar in JSON.
-var leaves = []reflect.Type{
-	reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.FieldsV1](),
-}
-
-func isStruct(of reflect.Type) bool {
-	of = indirect(of)
-	return of.Kind() == reflect.Struct && !slices.Contains(leaves, of)
-}
-
-type jsonFieldOf struct {
-	name     string
-	of       reflect.Type
-	optional bool
-}
-
-// jsonFields returns the fields that a struct has in JSON, those of embedded structs included.
-func jsonFields(of reflect.Type) []jsonFieldOf {
-	var out []jsonFieldOf
-	for f := range of.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || name == "managedFields" || name == "paused": // These do not concern the pods.
-		case f.Anonymous && name == "":
-			out = append(out, jsonFields(indirect(f.Type))...)
-		default:
-			out = append(out, jsonFieldOf{name, f.Type, strings.Contains(options, "omit")})
-		}
-	}
-	return out
-}
-
-func jsonField(of reflect.Type, name string) (jsonFieldOf, bool) {
-	if !isStruct(of) {
-		return jsonFieldOf{}, false
-	}
-	fields := jsonFields(of)
-	i := slices.IndexFunc(fields, func(f jsonFieldOf) bool { return f.name == name })
-	if i < 0 {
-		return jsonFieldOf{}, false
-	}
-	return fields[i], true
-}
-
-// value returns a random value of a type, for a field with a name.
-func (d drawer) value(of reflect.Type, name string, depth int) any {
-	of = indirect(of)
-	switch of {
-	case reflect.TypeFor[resource.Quantity]():
-		return pick(d, someQuantities)
-	case reflect.TypeFor[intstr.IntOrString]():
-		return pick(d, portsOrNames)
-	case reflect.TypeFor[metav1.Time]():
-		return "2020-01-01T00:00:00Z"
-	}
-	switch of.Kind() {
-	case reflect.String:
-		return d.text(of, name)
-	case reflect.Bool:
-		return d.IntN(2) == 0
-	case reflect.Struct:
-		return d.object(of, depth)
-	case reflect.Slice:
-		list := []any{}
-		for range pick(d, []int{0, 1, 1, 2}) {
-			list = append(list, d.value(of.Elem(), name, depth+1))
-		}
-		return list
-	case reflect.Map:
-		out := map[string]any{}
-		for range pick(d, []int{0, 1, 1, 2}) {
-			out[d.key(of, name)] = d.value(of.Elem(), "value", depth+1)
-		}
-		return out
-	case reflect.Int32, reflect.Int64, reflect.Int:
-		return pick(d, someNumbers)
-	}
-	return nil
-}
-
-// object returns random fields of a struct. A struct whose fields are structs themselves is
-// mostly a union, of which one field should be set.
-func (d drawer) object(of reflect.Type, depth int) map[string]any {
-	fields := jsonFields(of)
-	out := map[string]any{}
-	var members []jsonFieldOf
-	for _, f := range fields {
-		switch {
-		case f.of.Kind() == reflect.Pointer && isStruct(f.of):
-			members = append(members, f)
-		case !f.optional || d.IntN(3+3*depth) == 0:
-			out[f.name] = d.value(f.of, f.name, depth+1)
-		}
-	}
-	if len(members) > 0 && depth < 6 {
-		for range pick(d, []int{0, 1, 1, 1, 1, 1, 1, 2}) {
-			f := pick(d, members)
-			out[f.name] = d.value(f.of, f.name, depth+1)
-		}
-	}
-	return out
-}
-
-// text returns a random string: for a named string type mostly one of its constants.
-func (d drawer) text(of reflect.Type, name string) string {
-	if d.IntN(12) == 0 {
-		return pick(d, oddities)
-	}
-	if values, ok := constants[of.Name()]; ok {
-		return pick(d, values)
-	}
-	if values, ok := texts[name]; ok {
-		return pick(d, values)
-	}
-	return pick(d, words)
-}
-
-func (d drawer) key(of reflect.Type, name string) string {
-	if of.Key() == reflect.TypeFor[corev1.ResourceName]() {
-		return pick(d, constants["ResourceName"])
-	}
-	if values, ok := keys[name]; ok {
-		return pick(d, values)
-	}
-	return pick(d, []string{"a", "b", "example.com/a", "", "a b"})
+// validFeatures are parts of pod templates that are valid alone and mostly together.
+var validFeatures = []string{
+	`{metadata: {labels: {a: b}, annotations: {b: c}}}`,
+	`{spec: {hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet, containers: [{name: side, image: "b:1", ports: [{containerPort: 9000, hostPort: 9000}]}]}}`,
+	`{spec: {containers: [{name: side, image: "b:1", ports: [{name: admin, containerPort: 9000}, {containerPort: 9001, protocol: UDP}], env: [{name: A, value: b}],
+	  readinessProbe: {tcpSocket: {port: admin}}, resources: {limits: {cpu: 100m, memory: 64Mi}}}]}}`,
+	`{spec: {containers: [{name: web, args: [a], workingDir: /w, lifecycle: {preStop: {sleep: {seconds: 5}}, postStart: {exec: {command: [a]}}}}]}}`,
+	`{spec: {containers: [{name: web, securityContext: {runAsUser: 1000, runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]},
+	  seccompProfile: {type: RuntimeDefault}, readOnlyRootFilesystem: true}}]}}`,
+	`{spec: {initContainers: [{name: init, image: "i:1", command: [a]}, {name: proxy, image: "p:1", restartPolicy: Always, ports: [{name: proxy, containerPort: 15001}],
+	  startupProbe: {httpGet: {path: /, port: 15001}}}]}}`,
+	`{spec: {volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Gi}}, {name: w, configMap: {name: a, items: [{key: k, path: p}], defaultMode: 420}}],
+	  containers: [{name: web, volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w, readOnly: true, subPath: s}]}]}}`,
+	`{spec: {volumes: [{name: s, secret: {secretName: a}}, {name: p, persistentVolumeClaim: {claimName: a}}, {name: h, hostPath: {path: /h, type: Directory}}, {name: nfs, nfs: {server: a, path: /p}}]}}`,
+	`{spec: {volumes: [{name: proj, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 3600}}, {downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}},
+	  {configMap: {name: a}}]}}, {name: d, downwardAPI: {items: [{path: c, resourceFieldRef: {containerName: web, resource: limits.cpu, divisor: 1m}}]}}]}}`,
+	`{spec: {volumes: [{name: e, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}, {name: c, csi: {driver: csi.example.com}},
+	  {name: img, image: {reference: "m:1"}}]}}`,
+	`{spec: {tolerations: [{key: a, operator: Exists, effect: NoSchedule}, {key: b, value: c, effect: NoExecute, tolerationSeconds: 5}]}}`,
+	`{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: b}}, minDomains: 2},
+	  {maxSkew: 2, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]}}`,
+	`{spec: {nodeSelector: {a: b}, nodeName: a, schedulerName: s, priorityClassName: p, runtimeClassName: r, preemptionPolicy: Never, priority: 5}}`,
+	`{spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]},
+	  preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Gt, values: ["1"]}]}}]}}}}`,
+	`{spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchExpressions: [{key: a, operator: Exists}]}}],
+	  preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: {topologyKey: z, namespaces: [b]}}]}}}}`,
+	`{spec: {dnsPolicy: None, dnsConfig: {nameservers: [1.1.1.1], searches: [a.b], options: [{name: ndots, value: "2"}]}, hostAliases: [{ip: 10.0.0.1, hostnames: [a]}], hostname: a, subdomain: b}}`,
+	`{spec: {serviceAccountName: a, automountServiceAccountToken: false, imagePullSecrets: [{name: a}], enableServiceLinks: false, terminationGracePeriodSeconds: 60, shareProcessNamespace: true}}`,
+	`{spec: {securityContext: {runAsUser: 1, runAsGroup: 2, fsGroup: 3, supplementalGroups: [4], fsGroupChangePolicy: OnRootMismatch, seccompProfile: {type: Localhost, localhostProfile: a.json},
+	  sysctls: [{name: net.ipv4.ip_local_port_range, value: "1 2"}], appArmorProfile: {type: RuntimeDefault}}}}`,
+	`{spec: {resources: {limits: {cpu: "16", memory: 32Gi}, requests: {cpu: "8", memory: 16Gi}}}}`,
+	`{spec: {resourceClaims: [{name: c, resourceClaimTemplateName: t}], containers: [{name: side, image: "b:1", resources: {claims: [{name: c}]}}]}}`,
+	`{spec: {os: {name: linux}, readinessGates: [{conditionType: example.com/a}], schedulingGates: [{name: example.com/g}], hostUsers: false, setHostnameAsFQDN: true, overhead: {cpu: 10m}}}`,
+	`{spec: {containers: [{name: side, image: "b:1", imagePullPolicy: Never, terminationMessagePolicy: FallbackToLogsOnError, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}],
+	  env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.labels['a']"}}}], envFrom: [{configMapRef: {name: a}}]}]}}`,
+	`{spec: {containers: [{name: side, image: "b:1", volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]}]}}`,
+	`{spec: {volumes: [{name: blk, persistentVolumeClaim: {claimName: a}}], containers: [{name: side, image: "b:1", volumeDevices: [{name: blk, devicePath: /dev/x}]}]}}`,
+	`{spec: {hostPID: true, hostIPC: true, containers: [{name: side, image: "b:1", stdin: true, tty: true, livenessProbe: {grpc: {port: 1}, initialDelaySeconds: 5}}]}}`,
 }

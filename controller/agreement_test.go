@@ -8,10 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -25,30 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// Environment variables of "make fuzz". Without them, a sample with a fixed seed is tried.
-const (
-	specsEnv     = "MODELBOX_SPECS"      // How many random specs are tried; then with a new seed, which is printed.
-	specsSeedEnv = "MODELBOX_SPECS_SEED" // The seed of the first of them.
-)
-
 const specsCorpus = "testdata/agreement-corpus.txt"
-
-// specsToDraw returns how many specs are drawn, and by which seed.
-func specsToDraw() (count int, seed uint64) {
-	GinkgoHelper()
-	count, seed = 400, 1
-	var err error
-	if value := os.Getenv(specsEnv); value != "" {
-		count, err = strconv.Atoi(value)
-		Expect(err).NotTo(HaveOccurred())
-		seed = rand.Uint64()
-	}
-	if value := os.Getenv(specsSeedEnv); value != "" {
-		seed, err = strconv.ParseUint(value, 10, 64)
-		Expect(err).NotTo(HaveOccurred())
-	}
-	return count, seed
-}
 
 // drawnSpec is a random spec of a kind, as a user could write it.
 type drawnSpec struct {
@@ -86,20 +61,21 @@ func (t agreementCounts) String() string {
 var _ = Describe("admission and the API server", func() {
 	It("agree on what pods and Services may be", func(ctx context.Context) {
 		specs := corpusOfSpecs()
-		count, seed := specsToDraw()
+		count, seed := 400, uint64(1)
+		if thoroughly {
+			count, seed = 20_000, uint64(GinkgoRandomSeed())
+		}
 		AddReportEntry("seed of the specs", seed)
-		GinkgoWriter.Printf("%s=%d %s=%d\n", specsEnv, count, specsSeedEnv, seed)
-		for i := range count {
-			specs = append(specs, drawSpec(seed+uint64(i)))
+		d := newSpecDrawer(seed, specs)
+		for range count {
+			specs = append(specs, d.spec())
 		}
 		total, differences := compareAll(ctx, newEvaluator(newNamespace()), specs)
 		AddReportEntry("counts", total.String())
 		GinkgoWriter.Println(total)
 		Expect(differences).To(BeEmpty(), "%s\nadd them to %s", strings.Join(differences, "\n\n"), specsCorpus)
-		if count >= 400 {
-			Expect(total.admitted).To(BeNumerically(">", total.tried/5), total.String())
-			Expect(total.refusedChild).To(BeNumerically(">", total.tried/5), total.String())
-		}
+		Expect(total.admitted).To(BeNumerically(">", total.tried/5), total.String())
+		Expect(total.refusedChild).To(BeNumerically(">", total.tried/5), total.String())
 	})
 
 	for name, e := range exceptions {

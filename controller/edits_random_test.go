@@ -61,13 +61,15 @@ type editDrawer struct {
 	// values are the values of fields by name. Those of list items have the name of the list
 	// with [] after it.
 	values map[string][]any
+	// odd are texts that replace any other.
+	odd []string
 }
 
 func newEditDrawer() editDrawer {
 	GinkgoHelper()
 	seed := uint64(GinkgoRandomSeed())
 	AddReportEntry("seed", seed)
-	d := editDrawer{rand.New(rand.NewPCG(seed, 0)), map[string][]any{}}
+	d := editDrawer{Rand: rand.New(rand.NewPCG(seed, 0)), values: map[string][]any{}}
 	files, err := filepath.Glob("*/testdata/*.golden.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range files {
@@ -177,10 +179,15 @@ func (d editDrawer) edit(at spot) []byte {
 			return op("add", at.path+"/-", other(at.name+"[]"))
 		}
 	case string:
+		if len(d.odd) > 0 && d.IntN(3) == 0 {
+			return op("replace", at.path, d.odd[d.IntN(len(d.odd))])
+		}
 		if known && d.IntN(2) == 0 {
 			return op("replace", at.path, other(at.name))
 		}
 		return op("replace", at.path, value+"x")
+	case float64:
+		return op("replace", at.path, oddNumbers[d.IntN(len(oddNumbers))])
 	case int64:
 		return op("replace", at.path, value+1)
 	case bool:

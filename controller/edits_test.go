@@ -395,7 +395,7 @@ var _ = Describe("an edit", Ordered, ContinueOnFailure, long, func() {
 			Expect(c.try(ctx)).To(BeTrue(), "refused")
 		})
 	}
-	if os.Getenv("MODELBOX_LONG") != "" {
+	if thoroughly {
 		drawnEdits()
 	}
 })

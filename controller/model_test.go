@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -211,7 +210,7 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 	ctx := context.Background()
 	const told = "image volumes need Kubernetes 1.35 or later; use https:// or s3://"
 	BeforeAll(func() {
-		if os.Getenv("MODELBOX_LONG") == "" {
+		if !thoroughly {
 			Skip("it needs a control plane of its own: make test-long")
 		}
 		stop()

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -66,9 +65,8 @@ var _ = Describe("the controller's permissions", Ordered, ContinueOnFailure, lon
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
 		Expect(client.IgnoreAlreadyExists(env.Client.Create(context.Background(), namespace))).To(Succeed())
 	})
-	everyCase := os.Getenv("MODELBOX_LONG") != ""
 
-	if everyCase {
+	if thoroughly {
 		It("are all that it needs, where the API server streams lists", func(ctx SpecContext) {
 			_, err := runScenario(ctx, shipped)
 			Expect(err).NotTo(HaveOccurred())
@@ -91,7 +89,7 @@ var _ = Describe("the controller's permissions", Ordered, ContinueOnFailure, lon
 
 		// A controller for each of them takes minutes. What no request needs, the spec above finds too.
 		for i, permission := range shipped {
-			if !everyCase {
+			if !thoroughly {
 				break
 			}
 			It("include none that is not needed: "+permission.String(), func(ctx SpecContext) {

@@ -245,43 +245,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(ready(ctx, box).Message).NotTo(ContainSubstring("admission"))
 	})
 
-	It("keeps the fields that the other manager added", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		d.settled(ctx, box)
-		deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
-		update(deployment, func() {
-			spec := &deployment.Spec.Template.Spec
-			spec.Containers = append([]corev1.Container{{Name: "mesh", Image: "mesh:1"}}, spec.Containers...)
-			container(spec, "box").ReadinessProbe = &corev1.Probe{
-				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, PeriodSeconds: 7,
-			}
-			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "theirs"})
-		})
-		update(service, func() {
-			service.Spec.Ports[0].Port = 8080
-			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "theirs", Port: 7070})
-		})
-		nodePorts := map[string]int32{}
-		for _, port := range service.Spec.Ports {
-			nodePorts[port.Name] = port.NodePort
-		}
-		d.settled(ctx, box)
-		spec := &get(ctx, deployment).Spec.Template.Spec
-		Expect(container(spec, "mesh").Image).To(Equal("mesh:1"))
-		Expect(container(spec, "box").ReadinessProbe.TCPSocket).NotTo(BeNil())
-		Expect(container(spec, "box").ReadinessProbe.Exec).To(BeNil())
-		Expect(container(spec, "box").ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(7))
-		Expect(spec.Volumes).To(HaveLen(6))
-		By("except in a list that had to be replaced as a whole")
-		for _, port := range get(ctx, service).Spec.Ports {
-			Expect(port.NodePort).To(Equal(nodePorts[port.Name]), port.Name)
-			Expect(port.Port).To(Equal(map[string]int32{"http": 80, "metrics": 9090}[port.Name]))
-		}
-		Expect(d.events()).To(ContainElement(ContainSubstring("replaced spec.ports, with what other field managers added there")))
-	})
-
 	It("keeps a restart by kubectl, whatever podTemplate has", func() {
 		box := richBox(newNamespace())
 		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(

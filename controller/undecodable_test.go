@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,28 +41,14 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// hostile returns how many hostile objects of each kind are stored. Set MODELBOX_OBJECTS
-// for more, and MODELBOX_SEED for others.
-func hostile() (count int, seed uint64) {
-	GinkgoHelper()
-	count, seed = 40, 1
-	var err error
-	if value := os.Getenv("MODELBOX_OBJECTS"); value != "" {
-		count, err = strconv.Atoi(value)
-		Expect(err).NotTo(HaveOccurred())
-	}
-	if value := os.Getenv("MODELBOX_SEED"); value != "" {
-		seed, err = strconv.ParseUint(value, 10, 64)
-		Expect(err).NotTo(HaveOccurred())
-	}
-	return count, seed
-}
-
 var _ = Describe("stored objects that cannot be decoded", long, func() {
 	It("stop no other object, of any kind, and cost nothing at rest", func() {
 		ctx, namespace := context.Background(), newNamespace()
 		DeferCleanup(removeAll, namespace)
-		count, seed := hostile()
+		count, seed := 40, uint64(1) // Hostile objects of each kind.
+		if thoroughly {
+			count, seed = 2000, uint64(GinkgoRandomSeed())
+		}
 		var all []*hostiles
 		good := map[string][]status.Object{}
 		for _, kind := range slices.Sorted(maps.Keys(guarantees)) {

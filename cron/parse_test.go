@@ -6,6 +6,7 @@ package cron
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -199,4 +200,30 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("Parse(%.80q) returned a schedule together with an error", expr)
 		}
 	}
+}
+func mustParse(tb testing.TB, expr string) Schedule {
+	tb.Helper()
+	s, err := Parse(expr)
+	if err != nil {
+		tb.Fatalf("Parse(%q): %v", expr, err)
+	}
+	return s
+}
+
+func mustLoad(tb testing.TB, zone string) *time.Location {
+	tb.Helper()
+	loc, err := LoadLocation(zone)
+	if err != nil {
+		tb.Fatalf("LoadLocation(%q): %v", zone, err)
+	}
+	return loc
+}
+
+func instant(tb testing.TB, text string) time.Time {
+	tb.Helper()
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
 }

@@ -254,16 +254,3 @@ func TestNilLocation(t *testing.T) {
 		t.Errorf("got %v, want %v in UTC", got, want)
 	}
 }
-
-// TestNoAllocations checks that Parse, Next and Prev allocate nothing, because they are called in every reconcile.
-func TestNoAllocations(t *testing.T) {
-	loc, at := mustLoad(t, "America/New_York"), instant(t, "2026-03-08T05:00:00Z")
-	allocs := testing.AllocsPerRun(100, func() {
-		s, _ := Parse("0,10-30/5 2-3 29 feb mon-fri")
-		s.Next(at, loc)
-		s.Prev(at, loc)
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
-}

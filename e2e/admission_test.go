@@ -41,30 +41,6 @@ spec:
   resources: {limits: {cpu: "3"}}
   ports: [{port: 80, targetPort: unknown}]
 `, "spec.image", "spec.resources", "set resourceType: custom", "spec.ports[0].targetPort"),
-		Entry("an App", `
-apiVersion: app.huolala.cn/v1
-kind: App
-metadata: {name: bad}
-spec: {image: "nginx:1.27", envs: [{name: A}, {name: A}]}
-`, "spec.envs[1].name"),
-		Entry("a Genericdaemon", `
-apiVersion: mydomain.com/v1beta1
-kind: Genericdaemon
-metadata: {name: bad}
-spec: {image: "nginx:1.27", label: "not a label"}
-`, "spec.label"),
-		Entry("a UnitedDeployment", `
-apiVersion: extension.k8s.io/v1
-kind: UnitedDeployment
-metadata: {name: bad}
-spec: {deploymentName: web, replicas: -1}
-`, "spec.replicas"),
-		Entry("an Eru", `
-apiVersion: mtsre.meitu.com/v1
-kind: Eru
-metadata: {name: bad}
-spec: {schedule: "61 * * * *", timeZone: "Mars/Olympus"}
-`, "spec.schedule", "spec.timeZone"),
 	)
 
 	It("gives users permissions through view and edit", func(ctx SpecContext) {

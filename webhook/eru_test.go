@@ -38,20 +38,8 @@ func appliedServerSide(fields, manager string) func(string) (string, error) {
 	return applied(fields, "--server-side", "--field-manager="+manager)
 }
 
-func replaced(fields string) func(string) (string, error) {
-	return kubectlWith(fields, "replace", "-f", "-")
-}
-
 func patched(kind, patch string) func(string) (string, error) {
 	return kubectlWith("", "patch", "eru", "web", "--type="+kind, "-p", patch)
-}
-
-// edited returns kubectl edit, with a script of sed as the user.
-func edited(script string) func(string) (string, error) {
-	return func(namespace string) (string, error) {
-		GinkgoT().Setenv("KUBE_EDITOR", "sed -i -e '"+script+"'")
-		return env.Kubectl("", "-n", namespace, "edit", "eru", "web")
-	}
 }
 
 // storedNames returns deploymentName and deploymentname of the stored Eru.
@@ -99,33 +87,6 @@ var _ = DescribeTable("deploymentName of an Eru follows its deprecated alias, un
 		write{appliedServerSide(`,"deploymentname":"a","deploymentName":"b"`, "user"), "", twoNames},
 		write{appliedServerSide(`,"deploymentname":"a"`, "user"), "a,a", ""},
 	),
-	Entry("the user does what the warning says, with the same name",
-		write{applied(`,"deploymentname":"a"`), "a,a", ""},
-		write{applied(`,"deploymentName":"a"`), "a,", ""},
-		write{patched("merge", `{"spec":{"enabled":true}}`), "a,", ""},
-		write{applied(``), "web,", ""},
-	),
-	Entry("the user does so, server-side",
-		write{appliedServerSide(`,"deploymentname":"a"`, "user"), "a,a", ""},
-		write{appliedServerSide(`,"deploymentName":"a"`, "user"), "a,", ""},
-		write{patched("merge", `{"spec":{"enabled":true}}`), "a,", ""},
-	),
-	Entry("an editor",
-		write{applied(`,"deploymentname":"a"`), "a,a", ""},
-		write{edited(`s/^  deploymentname: a/  deploymentname: b/`), "b,b", ""},
-		write{edited(`/^  deploymentname: b/d`), "web,", ""},
-		write{edited(`s/^  deploymentName: web/  deploymentName: c/`), "c,", ""},
-		write{edited(`s/^  deploymentName: c/  deploymentName: c\n  deploymentname: c/`), "c,c", ""},
-		write{edited(`s/^  enabled: false/&/;s/^  deploymentname: c/  deploymentname: d/;s/^  deploymentName: c/  deploymentName: d/`), "d,d", ""},
-	),
-	Entry("replace",
-		write{applied(`,"deploymentname":"a"`), "a,a", ""},
-		write{replaced(`,"deploymentname":"b"`), "b,b", ""},
-		write{replaced(``), "web,", ""},
-		write{replaced(`,"deploymentname":"b","deploymentName":"c"`), "", twoNames},
-		write{replaced(`,"deploymentname":"c","deploymentName":"c"`), "c,c", ""},
-		write{replaced(`,"deploymentname":"d","deploymentName":"c"`), "", twoNames},
-	),
 	Entry("patches",
 		write{applied(`,"deploymentname":"a"`), "a,a", ""},
 		write{patched("merge", `{"spec":{"deploymentname":"b"}}`), "b,b", ""},
@@ -135,20 +96,6 @@ var _ = DescribeTable("deploymentName of an Eru follows its deprecated alias, un
 		write{patched("merge", `{"spec":{"deploymentname":"e"}}`), "", twoNames},
 		write{patched("merge", `{"spec":{"deploymentname":"d"}}`), "d,d", ""},
 		write{patched("merge", `{"spec":{"deploymentName":null,"deploymentname":"e"}}`), "e,e", ""},
-	),
-	Entry("another manager sets the same deploymentName, and has to change it as well",
-		write{appliedServerSide(`,"deploymentname":"a"`, "user"), "a,a", ""},
-		write{appliedServerSide(`,"deploymentName":"a"`, "program"), "a,a", ""},
-		write{appliedServerSide(`,"deploymentname":"b"`, "user"), "", twoNames},
-		write{appliedServerSide(``, "user"), "a,", ""},
-		write{appliedServerSide(`,"deploymentName":"b"`, "program"), "b,", ""},
-	),
-	Entry("a client changes deploymentName, and an apply of the alias is refused",
-		write{applied(`,"deploymentname":"a"`), "a,a", ""},
-		write{patched("merge", `{"spec":{"deploymentName":"b"}}`), "", twoNames},
-		write{patched("merge", `{"spec":{"deploymentName":"b","deploymentname":null}}`), "b,", ""},
-		write{applied(`,"deploymentname":"c"`), "", twoNames},
-		write{applied(`,"deploymentName":"c"`), "c,", ""},
 	),
 )
 

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,24 +75,6 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(err).To(MatchError(ContainSubstring("set resourceType: custom")))
 	})
 
-	It("derives a value again when its source changes, and keeps a value that a user set", func() {
-		kubectl(sample("modelbox"), "apply", "-f", "-")
-		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p", `{"spec":{"resourceType":"large"}}`)
-		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":8080}]`)
-		box.Name = "modelbox-sample"
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-		Expect(box.Spec.Resources.Limits.Cpu().Equal(resource.MustParse("4"))).To(BeTrue())
-		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(8080)))
-
-		By("a probe that a user set, though it equals the derived one")
-		kubectl("", "patch", "mb/modelbox-sample", "--type=merge", "-p",
-			`{"spec":{"livenessProbe":{"tcpSocket":null,"httpGet":{"path":"/","port":8080}}}}`)
-		kubectl("", "patch", "mb/modelbox-sample", "--type=json", "-p", `[{"op":"replace","path":"/spec/ports/0/targetPort","value":9090}]`)
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(9090)))
-		Expect(box.Spec.LivenessProbe.HTTPGet.Port).To(Equal(intstr.FromInt32(8080)))
-	})
-
 	It("gets what a new object gets that has only what clients set, whichever they are", func() {
 		manifest := func(spec string) string {
 			return `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box"},"spec":` + spec + `}`
@@ -130,82 +111,6 @@ var _ = Describe("a ModelBox at admission", func() {
 		By("empty resources under custom")
 		kubectl(manifest(`{"image":"a:1","resourceType":"custom","resources":{}}`), "apply", "--server-side", "--field-manager=other", "-f", "-")
 		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {}`))
-	})
-
-	It("refuses the strategies and deadlines that the schema refuses, at the same fields", func() {
-		manifest := func(fields string) *unstructured.Unstructured {
-			GinkgoHelper()
-			out := &unstructured.Unstructured{}
-			text := `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box","namespace":"` + box.Namespace + `"},"spec":{"image":"a:1",` + fields + `}}`
-			Expect(json.Unmarshal([]byte(text), out)).To(Succeed())
-			return out
-		}
-		refused := func(fields string) []string {
-			GinkgoHelper()
-			err := env.Client.Create(ctx, manifest(fields), client.DryRunAll)
-			if err == nil {
-				return nil
-			}
-			var status *apierrors.StatusError
-			Expect(errors.As(err, &status)).To(BeTrue(), "%v", err)
-			var paths []string
-			for _, cause := range status.ErrStatus.Details.Causes {
-				paths = append(paths, cause.Field)
-			}
-			return paths
-		}
-		steps := func(fields string) string { return `"strategy":{"rollingUpdate":{` + fields + `}}` }
-		const surge, unavailable = "spec.strategy.rollingUpdate.maxSurge", "spec.strategy.rollingUpdate.maxUnavailable"
-		rows := map[string][]string{
-			`"strategy":{}`:                                                         nil,
-			`"strategy":{"type":"Recreate"}`:                                        nil,
-			`"strategy":{"type":"OnDelete"}`:                                        {"spec.strategy.type"},
-			`"strategy":{"type":"Recreate","rollingUpdate":{}}`:                     {"spec.strategy.rollingUpdate"},
-			`"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"7%"}}`: nil,
-			steps(`"maxSurge":0,"maxUnavailable":1`):                                nil,
-			steps(`"maxSurge":0,"maxUnavailable":"0%"`):                             {"spec.strategy.rollingUpdate"},
-			steps(`"maxSurge":"100%","maxUnavailable":0`):                           nil,
-			steps(`"maxSurge":"101%"`):                                              {surge},
-			steps(`"maxSurge":"1"`):                                                 {surge},
-			steps(`"maxSurge":"05%"`):                                               {surge},
-			steps(`"maxUnavailable":""`):                                            nil,
-			steps(`"maxUnavailable":-1`):                                            {unavailable},
-			steps(`"maxUnavailable":1073741824`):                                    {unavailable},
-			`"progressDeadlineSeconds":3`:                                           {"spec.progressDeadlineSeconds"},
-			`"progressDeadlineSeconds":4`:                                           nil,
-			`"progressDeadlineSeconds":86401`:                                       {"spec.progressDeadlineSeconds"},
-		}
-		for fields, want := range rows {
-			Expect(refused(fields)).To(Equal(want), "by the webhook: %s", fields)
-		}
-		withoutWebhooks(ctx, func() error {
-			for fields, want := range rows {
-				Expect(refused(fields)).To(Equal(want), "by the schema: %s", fields)
-			}
-			return nil
-		})
-	})
-
-	It("gives an object of 0.1.0 newer defaults with a change of its pod template, and not before", func() {
-		stored := func() *modelv1.ModelBox {
-			GinkgoHelper()
-			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-			return box
-		}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		withoutWebhooks(ctx, func() error {
-			box.Spec.StartupProbe, box.Spec.ProgressDeadlineSeconds = nil, nil
-			return env.Client.Update(ctx, box)
-		})
-		kubectl("", "patch", "mb/box", "--type=merge", "-p", `{"spec":{"replicas":2,"serviceType":"NodePort","paused":true}}`)
-		Expect(stored().Spec.StartupProbe).To(BeNil())
-		Expect(box.Spec.ProgressDeadlineSeconds).To(BeNil())
-		kubectl("", "patch", "mb/box", "--type=merge", "-p", `{"spec":{"image":"nginx:1.27"}}`)
-		Expect(stored().Spec.StartupProbe).To(Equal(&corev1.Probe{
-			ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}},
-			PeriodSeconds: 2, FailureThreshold: 900,
-		}))
-		Expect(*box.Spec.ProgressDeadlineSeconds).To(BeEquivalentTo(2400))
 	})
 
 	It("warns about a spec that is allowed but risky", func() {

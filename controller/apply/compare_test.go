@@ -188,24 +188,3 @@ func TestHashDependsOnTheObjectOnly(t *testing.T) {
 		t.Errorf("two objects have one hash, %s", first)
 	}
 }
-
-func BenchmarkSetHash(b *testing.B) {
-	desired := deployment()
-	b.ReportAllocs()
-	for b.Loop() {
-		delete(desired.Annotations, AnnotationHash)
-		if err := setHash(desired); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkSameOfAnUnchangedDeployment(b *testing.B) {
-	desired, live := deployment(), deployment()
-	b.ReportAllocs()
-	for b.Loop() {
-		if !same(desired, live) {
-			b.Fatal("the copy differs")
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,46 +98,6 @@ func bind(w *fixture, name string) ([]string, error) {
 		events = append(events, <-w.events.Events)
 	}
 	return events, err
-}
-
-func TestEruIsCreatedForAnAnnotatedDeployment(t *testing.T) {
-	w := newFixture(t, web(withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@hourly")))
-	events, err := bind(w, "web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.expectWrites("create *v1.Eru")
-	if len(events) != 1 || !strings.HasPrefix(events[0], "Normal EruCreated") {
-		t.Errorf("events are %q", events)
-	}
-	want := &mtsrev1.Eru{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid"}},
-		},
-		Spec: mtsrev1.EruSpec{DeploymentName: "web", Schedule: "@hourly"},
-	}
-	if diff := cmp.Diff(want, w.eru(), cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")); diff != "" {
-		t.Errorf("the Eru (-want +got):\n%s", diff)
-	}
-
-	w.change(false, withAnnotations(mtsrev1.AnnotationEru, "true", mtsrev1.AnnotationSchedule, "@daily", mtsrev1.AnnotationEnabled, "nonsense"))
-	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
-		t.Errorf("an existing Eru must not be changed because of annotations: %v, %v", events, err)
-	}
-	w.expectWrites()
-	if got := w.eru().Spec.Schedule; got != "@hourly" {
-		t.Errorf("the Eru was changed: %s", got)
-	}
-}
-
-func TestAnExistingEruIsNotChanged(t *testing.T) {
-	mine := hourlyEru(func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "another" })
-	w := newFixture(t, mine, web(withAnnotations(mtsrev1.AnnotationEru, "true")))
-	if events, err := bind(w, "web"); err != nil || len(events) > 0 {
-		t.Errorf("an event or an error: %v, %v", events, err)
-	}
-	w.expectWrites()
 }
 
 // The Eru of a deleted Deployment with the same name is not changed. When the garbage

@@ -467,22 +467,6 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// If the Deployment is deleted between the read from the cache and the write, the error
-// is retried until the cache shows the deletion.
-func TestDeploymentIsDeletedBeforeTheWrite(t *testing.T) {
-	w := newFixture(t, hourlyEru(recent), web())
-	w.before = func(write string) error {
-		if write == writeDeployment {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
-		}
-		return nil
-	}
-	if _, err := w.try("12:00:00"); !apierrors.IsNotFound(err) {
-		t.Fatalf("the error is %v, want NotFound, which is retried", err)
-	}
-	w.expectWrites(writeStatus, writeDeployment)
-}
-
 // A restart is only written to the version of the Deployment for which it was decided.
 func TestDeploymentIsChangedAfterTheDecision(t *testing.T) {
 	w := newFixture(t, hourlyEru(recent), web())
@@ -516,24 +500,6 @@ func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
 // because its watch event is the retry, and a time after which it is retried without one.
 func isStale(result reconcile.Result, err error) bool {
 	return err == nil && result.RequeueAfter == 5*time.Second
-}
-
-// A status is only written to the version from which it was calculated.
-func TestAStaleStatusIsNotWritten(t *testing.T) {
-	w := newFixture(t, hourlyEru(recent), web())
-	w.before = func(write string) error {
-		if write == writeStatus {
-			w.before = w.after
-			w.edit(func(s *mtsrev1.EruSpec) { s.HistoryLimit = new(int32(3)) })
-		}
-		return nil
-	}
-	if result, err := w.try("12:00:00"); !isStale(result, err) {
-		t.Fatalf("the result is %v, %v, want a retry when the cache is up to date", result, err)
-	}
-	if history := w.eru().Status.History; len(history) > 0 {
-		t.Errorf("the stale history was written: %v", history)
-	}
 }
 
 func TestAMissingDeployment(t *testing.T) {

@@ -469,14 +469,3 @@ func decideAfter(tb testing.TB, away time.Duration) {
 		tb.Fatal(text(d))
 	}
 }
-
-func BenchmarkDecide(b *testing.B) {
-	for _, away := range []time.Duration{time.Minute, 24 * time.Hour, 365 * 24 * time.Hour} {
-		b.Run(away.String(), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				decideAfter(b, away)
-			}
-		})
-	}
-}

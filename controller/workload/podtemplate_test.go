@@ -57,18 +57,6 @@ func TestTemplateErrsOnWhatAdmissionRefuses(t *testing.T) {
 	}
 }
 
-func BenchmarkDeployment(b *testing.B) {
-	box := &modelv1.ModelBox{}
-	box.Name = "box"
-	w := &Workload{Owner: box, Pods: &podtemplate.Pods{Container: corev1.Container{Name: "main", Image: "server:1"}, Ports: []modelv1.Port{{Port: 80}}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := w.Deployment(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // An empty value in podTemplate means "not set", for the fields that a strategic merge
 // replaces as well.
 func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {

@@ -190,15 +190,3 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkAdmission(b *testing.B) {
-	obj := named("web", mtsrev1.EruSpec{})
-	b.ReportAllocs()
-	for b.Loop() {
-		asked := obj.DeepCopy()
-		Default(asked, nil, &patch.Ops{})
-		if errs := Validate(asked); len(errs) > 0 {
-			b.Fatal(errs)
-		}
-	}
-}

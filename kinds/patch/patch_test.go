@@ -225,18 +225,6 @@ func TestPointers(t *testing.T) {
 	}
 }
 
-func BenchmarkSet(b *testing.B) {
-	b.ReportAllocs()
-	var s spec
-	limits := &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}
-	for b.Loop() {
-		var ops patch.Ops
-		patch.Set(&ops, "/spec/replicas", &s.Replicas, new(int32(1)))
-		patch.Set(&ops, patch.At("/spec/ports", 0, "/name"), &s.Image, "http")
-		patch.Set(&ops, "/spec/resources", &s.Resources, limits)
-	}
-}
-
 func Example() {
 	var ops patch.Ops
 	var s spec

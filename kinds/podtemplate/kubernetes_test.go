@@ -216,14 +216,3 @@ func validateWith(t testing.TB, pods *Pods, template string, known field.ErrorLi
 	pods.Template = raw(t, template)
 	return pods.Validate(known)
 }
-
-func BenchmarkValidate(b *testing.B) {
-	pods := server("main")
-	pods.Template = raw(b, typical)
-	b.ReportAllocs()
-	for b.Loop() {
-		if errs := pods.Validate(nil); len(errs) > 0 {
-			b.Fatal(errs)
-		}
-	}
-}

@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runs_test
+package command_test
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cron"
 )
 
-func TestNext(t *testing.T) {
+func TestRuns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		schedule, zone, after string
@@ -82,7 +82,7 @@ func TestNext(t *testing.T) {
 }
 
 // A schedule may have no more runs than can be listed.
-func TestNextOfNone(t *testing.T) {
+func TestRunsOfNone(t *testing.T) {
 	t.Parallel()
 	schedule, err := cron.Parse("0 0 * * *")
 	if err != nil {
