@@ -49,13 +49,13 @@ func walkType(t reflect.Type, path ...string) (out []schemaField) {
 	case t.Kind() != reflect.Struct:
 		return []schemaField{{path, t}}
 	}
-	for i := range t.NumField() {
-		switch name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name {
+	for field := range t.Fields() {
+		switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name {
 		case "":
-			out = append(out, walkType(t.Field(i).Type, path...)...)
+			out = append(out, walkType(field.Type, path...)...)
 		case "-":
 		default:
-			out = append(out, walkType(t.Field(i).Type, at(name)...)...)
+			out = append(out, walkType(field.Type, at(name)...)...)
 		}
 	}
 	return out
