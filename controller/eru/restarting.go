@@ -24,7 +24,7 @@ const reasonRestarting = "Restarting"
 func setRestarting(obj *mtsrev1.Eru, slot, now time.Time) {
 	conditions := &obj.Status.Conditions
 	meta.RemoveStatusCondition(conditions, status.ConditionReconciling) // For a new lastTransitionTime.
-	meta.SetStatusCondition(conditions, metav1.Condition{
+	status.SetCondition(conditions, metav1.Condition{
 		Type:               status.ConditionReconciling,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: obj.Generation,

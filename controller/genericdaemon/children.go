@@ -4,10 +4,7 @@
 package genericdaemon
 
 import (
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,14 +49,12 @@ func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*work
 
 // daemonSet returns the desired DaemonSet of a Genericdaemon that has its defaults.
 func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
-	spec := &daemon.Spec
 	pods := &workload.Workload{Owner: daemon, OwnerKind: kind, Pods: genericdaemon.Pods(daemon)}
 	template, err := pods.Template()
 	if err != nil {
 		return nil, err
 	}
-	onNodes(&template.Spec, spec.Label)
-	step := modelv1.IntOrPercent(*spec.RollingUpdate)
+	step := modelv1.IntOrPercent(*daemon.Spec.RollingUpdate)
 	return &appsv1.DaemonSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
 		ObjectMeta: pods.ObjectMeta(),
@@ -72,37 +67,4 @@ func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error)
 			},
 		},
 	}, nil
-}
-
-// onNodes restricts the pods to the nodes that have a label. The terms of a node selector
-// are alternatives, so each of those that podTemplate contains requires the label. It cannot make
-// a valid template invalid: a term may have any number of requirements, and spec.label is validated.
-func onNodes(pod *corev1.PodSpec, label string) {
-	if label == "" {
-		return
-	}
-	if pod.Affinity == nil {
-		pod.Affinity = &corev1.Affinity{}
-	}
-	if pod.Affinity.NodeAffinity == nil {
-		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	nodes := pod.Affinity.NodeAffinity
-	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		nodes.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
-	}
-	terms := nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(label))
-	}
-}
-
-// requirement returns the node selector requirement for spec.label: "key" matches any value,
-// "key=value" only that value.
-func requirement(label string) corev1.NodeSelectorRequirement {
-	key, value, found := strings.Cut(label, "=")
-	if !found {
-		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
-	}
-	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }

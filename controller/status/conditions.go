@@ -5,7 +5,7 @@ package status
 
 import (
 	"fmt"
-	"regexp"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,10 +41,14 @@ const (
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 )
 
-// maxMessage is the maximum length of a condition's message in characters, which
-// metav1.Condition and the schema of each kind have. The API server would refuse the whole
-// status for a longer message, so it is cut where it is set.
-const maxMessage = 32768
+// ownConditions are the types of all conditions that the operator sets.
+var ownConditions = []string{ConditionReady, ConditionAvailable, ConditionReconciling, ConditionStalled, ConditionPaused}
+
+// SetCondition is meta.SetStatusCondition for what may be copied from another object.
+func SetCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
+	clamp(reflect.ValueOf(&condition).Elem())
+	meta.SetStatusCondition(conditions, condition)
+}
 
 // IsObserved reports whether a status is one of the current spec of a child, from the generation
 // of the child and the one in its status.
@@ -119,12 +123,12 @@ func (r Readiness) SetConditions(conditions *[]metav1.Condition, generation int6
 			ObservedGeneration: generation,
 			LastTransitionTime: now,
 			Reason:             r.Reason,
-			Message:            rules.Cut(r.Message, maxMessage),
+			Message:            r.Message,
 		}
 		if value {
 			condition.Status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(conditions, condition)
+		SetCondition(conditions, condition)
 	}
 	setWhileTrue := func(conditionType string, value bool) {
 		if value {
@@ -151,7 +155,7 @@ func SetPaused(conditions *[]metav1.Condition, paused bool, generation int64, no
 		remove(conditions, ConditionPaused)
 		return
 	}
-	meta.SetStatusCondition(conditions, metav1.Condition{
+	SetCondition(conditions, metav1.Condition{
 		Type:               ConditionPaused,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: generation,
@@ -197,29 +201,20 @@ func NoChild(child string, readiness Readiness) Availability {
 // that the availability is one of a child which was written for this generation. If it is not,
 // observedGeneration stays as it is, so that "kubectl wait" continues to wait.
 func SetAvailable(conditions *[]metav1.Condition, a Availability, current bool, generation int64, now metav1.Time) {
-	if year := a.Since.UTC().Year(); a.Since.IsZero() || year < 1 || year > 9999 {
-		a.Since = now // JSON has no other years, and another client writes the status of the child.
+	if a.Since.IsZero() {
+		a.Since = now
 	}
 	if existing := meta.FindStatusCondition(*conditions, ConditionAvailable); !current && existing != nil {
 		generation = existing.ObservedGeneration
 	} else if !current {
 		generation--
 	}
-	if !isReason(a.Reason) {
-		a.Reason = "Unknown"
-	}
-	meta.SetStatusCondition(conditions, metav1.Condition{
+	SetCondition(conditions, metav1.Condition{
 		Type:               ConditionAvailable,
 		Status:             a.Status,
 		ObservedGeneration: generation,
 		LastTransitionTime: a.Since,
 		Reason:             a.Reason,
-		Message:            rules.Cut(a.Message, maxMessage),
+		Message:            a.Message,
 	})
 }
-
-// reason is the rule of metav1.Condition for reasons. The API server would refuse the whole status
-// for another one, and the status of a child can have any.
-var reason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
-
-func isReason(text string) bool { return len(text) <= 1024 && reason.MatchString(text) }

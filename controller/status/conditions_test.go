@@ -93,7 +93,7 @@ func TestSetAvailable(t *testing.T) {
 		{"changed, and the child is not written yet", []metav1.Condition{was}, Availability{Status: metav1.ConditionFalse, Reason: "No", Message: "no"}, false,
 			metav1.Condition{Type: ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 3, LastTransitionTime: now, Reason: "No", Message: "no"}},
 		{"a time that JSON does not have", nil, Availability{Status: metav1.ConditionTrue, Reason: "Yes", Message: "yes", Since: metav1.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600))}, true,
-			metav1.Condition{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 4, LastTransitionTime: now, Reason: "Yes", Message: "yes"}},
+			metav1.Condition{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(latest), Reason: "Yes", Message: "yes"}},
 		{"a reason that no condition may have", nil, Availability{Status: metav1.ConditionFalse, Reason: "not one word", Message: "no"}, true,
 			metav1.Condition{Type: ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 4, LastTransitionTime: now, Reason: "Unknown", Message: "no"}},
 	} {

@@ -172,6 +172,7 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding status: %w", err)
 	}
+	clamp(reflect.ValueOf(obj.GetStatus()).Elem())
 	reason := readyReason(obj)
 	writeAhead := func(ctx context.Context) (err error) {
 		before, err = r.writeAhead(ctx, obj, before)
@@ -179,7 +180,7 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 	}
 	result, err := r.kind.Reconcile(ctx, obj, writeAhead)
 	notReadyObjects.observe(r.name, obj)
-	after, encodingErr := json.Marshal(obj.GetStatus())
+	after, encodingErr := encode(obj)
 	if encodingErr != nil || bytes.Equal(before, after) || errors.Is(err, errStale) {
 		return result, errors.Join(err, encodingErr)
 	}
@@ -194,10 +195,16 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 	return result, errors.Join(err, client.IgnoreNotFound(writeErr))
 }
 
+// encode returns the status of an object, as it can be stored, in JSON.
+func encode(obj Object) ([]byte, error) {
+	clamp(reflect.ValueOf(obj.GetStatus()).Elem())
+	return json.Marshal(obj.GetStatus())
+}
+
 // writeAhead writes the status that the object has now to the version of the object that
 // was read, and returns it.
 func (r *recorder[T]) writeAhead(ctx context.Context, obj T, before []byte) ([]byte, error) {
-	after, err := json.Marshal(obj.GetStatus())
+	after, err := encode(obj)
 	if err != nil {
 		return before, fmt.Errorf("encoding status: %w", err)
 	}
@@ -239,6 +246,7 @@ func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.Und
 	reason, conditions := readyReason(obj), obj.GetConditions()
 	NewStalled(ReasonInvalidSpec, "the stored object cannot be decoded, so it is not reconciled: "+failure.Error()).
 		SetConditions(&conditions, obj.GetGeneration(), metav1.Now())
+	clamp(reflect.ValueOf(&conditions).Elem())
 	members := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
 	maps.Copy(members, r.options.undecodable)
 	after, err := json.Marshal(members)

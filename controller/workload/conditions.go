@@ -5,7 +5,6 @@ package workload
 
 import (
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,7 +130,7 @@ func isObserved(deployment *appsv1.Deployment) bool {
 // condition. That one has a minimum: all replicas but those that maxUnavailable allows.
 func availability(deployment *appsv1.Deployment) status.Availability {
 	for _, condition := range deployment.Status.Conditions {
-		if condition.Type == appsv1.DeploymentAvailable && slices.Contains(statuses, condition.Status) {
+		if condition.Type == appsv1.DeploymentAvailable {
 			return status.Availability{
 				Status:  metav1.ConditionStatus(condition.Status),
 				Reason:  condition.Reason,
@@ -142,6 +141,3 @@ func availability(deployment *appsv1.Deployment) status.Availability {
 	}
 	return status.NotObserved("Deployment", deployment.Generation)
 }
-
-// statuses are those of a condition. The API server stores any in the status of a Deployment.
-var statuses = []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}

@@ -88,9 +88,6 @@ func TestAvailability(t *testing.T) {
 				Message: "Deployment does not have minimum availability.", Since: since,
 			},
 		},
-		"a status that no condition has": {
-			[]appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "Maybe"}}, status.NotObserved("Deployment", 1),
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

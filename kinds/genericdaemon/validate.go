@@ -43,14 +43,15 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	return Pods(daemon).Validate(errs)
 }
 
-// Pods returns what a Genericdaemon that has its defaults defines of its pods. The label is not
-// part of it: a valid label conflicts with no affinity.
+// Pods returns what a Genericdaemon that has its defaults defines of its pods.
 func Pods(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Pods {
 	main := corev1.Container{Name: daemon.Name, Image: daemon.Spec.Image, Env: daemon.Spec.Envs}
 	if daemon.Spec.Resources != nil {
 		main.Resources = *daemon.Spec.Resources
 	}
-	return &podtemplate.Pods{AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, Template: daemon.Spec.PodTemplate}
+	return &podtemplate.Pods{
+		AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, NodeLabel: daemon.Spec.Label, Template: daemon.Spec.PodTemplate,
+	}
 }
 
 // label validates a node label: "", "key" or "key=value".

@@ -9,6 +9,7 @@ package podtemplate
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -44,6 +45,8 @@ type Pods struct {
 
 	ImagePullSecrets              []corev1.LocalObjectReference
 	TerminationGracePeriodSeconds *int64
+	// NodeLabel restricts the pods to the nodes with this label, "key" or "key=value"; "" is no restriction.
+	NodeLabel string
 
 	// Template is spec.podTemplate.
 	Template *runtime.RawExtension
@@ -102,27 +105,25 @@ func (p *Pods) model() (*modelsource.Pod, error) {
 // merge returns the generated template, with a decoded one applied as a strategic merge patch.
 // It returns the errors of what may not be merged, and leaves that out. It changes over.tree.
 func (p *Pods) merge(over *decoded, model *modelsource.Pod) (corev1.PodTemplateSpec, field.ErrorList) {
-	template := p.generated(model)
-	if over == nil {
-		if model != nil {
-			model.Settle(&template.Spec)
+	template, errs := p.generated(model), field.ErrorList(nil)
+	if over != nil {
+		original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+		if err != nil {
+			return template, field.ErrorList{field.InternalError(root, err)}
 		}
-		return template, nil
-	}
-	original, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
-	if err != nil {
-		return template, field.ErrorList{field.InternalError(root, err)}
-	}
-	errs := p.takeUnmergeable(over.tree, original)
-	merged, err := apply(original, over.tree)
-	if err != nil {
-		return template, append(errs, rules.MarkUnbuildable(field.Invalid(root, field.OmitValueType{}, err.Error()))...)
+		errs = p.takeUnmergeable(over.tree, original)
+		merged, err := apply(original, over.tree)
+		if err != nil {
+			return template, append(errs, rules.MarkUnbuildable(field.Invalid(root, field.OmitValueType{}, err.Error()))...)
+		}
+		template = merged
 	}
 	if model != nil {
-		model.Settle(&merged.Spec)
+		model.Settle(&template.Spec)
 	}
-	ownFields(&merged)
-	return merged, errs
+	onNodes(&template.Spec, p.NodeLabel)
+	ownFields(&template)
+	return template, errs
 }
 
 // apply applies a strategic merge patch. It works on decoded JSON in which integers are
@@ -194,4 +195,36 @@ func ownFields(template *corev1.PodTemplateSpec) {
 	if len(template.Annotations) == 0 {
 		template.Annotations = nil
 	}
+}
+
+// onNodes restricts the pods to the nodes that have a label. The terms of a node selector
+// are alternatives, so each of those that podTemplate contains requires the label.
+func onNodes(pod *corev1.PodSpec, label string) {
+	if label == "" {
+		return
+	}
+	if pod.Affinity == nil {
+		pod.Affinity = &corev1.Affinity{}
+	}
+	if pod.Affinity.NodeAffinity == nil {
+		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	nodes := pod.Affinity.NodeAffinity
+	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		nodes.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := nodes.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = append(terms[i].MatchExpressions, requirement(label))
+	}
+}
+
+// requirement returns the node selector requirement for spec.label: "key" matches any value,
+// "key=value" only that value.
+func requirement(label string) corev1.NodeSelectorRequirement {
+	key, value, found := strings.Cut(label, "=")
+	if !found {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+	}
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }

@@ -84,6 +84,12 @@ func (p *paths) pod() *corev1.PodSpec {
 
 // ownPod returns the path of a field of the pod that the object can have as a field of its own.
 func (p *paths) ownPod(path string) string {
+	// The requirement of the object's label follows those of the template.
+	if list, term, of := item(path); list == podPrefix+"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms" {
+		if list, i, _ := item(of); list == ".matchExpressions" && p.pods.NodeLabel != "" && i == len(p.effectiveTerm(term).MatchExpressions)-1 {
+			return "spec.label"
+		}
+	}
 	if rest, ok := cutField(path, podPrefix+"imagePullSecrets"); ok && len(p.pod().ImagePullSecrets) == 0 {
 		return "spec.imagePullSecrets" + rest
 	}
@@ -91,6 +97,10 @@ func (p *paths) ownPod(path string) string {
 		return "spec.terminationGracePeriodSeconds"
 	}
 	return path
+}
+
+func (p *paths) effectiveTerm(i int) *corev1.NodeSelectorTerm {
+	return &p.effective.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i]
 }
 
 // container returns the path of a field of a container, which is in the object's template, or

@@ -1,0 +1,203 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/app"
+	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	webhookapp "github.com/modelbox-operator/modelbox-operator/kinds/app"
+	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+)
+
+// judged is what became of an object with a pod template: the errors of admission, the effective template that
+// it has validated, and the one of the child.
+type judged struct {
+	errs             field.ErrorList
+	validated, built corev1.PodTemplateSpec
+}
+
+// judges have the kinds with a pod template.
+var judges = map[string]func(template *runtime.RawExtension) judged{
+	"ModelBox": func(template *runtime.RawExtension) judged {
+		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: modelv1.ModelBoxSpec{Image: "a:1", PodTemplate: template}}
+		webhookmodelbox.Default(box, nil, nil)
+		fetcher := modelsource.Fetcher{}
+		return judge(webhookmodelbox.Validate(box), webhookmodelbox.Pods(box, fetcher), func() ([]client.Object, error) { return modelbox.Children(box, fetcher) })
+	},
+	"App": func(template *runtime.RawExtension) judged {
+		obj := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: appv1.AppSpec{Image: "a:1", PodTemplate: template}}
+		webhookapp.Default(obj, nil, nil)
+		return judge(webhookapp.Validate(obj), webhookapp.Pods(obj), func() ([]client.Object, error) { return app.Children(obj) })
+	},
+	"Genericdaemon": func(template *runtime.RawExtension) judged {
+		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: mydomainv1beta1.GenericdaemonSpec{
+			Image: "a:1", Label: "logs=yes", PodTemplate: template,
+		}}
+		webhookgenericdaemon.Default(daemon, nil, nil)
+		return judge(webhookgenericdaemon.Validate(daemon), webhookgenericdaemon.Pods(daemon), func() ([]client.Object, error) { return genericdaemon.Children(daemon) })
+	},
+}
+
+func judge(errs field.ErrorList, pods *podtemplate.Pods, children func() ([]client.Object, error)) judged {
+	out := judged{errs: errs}
+	if len(errs) > 0 {
+		return out
+	}
+	var unbuildable field.ErrorList
+	out.validated, unbuildable = pods.Effective()
+	built, err := children()
+	switch {
+	case err != nil || len(unbuildable) > 0:
+		out.errs = field.ErrorList{field.InternalError(nil, fmt.Errorf("admitted, and not built: %w, %v", err, unbuildable))}
+		return out
+	}
+	if set, ok := built[0].(*appsv1.DaemonSet); ok {
+		out.built = set.Spec.Template
+	} else {
+		out.built = built[0].(*appsv1.Deployment).Spec.Template
+	}
+	return out
+}
+
+// treeOf returns a value as decoded JSON.
+func treeOf(value any) (tree any) {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = utiljson.Unmarshal(data, &tree)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return tree
+}
+
+// lost returns the path of a value that is in one tree and not in the other, "" if there is none. An item of a
+// list may be anywhere in the other list, which may have more.
+func lost(path string, want, have any) string {
+	switch want := want.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		in, _ := have.(map[string]any)
+		for key, value := range want {
+			if found := lost(path+"."+key, value, in[key]); found != "" {
+				return found
+			}
+		}
+		return ""
+	case []any:
+		in, _ := have.([]any)
+		for i, item := range want {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if !slices.ContainsFunc(in, func(other any) bool { return other != nil && lost(at, item, other) == "" }) {
+				return at
+			}
+		}
+		return ""
+	}
+	if !cmp.Equal(want, have) {
+		return path
+	}
+	return ""
+}
+
+// withoutNulls removes nulls from objects.
+func withoutNulls(tree any) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		for key, value := range tree {
+			if value == nil {
+				delete(tree, key)
+			}
+			withoutNulls(value)
+		}
+	case []any:
+		for _, item := range tree {
+			withoutNulls(item)
+		}
+	}
+}
+
+// FuzzWhatIsValidatedIsBuilt: of each kind, a template without errors is in the child, all of it, as it was
+// validated; and nulls, which are not set, do not change it.
+func FuzzWhatIsValidatedIsBuilt(f *testing.F) {
+	for _, seed := range []string{
+		`{"spec":{"nodeSelector":{"disk":null}}}`, `{"spec":{"nodeSelector":{"disk":"ssd","zone":null}}}`,
+		`{"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":null,"team":"a"}}}]}}`,
+		`{"spec":{"volumes":[{"name":"v","csi":{"driver":"d.example.com","volumeAttributes":{"$patch":"delete","keep":"me"}}}]}}`,
+		`{"spec":{"volumes":[{"name":"v","csi":{"driver":"d.example.com","volumeAttributes":{"drop":null,"keep":"me"}}}]}}`,
+		`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchFields":null}]}}}}}`,
+		`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a b","operator":"Exists"}]}]}}}}}`,
+		`{"metadata":{"labels":{"team":null,"a":"b"},"annotations":{"kubectl.kubernetes.io/restartedAt":"x","$patch":"replace"}}}`,
+		`{"spec":{"containers":[{"name":"web","tty":true,"env":null},{"name":"side","image":"s:1","$patch":"delete"}]}}`,
+		`{"spec":{"containers":[{"name":"side","image":"s:1","command":[null],"resources":{"limits":{"cpu":"0.5","memory":null}}}],"$retainKeys":["containers"]}}`,
+		`{"spec":{"containers":[{"name":"side","image":"s:1","livenessProbe":{"tcpSocket":{"port":1},"exec":null}}],"tolerations":[{"operator":"Exists"}],"serviceAccountName":"s","serviceAccount":"t"}}`,
+		`{"spec":{"securityContext":{"sysctls":[],"supplementalGroups":[1,2],"fsGroup":null},"hostAliases":[{"ip":"1.2.3.4","hostnames":["a"]}],"$setElementOrder/containers":[]}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var tree map[string]any
+		if utiljson.Unmarshal(text, &tree) != nil || tree == nil {
+			t.Skip("nothing that an API server stores")
+		}
+		text, err := json.Marshal(tree)
+		if err != nil {
+			t.Skip("no JSON")
+		}
+		withoutNulls(tree)
+		plain, err := json.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, judge := range judges {
+			got := judge(&runtime.RawExtension{Raw: text})
+			if len(got.errs) > 0 {
+				if got.errs[0].Type == field.ErrorTypeInternal {
+					t.Errorf("%s %s: %v", kind, text, got.errs)
+				}
+				continue
+			}
+			if diff := cmp.Diff(got.validated, got.built); diff != "" {
+				t.Errorf("%s %s (-validated +built):\n%s", kind, text, diff)
+			}
+			without := judge(&runtime.RawExtension{Raw: plain})
+			if diff := cmp.Diff(without.built, got.built); diff != "" || len(without.errs) > 0 {
+				t.Errorf("%s %s (-without nulls +built): %v\n%s", kind, text, without.errs, diff)
+			}
+			written, _ := podtemplate.Decode(&runtime.RawExtension{Raw: text})
+			if written == nil {
+				continue
+			}
+			// The operator's own: see Warnings.
+			delete(written.Annotations, api.AnnotationRestartedAt)
+			written.Spec.DeprecatedServiceAccount = ""
+			if path := lost("podTemplate", treeOf(written), treeOf(got.built)); path != "" {
+				t.Errorf("%s %s: %s is not in the child", kind, text, path)
+			}
+		}
+	})
+}
