@@ -129,7 +129,7 @@ func (b *bench) created(ctx context.Context) error {
 		slices.Reverse(order)
 	}
 	for _, name := range order {
-		if err := b.createdBy(ctx, name); err != nil {
+		if err := with(ctx, name, b.objects, b.recordCreated); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -142,7 +142,17 @@ func (b *bench) created(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) createdBy(ctx context.Context, name string) error {
+// running is a program on a control plane of its own.
+type running struct {
+	*controlPlane
+	program *process
+	watched *seen
+	// before is the CPU time of the control plane when the program began.
+	before time.Duration
+}
+
+// with runs a program on a control plane of its own, which has so many objects before.
+func with(ctx context.Context, program string, objects int, measure func(context.Context, *running) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p, err := start(ctx)
@@ -150,52 +160,57 @@ func (b *bench) createdBy(ctx context.Context, name string) error {
 		return err
 	}
 	defer p.stop()
-	if err := p.create(ctx, modelboxes.Namespace, 0, b.objects); err != nil {
-		return err
+	r := &running{controlPlane: p}
+	err = p.create(ctx, modelboxes.Namespace, 0, objects)
+	if err == nil {
+		r.watched, err = watchAll(ctx, p)
 	}
-	watched, err := watchAll(ctx, p)
 	if err == nil {
 		err = idle(ctx, p.server)
 	}
+	if err == nil {
+		r.before, err = cpu(p.server...)
+	}
+	if err == nil {
+		r.program, err = p.run(program)
+	}
 	if err != nil {
 		return err
 	}
-	server, err := cpu(p.server...)
-	if err != nil {
+	defer r.program.stop()
+	if err := r.settled(ctx, objects); err != nil {
 		return err
 	}
-	program, err := p.run(name)
-	if err != nil {
-		return err
-	}
-	defer program.stop()
-	if err := watched.await(ctx, 3*b.objects, program); err != nil {
-		return err
-	}
-	if err := idle(ctx, []int{program.Process.Pid}); err != nil {
-		return err
-	}
-	return b.recordCreated(ctx, name, p, program, server, watched.last.Sub(watched.first))
+	return measure(ctx, r)
 }
 
-func (b *bench) recordCreated(ctx context.Context, name string, p *controlPlane, program *process, before, took time.Duration) error {
-	own, err := cpu(program.Process.Pid)
+// settled waits until the program has made everything of so many objects, and is idle.
+func (r *running) settled(ctx context.Context, objects int) error {
+	if err := r.watched.await(ctx, 3*objects, r.program); err != nil {
+		return err
+	}
+	return idle(ctx, []int{r.program.Process.Pid})
+}
+
+func (b *bench) recordCreated(ctx context.Context, r *running) error {
+	own, err := cpu(r.program.Process.Pid)
 	if err != nil {
 		return err
 	}
-	after, err := cpu(p.server...)
+	after, err := cpu(r.server...)
 	if err != nil {
 		return err
 	}
-	made, err := program.requests(ctx)
+	made, err := r.program.requests(ctx)
 	if err != nil {
 		return err
 	}
+	name := r.program.name
 	n := float64(b.objects)
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / n }
-	b.record(name+": time for all, s", took.Seconds())
+	b.record(name+": time for all, s", r.watched.last.Sub(r.watched.first).Seconds())
 	b.record(name+": own CPU per object, ms", each(own))
-	b.record(name+": API server and etcd CPU per object, ms", each(after-before))
+	b.record(name+": API server and etcd CPU per object, ms", each(after-r.before))
 	if name != "raw" {
 		b.record(name+": writes per object", made.writes/n)
 		b.record(name+": reads, all, lists and watches at the start included", made.reads)
@@ -211,44 +226,25 @@ func (b *bench) memory(ctx context.Context) error {
 		counts = append(counts, b.many)
 	}
 	for _, name := range []string{"ours", "plain"} {
-		if err := b.memoryOf(ctx, name, counts); err != nil {
+		err := with(ctx, name, 0, func(ctx context.Context, r *running) error {
+			before := 0
+			for _, count := range counts {
+				err := r.create(ctx, modelboxes.Namespace, before, count)
+				if err == nil {
+					err = r.settled(ctx, count)
+				}
+				if err == nil {
+					err = b.recordMemory(ctx, r.program, count)
+				}
+				if err != nil {
+					return err
+				}
+				before = count
+			}
+			return nil
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func (b *bench) memoryOf(ctx context.Context, name string, counts []int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p, err := start(ctx)
-	if err != nil {
-		return err
-	}
-	defer p.stop()
-	watched, err := watchAll(ctx, p)
-	if err != nil {
-		return err
-	}
-	program, err := p.run(name)
-	if err != nil {
-		return err
-	}
-	defer program.stop()
-	before := 0
-	for _, count := range counts {
-		if err := p.create(ctx, modelboxes.Namespace, before, count); err != nil {
-			return err
-		}
-		before = count
-		if err := watched.await(ctx, 3*count, program); err != nil {
-			return err
-		}
-		if err := idle(ctx, []int{program.Process.Pid}); err != nil {
-			return err
-		}
-		if err := b.recordMemory(ctx, program, count); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -277,8 +273,8 @@ func (b *bench) recordMemory(ctx context.Context, program *process, count int) e
 // latency measures the time from the answer to the creation of a single object until a watch sees
 // its Deployment, while objects are created at a constant rate: 20 a second.
 func (b *bench) latency(ctx context.Context) error {
-	return b.alone(ctx, func(ctx context.Context, p *controlPlane, watched *seen) error {
-		times, err := p.paced(ctx, watched, 0, b.objects, 20)
+	return alone(ctx, func(ctx context.Context, r *running) error {
+		times, err := r.paced(ctx, 0, b.objects, 20)
 		b.record("ours: acknowledged to Deployment visible, p50, ms", quantile(times, 0.5))
 		b.record("ours: acknowledged to Deployment visible, p99, ms", quantile(times, 0.99))
 		return err
@@ -286,37 +282,24 @@ func (b *bench) latency(ctx context.Context) error {
 }
 
 // alone runs the operator's controller on a control plane of its own.
-func (b *bench) alone(ctx context.Context, measure func(context.Context, *controlPlane, *seen) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p, err := start(ctx)
-	if err != nil {
-		return err
-	}
-	defer p.stop()
-	watched, err := watchAll(ctx, p)
-	if err != nil {
-		return err
-	}
-	program, err := p.run("ours")
-	if err != nil {
-		return err
-	}
-	defer program.stop()
-	// The first objects, which fill caches and open connections, are not measured.
-	const warm = 20
-	if err := p.create(ctx, modelboxes.Namespace, 90000, 90000+warm); err != nil {
-		return err
-	}
-	if err := watched.await(ctx, 3*warm, program); err != nil {
-		return err
-	}
-	return measure(ctx, p, watched)
+func alone(ctx context.Context, measure func(context.Context, *running) error) error {
+	return with(ctx, "ours", 0, func(ctx context.Context, r *running) error {
+		// The first objects, which fill caches and open connections, are not measured.
+		const warm = 20
+		err := r.create(ctx, modelboxes.Namespace, 90000, 90000+warm)
+		if err == nil {
+			err = r.settled(ctx, warm)
+		}
+		if err != nil {
+			return err
+		}
+		return measure(ctx, r)
+	})
 }
 
 // paced creates single objects at a rate, whether earlier ones are done or not, and returns in
 // milliseconds how long each Deployment took.
-func (p *controlPlane) paced(ctx context.Context, watched *seen, from, to, rate int) ([]float64, error) {
+func (r *running) paced(ctx context.Context, from, to, rate int) ([]float64, error) {
 	var group errgroup.Group
 	answered := make([]time.Time, to-from)
 	ticker := time.NewTicker(time.Second / time.Duration(rate))
@@ -328,7 +311,7 @@ func (p *controlPlane) paced(ctx context.Context, watched *seen, from, to, rate 
 		case <-ticker.C:
 		}
 		group.Go(func() error {
-			err := p.Create(ctx, modelboxes.ModelBox(i))
+			err := r.Create(ctx, modelboxes.ModelBox(i))
 			answered[i-from] = time.Now()
 			return err
 		})
@@ -338,7 +321,7 @@ func (p *controlPlane) paced(ctx context.Context, watched *seen, from, to, rate 
 	}
 	var out []float64
 	for i, at := range answered {
-		visible, err := watched.deployment(ctx, modelboxes.Name(from+i))
+		visible, err := r.watched.deployment(ctx, modelboxes.Name(from+i))
 		if err != nil {
 			return nil, err
 		}
@@ -370,8 +353,8 @@ func (s *seen) deployment(ctx context.Context, name string) (time.Time, error) {
 // the API server answers. The control is the same clients that change labels of the same objects,
 // which causes no reconcile: what is left is the controller's queue.
 func (b *bench) noisy(ctx context.Context) error {
-	return b.alone(ctx, func(ctx context.Context, p *controlPlane, watched *seen) error {
-		if err := p.create(ctx, noisyNamespace, 0, b.objects); err != nil {
+	return alone(ctx, func(ctx context.Context, r *running) error {
+		if err := r.create(ctx, noisyNamespace, 0, b.objects); err != nil {
 			return err
 		}
 		const singles = 100
@@ -379,8 +362,8 @@ func (b *bench) noisy(ctx context.Context) error {
 			{"beside changed labels", `{"metadata":{"labels":{"round":"%d"}}}`},
 			{"beside changed specs", `{"spec":{"terminationGracePeriodSeconds":%d}}`},
 		} {
-			times, err := b.beside(ctx, p, change.patch, func(ctx context.Context) ([]float64, error) {
-				return p.paced(ctx, watched, singles*i, singles*(i+1), 5)
+			times, err := b.beside(ctx, r.controlPlane, change.patch, func(ctx context.Context) ([]float64, error) {
+				return r.paced(ctx, singles*i, singles*(i+1), 5)
 			})
 			if err != nil {
 				return err
