@@ -55,11 +55,13 @@ func (s *seen) watch(ctx context.Context, p *controlPlane, list client.ObjectLis
 		return err
 	}
 	go func() {
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted && done(obj) {
-				s.add(fmt.Sprintf("%T %s/%s", obj, obj.GetNamespace(), obj.GetName()))
+		for err == nil { // The API server ends watches. A new one begins with all objects.
+			for event := range w.ResultChan() {
+				if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted && done(obj) {
+					s.add(fmt.Sprintf("%T %s/%s", obj, obj.GetNamespace(), obj.GetName()))
+				}
 			}
+			w, err = p.Watch(ctx, list)
 		}
 	}()
 	return nil

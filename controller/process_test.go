@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -38,18 +39,28 @@ func runProcess(user string, flags ...string) *gexec.Session {
 	cfg, err := env.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}},
-	}, kubeconfig)).To(Succeed())
-	command := exec.Command(os.Args[0], append(flags, "--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0")...)
-	command.Env = append(os.Environ(), asProcess+"=1")
+	Expect(writeKubeconfig(cfg, kubeconfig)).To(Succeed())
+	command := processCommand(kubeconfig, flags...)
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait() })
 	return session
+}
+
+// processCommand returns the command of the controller process.
+func processCommand(kubeconfig string, flags ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0], append(flags, "--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0")...)
+	command.Env = append(os.Environ(), asProcess+"=1")
+	return command
+}
+
+func writeKubeconfig(cfg *rest.Config, path string) error {
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}},
+	}, path)
 }
 
 var _ = Describe("the process", func() {

@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
 
 // FieldManager is the field manager of all writes.
@@ -169,6 +170,8 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading %s %q: %w", kindOf(child.Live), owner.GetName(), err)
+	case child.found && child.Live.GetSelfLink() == cache.TooLarge:
+		return &RefusedError{Doing: "reading", Kind: kindOf(child.Live), Name: owner.GetName(), Err: cache.ErrTooLarge}
 	case child.Desired == nil:
 		child.found = child.found && metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil

@@ -50,7 +50,7 @@ func New(config *rest.Config, opts ctrlcache.Options) (ctrlcache.Cache, error) {
 			return nil, err
 		}
 	}
-	opts.Scheme, opts.DefaultTransform = c.stored, trim
+	opts.Scheme, opts.DefaultTransform, opts.NewInformer = c.stored, trim, newInformer
 	var err error
 	c.Cache, err = ctrlcache.New(config, opts)
 	return c, err
@@ -82,6 +82,7 @@ func Typed[T client.Object](obj client.Object) (T, error) {
 type undecoded interface {
 	client.Object
 	decode(into client.Object) error
+	trim()
 }
 
 // stored is an object of the kind T as it is in the cache: decoded metadata, and the JSON of spec
@@ -90,6 +91,8 @@ type stored[T any] struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	spec, status string
+	// specSize is the length of spec, which trim may have removed.
+	specSize int
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It leaves out managedFields, which take more memory
@@ -107,8 +110,20 @@ func (s *stored[T]) UnmarshalJSON(data []byte) error {
 	if err := utiljson.Unmarshal(data, &parts); err != nil {
 		return err
 	}
-	*s = stored[T]{TypeMeta: parts.TypeMeta, ObjectMeta: parts.Metadata.ObjectMeta, spec: string(parts.Spec), status: string(parts.Status)}
+	*s = stored[T]{TypeMeta: parts.TypeMeta, ObjectMeta: parts.Metadata.ObjectMeta, spec: string(parts.Spec), status: string(parts.Status), specSize: len(parts.Spec)}
 	return nil
+}
+
+// trim removes what is not read of metadata, a spec that is longer than admission permits, and a status
+// that is longer than the controller writes.
+func (s *stored[T]) trim() {
+	s.ObjectMeta = trimmedMetadata(s)
+	if s.specSize > rules.MaxBytes {
+		s.spec = ""
+	}
+	if len(s.status) > rules.MaxBytes {
+		s.status = ""
+	}
 }
 
 // DeepCopyObject implements runtime.Object.
@@ -121,6 +136,9 @@ func (s *stored[T]) DeepCopyObject() runtime.Object {
 // decode decodes the object into one of type *T.
 func (s *stored[T]) decode(into client.Object) error {
 	err := s.decodeParts(into, s.spec, s.status)
+	if s.specSize > rules.MaxBytes {
+		err = fmt.Errorf("spec: has %d bytes; at most %d are allowed", s.specSize, rules.MaxBytes)
+	}
 	if err == nil {
 		return nil
 	}

@@ -4,6 +4,8 @@
 package cache
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -20,25 +22,45 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
+const (
+	// maxChild is the longest child in protobuf that is held whole: twice what a spec may have.
+	maxChild = 2 * rules.MaxBytes
+	// TooLarge marks a longer one in metadata.selfLink, which no API server sets and no client can.
+	TooLarge = "too large"
+)
+
+// ErrTooLarge says why a child that is TooLarge is not compared with its desired state.
+var ErrTooLarge = fmt.Errorf("it is larger than %d bytes: remove what other clients added, or delete it", maxChild)
+
 // trim removes from an object what the controllers do not read: managedFields, kubectl's copy of
-// the manifest, and most of an object that no owner of ours controls. So an object of another
-// client takes no more than a few kB, however large it is. It is a TransformFunc.
+// the manifest, and most of what is not a child, or is large. So an object of another client takes
+// no more than a few kB, however large it is. It is a TransformFunc.
 func trim(in any) (any, error) {
 	obj, ok := in.(client.Object)
 	if !ok {
 		return in, nil
 	}
 	obj.SetManagedFields(nil)
-	if _, own := in.(undecoded); own || isChild(obj) {
+	if own, ok := in.(undecoded); ok {
+		own.trim()
+		return in, nil
+	}
+	size := obj.(interface{ Size() int }).Size()
+	child := isChild(obj)
+	if child && size <= maxChild && obj.GetSelfLink() == "" {
 		delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 		return in, nil
 	}
-	meta := foreignMetadata(obj)
+	meta := trimmedMetadata(obj)
+	if child {
+		meta.SelfLink = TooLarge
+	}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		*obj = appsv1.Deployment{ObjectMeta: meta, Spec: foreignDeployment(&obj.Spec), Status: foreignStatus(obj.Status)}
 	case *appsv1.DaemonSet:
-		*obj = appsv1.DaemonSet{ObjectMeta: meta}
+		obj.Status.Conditions = nil
+		*obj = appsv1.DaemonSet{ObjectMeta: meta, Status: obj.Status}
 	case *corev1.Service:
 		*obj = corev1.Service{ObjectMeta: meta}
 	case *autoscalingv2.HorizontalPodAutoscaler:
@@ -50,10 +72,12 @@ func trim(in any) (any, error) {
 	return in, nil
 }
 
-// isChild reports whether an owner of a kind with children controls the object.
+// isChild reports whether an owner of a kind with children, and of the object's name, as children
+// have it, controls the object. The garbage collector deletes one whose owner does not exist, so
+// there are not many more of them than owners.
 func isChild(obj client.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(obj)
-	if controller == nil {
+	if controller == nil || controller.Name != obj.GetName() {
 		return false
 	}
 	version, _ := schema.ParseGroupVersion(controller.APIVersion)
@@ -73,9 +97,9 @@ const (
 
 func cut(text string) string { return rules.Cut(text, maxText) }
 
-// foreignMetadata returns the name, the uid, the controller and the annotations of an object that
-// is not a child: those of a Deployment for which an Eru is created, and of its pod template.
-func foreignMetadata(obj client.Object) metav1.ObjectMeta {
+// trimmedMetadata returns the name, the uid, the controller and the annotations of an object that
+// is not held whole: those of a Deployment for which an Eru is created, and of its pod template.
+func trimmedMetadata(obj client.Object) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
 		ResourceVersion: obj.GetResourceVersion(), Generation: obj.GetGeneration(),

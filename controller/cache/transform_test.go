@@ -20,6 +20,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func trimmed[T client.Object](t *testing.T, obj T) T {
@@ -103,13 +104,63 @@ func TestAForeignDeploymentKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
+// child returns a Service that an owner of that name controls, with a note.
+func child(owner, note string) *corev1.Service {
+	return &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}, ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"note": note, corev1.LastAppliedConfigAnnotation: "{}"},
+		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "x"}},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: owner, UID: "o"}, modelv1.SchemeGroupVersion.WithKind("ModelBox"))},
+	}}
+}
+
 func TestAChildKeepsAllButManagedFieldsAndTheManifest(t *testing.T) {
 	t.Parallel()
-	child := &corev1.Service{ObjectMeta: large(modelv1.SchemeGroupVersion.WithKind("ModelBox")), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}
-	want := child.DeepCopy()
+	want := child("web", "x")
 	want.ManagedFields = nil
 	delete(want.Annotations, corev1.LastAppliedConfigAnnotation)
-	if diff := cmp.Diff(want, trimmed(t, child)); diff != "" {
+	if diff := cmp.Diff(want, trimmed(t, child("web", "x"))); diff != "" {
 		t.Errorf("trimmed (-want +got):\n%s", diff)
+	}
+}
+
+// What is larger is read when it is needed, or never, and an object that forges its owner is none.
+func TestLargeChildrenAreNotHeld(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		child *corev1.Service
+		mark  string
+	}{
+		"too large":        {child("web", strings.Repeat("x", maxChild)), TooLarge},
+		"of another owner": {child("other", "x"), ""},
+	} {
+		got := trimmed(t, trimmed(t, test.child)) // Twice, as client-go does.
+		if got.SelfLink != test.mark || got.Spec.ClusterIP != "" || len(got.Annotations) > 0 || got.Name != "web" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A spec that is longer than any that admission permits is reported, and not held.
+func TestLongSpecsAreNotHeld(t *testing.T) {
+	t.Parallel()
+	long := func(n int) string { return `{"image":"` + strings.Repeat("x", n) + `"}` }
+	for name, test := range map[string]struct {
+		spec, status, err string
+	}{
+		"short":       {`{"image":"a:1"}`, `{"replicas":1}`, ""},
+		"long status": {`{"image":"a:1"}`, `{"selector":"` + strings.Repeat("x", rules.MaxBytes) + `"}`, ""},
+		"too long":    {long(1_000_000), `{"replicas":1}`, "spec: has 1000012 bytes; at most 131072 are allowed"},
+	} {
+		in := &stored[modelv1.ModelBox]{}
+		if err := json.Unmarshal(document(`,"annotations":{"a":"b"}`, `,"spec":`+test.spec+`,"status":`+test.status), in); err != nil {
+			t.Fatal(err)
+		}
+		got := trimmed(t, trimmed(t, in))
+		if held := len(got.spec) + len(got.status); held > rules.MaxBytes || got.Labels != nil || got.Annotations != nil {
+			t.Errorf("%s: %d bytes are held, metadata %+v", name, held, got.ObjectMeta)
+		}
+		if _, err := Typed[*modelv1.ModelBox](got); (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
