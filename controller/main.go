@@ -37,6 +37,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/certificate"
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
@@ -181,8 +182,8 @@ func configureClient(cfg *rest.Config) {
 	cfg.UserAgent = "modelbox-controller/" + version.Version
 }
 
-// managerOptions returns the options of the manager: a client that sees its own writes in
-// the cache, and a cache that holds no more than the controllers read. It configures cfg.
+// managerOptions returns the options of the manager: a client that limits its writes and sees
+// them in the cache, and a cache that holds no more than the controllers read. It configures cfg.
 func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	configureClient(cfg)
 	server, err := o.metricsServer()
@@ -196,6 +197,7 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 		Scheme:                        scheme,
 		NewCache:                      o.leftOut.New,
 		Cache:                         o.namespaces.cache(),
+		NewClient:                     limit.NewClient,
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       server,
 		HealthProbeBindAddress:        o.probeAddress,

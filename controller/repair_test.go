@@ -28,6 +28,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -37,7 +38,6 @@ type driven struct {
 	client   client.Client
 	live     client.Reader
 	recorder *events.FakeRecorder
-	limits   *apply.Limiter
 	rewrites *apply.Rewrites
 	clock    clock.PassiveClock
 	requests map[string]int
@@ -82,12 +82,16 @@ func drive() *driven {
 		},
 	})
 	d.live = interceptor.NewClient(env.Client, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			d.requests["list"]++
+			return c.List(ctx, list, opts...)
+		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			d.requests["get"]++
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	d.limits, d.rewrites = &apply.Limiter{Clock: d}, &apply.Rewrites{}
+	d.client, d.rewrites = limit.New(d.client, d), &apply.Rewrites{}
 	return d
 }
 
@@ -115,7 +119,7 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
-	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder, Limits: d.limits, Rewrites: d.rewrites}
+	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder, Rewrites: d.rewrites}
 	result, err := reconcilerOf(kindOf(obj), writer, d).Reconcile(ctx, requestFor(obj))
 	return d.requests, result, err
 }
@@ -319,7 +323,8 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		box := richBox(newNamespace())
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		d := drive()
-		d.clock = clocktesting.NewFakePassiveClock(time.Now())
+		now := clocktesting.NewFakePassiveClock(time.Now())
+		d.clock = now
 		d.settled(ctx, box)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		writes := 0
@@ -328,17 +333,44 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			update(deployment, func() { deployment.Annotations[annotation] = "9999" })
 			requests, _, err := d.reconcile(ctx, box)
 			Expect(err).NotTo(HaveOccurred())
-			writes += requests["apply"]
+			writes += requests["apply"] + requests["patch"]
 		}
-		Expect(writes).To(Equal(10-2), "two creates and eight applies")
+		Expect(writes).To(Equal(10-2), "two creates, seven applies, and the change of the managedFields before the first one")
 		Expect(ready(ctx, box).Reason).To(Equal(status.ReasonContested))
 
 		By("a change of the spec")
+		now.SetTime(now.Now().Add(time.Second)) // For the status.
 		update(box, func() { box.Spec.Image = "nginx:2" })
 		requests, _, err := d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests["apply"]).To(Equal(1))
 		Expect(ready(ctx, box).Reason).NotTo(Equal(status.ReasonContested))
+	})
+
+	It("is not read while the object is paused", func() {
+		box := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		d := drive()
+		d.settled(ctx, box)
+		update(box, func() { box.Spec.Paused, box.Spec.Image = true, "nginx:2" })
+		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+		for _, edit := range []func(){
+			func() { deployment.Spec.Replicas = new(int32(7)) },
+			func() { deployment.Annotations[apply.AnnotationGeneration] = "9999" },
+			func() { deployment.Annotations[apply.AnnotationHash] = "other" },
+			func() { deployment.OwnerReferences = nil },
+		} {
+			update(deployment, edit)
+			for _, controller := range []*driven{d, drive()} {
+				requests, _, err := controller.reconcile(ctx, box)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(requests).To(BeEmpty())
+			}
+		}
+		Expect(env.Client.Delete(ctx, deployment)).To(Succeed())
+		requests, _, err := d.reconcile(ctx, box)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests).To(BeEmpty())
 	})
 })
 

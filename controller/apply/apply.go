@@ -31,12 +31,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 )
 
 // FieldManager is the field manager of all writes.
@@ -52,20 +52,15 @@ type Writer struct {
 	Live client.Reader
 	// Recorder emits the events for repairs.
 	Recorder events.EventRecorder
-	// Limits bounds the writes for one owner, and Rewrites prevents that they are repeated in
-	// vain. Both may be nil.
-	Limits   *Limiter
+	// Rewrites prevents that writes are repeated in vain. It may be nil.
 	Rewrites *Rewrites
 
 	readOnly bool
 }
 
 // NewWriter returns a Writer with the clients of a manager.
-func NewWriter(mgr manager.Manager, clk clock.PassiveClock) Writer {
-	return Writer{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(FieldManager),
-		Limits: &Limiter{Clock: clk}, Rewrites: &Rewrites{},
-	}
+func NewWriter(mgr manager.Manager) Writer {
+	return Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(FieldManager), Rewrites: &Rewrites{}}
 }
 
 // ReadOnlyIf returns a Writer that, if paused, sends no request: where it would write, Apply
@@ -101,16 +96,23 @@ func (c *Child) Exists() bool { return c.found }
 // empty if there are none.
 //
 // Errors: *ConflictError if a child's name is taken, *RefusedError if the API server refused
-// a write, *ContestedError if other clients undo its writes, ErrDeleting while an old child is
+// a write, *limit.ContestedError if other clients undo its writes, ErrDeleting while an old child is
 // being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where ReadOnlyIf prevented a
 // write; any other error is worth a retry.
 func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Child) (rewritten string, err error) {
-	if err := w.readAll(ctx, owner, children); err != nil {
-		return "", err
+	for _, child := range children {
+		if err := w.read(ctx, owner, child); err != nil {
+			return "", err
+		}
 	}
-	contested := w.Limits.Contested(owner)
+	contested := limit.Contested(ctx)
 	if contested != nil && contested.Exhausted && !w.readOnly {
 		return "", contested
+	}
+	for _, child := range children {
+		if err := w.checkGeneration(ctx, owner, child); err != nil {
+			return "", err
+		}
 	}
 	if err := w.checkBeforeCreate(ctx, owner, children); err != nil {
 		return "", err
@@ -145,20 +147,6 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading %s %q: %w", kindOf(child.Live), owner.GetName(), err)
-		}
-	}
-	return nil
-}
-
-func (w Writer) readAll(ctx context.Context, owner client.Object, children []*Child) error {
-	for _, child := range children {
-		if err := w.read(ctx, owner, child); err != nil {
-			return err
-		}
-	}
-	for _, child := range children {
-		if err := w.checkGeneration(ctx, owner, child); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -221,7 +209,7 @@ func (w Writer) checkBeforeCreate(ctx context.Context, owner client.Object, chil
 		return nil
 	}
 	reported, ok := owner.(interface{ GetConditions() []metav1.Condition })
-	if ok && len(reported.GetConditions()) > 0 || w.Limits.Knows(owner) || slices.ContainsFunc(children, (*Child).Exists) {
+	if ok && len(reported.GetConditions()) > 0 || limit.Knows(ctx) || slices.ContainsFunc(children, (*Child).Exists) {
 		return w.checkLive(ctx, owner)
 	}
 	return nil
@@ -261,7 +249,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	case w.readOnly:
 		return nil, ErrPaused
 	case child.Desired == nil:
-		return nil, w.delete(ctx, owner, child.Live)
+		return nil, w.delete(ctx, child.Live)
 	}
 	if err := w.verify(ctx, child); err != nil {
 		return nil, err
@@ -276,38 +264,21 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	return differences(child.Desired, child.Live), child.verified()
 }
 
-// limited calls a write if the limit of the owner allows it. A write that the API server did not
-// accept does not count.
-func (w Writer) limited(owner client.Object, what ContestedError, write func() error) error {
-	if contested := w.Limits.Take(owner, what); contested != nil {
-		return contested
-	}
-	err := write()
-	if err != nil {
-		w.Limits.Return(owner)
-	}
-	return err
-}
-
 func (w Writer) create(ctx context.Context, owner client.Object, child *Child) error {
 	setGeneration(child.Desired, owner)
-	return w.limited(owner, ContestedError{Kind: kindOf(child.Desired), Name: owner.GetName()}, func() error {
-		created := child.Desired.DeepCopyObject().(client.Object)
-		if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager)); err != nil {
-			return Refused("creating", child.Desired, err)
-		}
-		child.Live, child.found = created, true
-		return nil
-	})
+	created := child.Desired.DeepCopyObject().(client.Object)
+	if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager)); err != nil {
+		return Refused("creating", child.Desired, err)
+	}
+	child.Live, child.found = created, true
+	return nil
 }
 
-func (w Writer) delete(ctx context.Context, owner, live client.Object) error {
+func (w Writer) delete(ctx context.Context, live client.Object) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	preconditions := client.Preconditions{UID: &uid, ResourceVersion: &version}
-	return w.limited(owner, ContestedError{Kind: kindOf(live), Name: owner.GetName()}, func() error {
-		err := w.Client.Delete(ctx, live, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		return Refused("deleting", live, client.IgnoreNotFound(err))
-	})
+	err := w.Client.Delete(ctx, live, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return Refused("deleting", live, client.IgnoreNotFound(err))
 }
 
 // verify asks the API server, by a dry run, what it would store, and returns a *RefusedError if
@@ -354,17 +325,6 @@ func (c *Child) verified() error {
 		return nil
 	}
 	return Refused("applying", c.Desired, c.Verify(c.Live))
-}
-
-// latestManager returns the other field manager with the latest change, except of status.
-func latestManager(obj client.Object) string {
-	var last metav1.ManagedFieldsEntry
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager != FieldManager && entry.Subresource == "" && !entry.Time.Before(last.Time) {
-			last = entry
-		}
-	}
-	return last.Manager
 }
 
 // newOf returns an empty object of the type of obj.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -102,14 +103,15 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Refused wraps the error of a write. An error that a retry may resolve is not a refusal: a
-// conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or one
-// that was deleted meanwhile.
+// Refused wraps the error of a write. An error that a retry may resolve is not a refusal, unless it
+// lasts: a conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or
+// one that was deleted meanwhile.
 func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	if isTransient(err) || apierrors.IsNotFound(err) && doing != "creating" {
+	_, lasting := errors.AsType[*limit.LastingError](err)
+	if !lasting && (isTransient(err) || apierrors.IsNotFound(err) && doing != "creating") {
 		return fmt.Errorf("%s %s %q: %w", doing, kindOf(obj), obj.GetName(), err)
 	}
 	return &RefusedError{Doing: doing, Kind: kindOf(obj), Name: obj.GetName(), Err: err}
@@ -154,7 +156,7 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 		invalid   *rules.InvalidSpecError
 		conflict  *ConflictError
 		refused   *RefusedError
-		contested *ContestedError
+		contested *limit.ContestedError
 		readiness status.Readiness
 	)
 	switch {
@@ -182,7 +184,7 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 // child is reconciled again after RetryAfter, a deleted owner is not, and any other error is
 // retried with back-off.
 func Result(err error) (reconcile.Result, error) {
-	var contested *ContestedError
+	var contested *limit.ContestedError
 	switch {
 	case errors.Is(err, ErrOwnerGone):
 		return reconcile.Result{}, nil

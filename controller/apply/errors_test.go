@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -61,7 +62,7 @@ func TestReadinessOf(t *testing.T) {
 		{name: "a child that was deleted meanwhile", err: Refused("applying", deployment(), apierrors.NewNotFound(deployments, "box")), retried: true},
 		{name: "a namespace that does not exist", err: Refused("creating", deployment(), apierrors.NewNotFound(deployments, "box")),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
-		{name: "a contested field", err: &ContestedError{Manager: "hpa"}, reason: status.ReasonContested, stalled: true, retried: true},
+		{name: "a contested field", err: &limit.ContestedError{Manager: "hpa"}, reason: status.ReasonContested, stalled: true, retried: true},
 		{name: "a deleted owner", err: ErrOwnerGone, retried: true},
 		{name: "a stale owner", err: &StaleError{}, retried: true},
 		{name: "shutting down", err: context.Canceled, retried: true},

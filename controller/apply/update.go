@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 )
 
 // AnnotationHash holds, on each child, the hash of the desired state that was written last.
@@ -84,21 +87,22 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 	}
 	drifted := live.GetAnnotations()[AnnotationHash] == child.Desired.GetAnnotations()[AnnotationHash]
 	setGeneration(child.Desired, owner)
-	what := ContestedError{Kind: kindOf(live), Name: owner.GetName(), Field: found[0].field, Manager: latestManager(live)}
-	return w.limited(owner, what, func() error {
-		replaced, err := w.repair(ctx, child)
-		if err != nil {
-			return Refused("applying", child.Desired, err)
-		}
-		for _, after := range differences(child.Desired, child.Live) {
-			found = slices.DeleteFunc(found, func(before difference) bool { return before.field == after.field })
-		}
-		if drifted && len(found) > 0 {
-			w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
-				what.Kind, what.Name, found[0].field, describeManager(what.Manager), replaced)
-		}
-		return nil
-	})
+	manager := limit.Manager(live)
+	replaced, err := w.repair(ctx, child)
+	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
+		contested.Field, contested.Manager = found[0].field, manager
+	}
+	if err != nil {
+		return Refused("applying", child.Desired, err)
+	}
+	for _, after := range differences(child.Desired, child.Live) {
+		found = slices.DeleteFunc(found, func(before difference) bool { return before.field == after.field })
+	}
+	if drifted && len(found) > 0 {
+		w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
+			kindOf(live), owner.GetName(), found[0].field, limit.Describe(manager), replaced)
+	}
+	return nil
 }
 
 // repair writes the desired fields of the live child by a forced server-side apply. An apply

@@ -53,6 +53,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 )
 
 const (
@@ -130,7 +131,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 		return fmt.Errorf("creating the cache: %w", err)
 	}
 	r.cached = informers
-	r.live, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	r.live, err = limit.NewClient(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("creating the client: %w", err)
 	}
@@ -199,6 +200,9 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if err := r.act(ctx, secret, configurations, o, d.step, now); err != nil {
 		if !apierrors.IsConflict(err) { // The next attempt resolves a conflict.
 			r.recorder.Eventf(secret, nil, corev1.EventTypeWarning, "CertificateNotRenewed", "Renew", "%s", err.Error())
+		}
+		if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
+			return reconcile.Result{RequeueAfter: contested.RetryAfter}, nil
 		}
 		return reconcile.Result{}, err
 	}

@@ -24,6 +24,8 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -109,10 +111,15 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 		b.emitInvalid(deployment, errs)
 		return reconcile.Result{}, nil
 	}
+	// An Eru that is deleted each time is created at a limited rate, whatever else changes in the Deployment.
+	ctx = limit.For(ctx, b.Client, deployment.UID, 0)
+	if contested := limit.Contested(ctx); contested != nil && contested.Exhausted {
+		return apply.Result(contested)
+	}
 	if exists, err := b.exists(ctx, deployment); !exists {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, b.create(ctx, deployment, obj)
+	return apply.Result(b.create(ctx, deployment, obj))
 }
 
 // exists reports whether the API server still has the Deployment of the cache. The cache can
@@ -131,6 +138,10 @@ func (b *Binder) create(ctx context.Context, deployment *appsv1.Deployment, obj 
 	err := b.Client.Create(ctx, obj, client.FieldOwner(fieldManager))
 	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
+	}
+	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
+		b.Recorder.Eventf(deployment, nil, corev1.EventTypeWarning, status.ReasonContested, "Bind", "%s", contested.Error())
+		return contested
 	}
 	var refusal *apply.RefusedError
 	if err = apply.Refused("creating", obj, err); errors.As(err, &refusal) {

@@ -23,6 +23,7 @@ import (
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
@@ -124,7 +125,11 @@ func (r *Reconciler) restart(
 	}
 	err := r.patch(ctx, deployment, d.next)
 	if refused, ok := errors.AsType[*apply.RefusedError](err); ok {
-		d.waitForRetry(refused)
+		d.waitForRetry(refusalReason(refused.Err), refused)
+		return nil
+	}
+	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
+		d.waitForRetry(status.ReasonContested, contested)
 		return nil
 	}
 	if err == nil {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
@@ -47,9 +46,9 @@ func (d *decision) setRestarted(p plan, now time.Time) {
 	d.next = p.next(d.next)
 }
 
-// waitForRetry makes a restart wait that the API server refused.
-func (d *decision) waitForRetry(refused *apply.RefusedError) {
-	wait := status.NewReconciling(refusalReason(refused.Err), fmt.Sprintf("the restart of %s: %s", formatTime(d.next), refused))
+// waitForRetry makes a restart wait that the API server refused, or that was not sent.
+func (d *decision) waitForRetry(reason string, err error) {
+	wait := status.NewReconciling(reason, fmt.Sprintf("the restart of %s: %s", formatTime(d.next), err))
 	d.wait, d.refused = &wait, true
 }
 

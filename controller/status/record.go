@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -137,6 +138,7 @@ func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (rec
 func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
+	ctx = limit.For(ctx, r.client, obj.GetUID(), obj.GetGeneration())
 	failure, undecodable := errors.AsType[*cache.UndecodableError](err)
 	if undecodable || apierrors.IsNotFound(err) {
 		for _, forget := range r.onGone {
@@ -155,9 +157,13 @@ func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request)
 	return result(r.reconcile(ctx, obj))
 }
 
-// result returns the result of a reconcile whose error may be that the object is stale.
+// result returns the result of a reconcile whose error may be that the object is stale, or that its
+// status is to be written later. Another error is returned by the next reconcile then.
 func result(result reconcile.Result, err error) (reconcile.Result, error) {
+	later, early := errors.AsType[*limit.LaterError](err)
 	switch {
+	case early:
+		return reconcile.Result{RequeueAfter: later.After}, nil
 	case errors.Is(err, errStale):
 		return reconcile.Result{RequeueAfter: retryStale}, nil
 	case err != nil:

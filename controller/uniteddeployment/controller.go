@@ -7,6 +7,7 @@ package uniteddeployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
@@ -32,7 +34,7 @@ import (
 
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -42,7 +44,9 @@ const reasonScaled = "Scaled"
 
 // Reconciler reconciles UnitedDeployments.
 type Reconciler struct {
-	client   client.Client
+	client client.Client
+	// live reads who else scales a Deployment, which the cache does not have.
+	live     client.Reader
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	// rivals are the UnitedDeployments of a Deployment, autoscalers those that scale it.
@@ -53,13 +57,14 @@ type Reconciler struct {
 // New returns a reconciler that reads and writes with a client, and emits its events with a
 // recorder. Its reads work without the indexes that SetupWithManager adds, and list more then.
 func New(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, recorder: recorder, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
+	return &Reconciler{client: c, live: c, recorder: recorder, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := New(mgr.GetClient(), recorder, clk)
+	r.live = mgr.GetAPIReader()
 	if err := r.rivals.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
@@ -78,11 +83,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeploy
 		return reconcile.Result{}, err
 	}
 	readiness := decide(ud, errs, target, holder)
-	if readiness == nil {
-		readiness, err = r.scale(ctx, ud, target, writeAhead)
+	if contested := limit.Contested(ctx); readiness == nil && (contested == nil || !contested.Exhausted) {
+		readiness, err = r.scale(ctx, ud, target, contested, writeAhead)
+	} else if contested != nil && (readiness == nil || !readiness.Stalled) {
+		readiness, err = apply.ReadinessOf(contested)
 	}
 	r.updateStatus(ud, target, readiness)
-	return reconcile.Result{}, err
+	return apply.Result(err)
 }
 
 // observe reads, from the cache, the Deployment (nil if it is missing) and what else holds
@@ -120,12 +127,15 @@ func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeploymen
 // resourceVersion of the Deployment that was read as precondition. The status that is
 // written ahead has the resourceVersion of the UnitedDeployment as precondition, because a
 // Scale has no annotation that could name the generation it was written for. The readiness
-// is nil if the write has to be retried.
+// is nil if the write has to be retried, and stays what it is while the count is contested.
 func (r *Reconciler) scale(
-	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, writeAhead status.WriteAhead,
+	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, contested *limit.ContestedError, writeAhead status.WriteAhead,
 ) (*status.Readiness, error) {
 	readiness := status.Progressing("Deployment %q is being scaled from %d to %d",
 		target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
+	if contested != nil {
+		readiness = status.NewStalled(status.ReasonContested, contested.Error())
+	}
 	repeated := isProgressing(ud)
 	r.updateStatus(ud, target, &readiness)
 	if err := writeAhead(ctx); err != nil {
@@ -136,11 +146,27 @@ func (r *Reconciler) scale(
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
-	if err == nil && !repeated {
+	if denied, ok := errors.AsType[*limit.ContestedError](err); ok {
+		denied.Field, denied.Manager = "spec.replicas", r.scaler(ctx, target)
+	}
+	switch {
+	case err == nil && contested != nil:
+		err = contested
+	case err == nil && !repeated:
 		r.recorder.Eventf(ud, target, corev1.EventTypeNormal, reasonScaled, "Scale",
 			"Deployment %q was scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 	}
 	return apply.ReadinessOf(apply.Refused("scaling", target, err))
+}
+
+// scaler returns the field manager that changed the Deployment last, "" if it is not known.
+func (r *Reconciler) scaler(ctx context.Context, target *appsv1.Deployment) string {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(target), live); err != nil {
+		return ""
+	}
+	return limit.Manager(live)
 }
 
 // isProgressing reports whether the Deployment was scaled for this spec before and is not ready

@@ -47,7 +47,7 @@ func NewReconciler(
 		controller.Watches(child, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind()))
 	}
 	return Reconciler{
-		Writer: apply.NewWriter(mgr, clk), Clock: clk, Problems: &problems.Diagnoser{Reader: mgr.GetAPIReader(), Clock: clk},
+		Writer: apply.NewWriter(mgr), Clock: clk, Problems: &problems.Diagnoser{Reader: mgr.GetAPIReader(), Clock: clk},
 	}, controller
 }
 

@@ -1,0 +1,274 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limit bounds how often the controller writes. Each write of a controller passes its
+// client, so no other client can cause more writes by undoing each of them.
+package limit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+)
+
+const (
+	// burst is the number of writes for an owner without a limit. After these, interval is the
+	// time between two of them, and statusInterval that between two writes of its status.
+	burst          = 10
+	interval       = 20 * time.Second
+	statusInterval = time.Second
+	// calm is how many writes must be available again before an owner is no longer contested.
+	// Otherwise its status would change with each write.
+	calm = 3
+	// lasting is how long writes fail before that is more than a passing failure, and longest is
+	// more than the time between two attempts.
+	lasting, longest = 10 * time.Second, 5 * time.Minute
+	// fewest is how many owners are held in any case.
+	fewest = 1024
+)
+
+// ContestedError reports that a write was not sent, because other clients undo the writes for its
+// owner.
+type ContestedError struct {
+	// Object is the kind and the name of the object that is written.
+	Object string
+	// Field is the path of a field that is modified, or empty if the whole object is.
+	Field string
+	// Manager is the other field manager, or empty if it is not known.
+	Manager string
+	// Next is when the next write is allowed, and RetryAfter the time until the next reconcile.
+	Next       time.Time
+	RetryAfter time.Duration
+	// Exhausted is true before Next.
+	Exhausted bool
+}
+
+func (e *ContestedError) Error() string {
+	what := "it is undone repeatedly"
+	if e.Field != "" || e.Manager != "" {
+		what = cmp.Or(e.Field, "it") + " is modified repeatedly by " + Describe(e.Manager)
+	}
+	return fmt.Sprintf("%s: %s; it is written at most 3 times a minute, next after %s; stop the other client, or change this object",
+		e.Object, what, e.Next.UTC().Truncate(time.Second).Format(time.RFC3339))
+}
+
+// LaterError reports that a status was not written, because it was written too often before.
+type LaterError struct{ After time.Duration }
+
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("status is written at most once a second, next in %s", e.After)
+}
+
+// LastingError is the error of a write for an owner all of whose writes have failed for a while.
+type LastingError struct{ error }
+
+// Unwrap returns the error in the API server's response.
+func (e *LastingError) Unwrap() error { return e.error }
+
+// Describe returns a field manager as it is named in a message.
+func Describe(manager string) string {
+	if manager == "" {
+		return "another field manager"
+	}
+	return fmt.Sprintf("field manager %q", manager)
+}
+
+// Manager returns the other field manager with the latest change, except of status.
+func Manager(obj client.Object) string {
+	last := -1
+	entries := obj.GetManagedFields()
+	for i := range entries {
+		if strings.HasPrefix(entries[i].Manager, api.FieldManager) || entries[i].Subresource == "status" {
+			continue
+		}
+		if last < 0 || !entries[i].Time.Before(entries[last].Time) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return ""
+	}
+	return entries[last].Manager
+}
+
+// limiter holds the state of the owners for which something was written lately.
+type limiter struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	buckets map[types.UID]*bucket
+	// sweepAt is the number of buckets, fewest at least, at which those without a meaning are removed.
+	sweepAt int
+}
+
+// owner is what writes count for: an object of one generation.
+type owner struct {
+	*limiter
+	uid        types.UID
+	generation int64
+}
+
+// bucket holds when all writes of an owner are available again, which is a write later with each
+// write (a generic cell rate algorithm), and the same of its status.
+type bucket struct {
+	generation           int64
+	fullAt, statusFullAt time.Time
+	contested            *ContestedError
+	// failing is when the first of the writes began that failed one after the other, failed when
+	// the last of these ended.
+	failing, failed time.Time
+}
+
+type ownerKey struct{}
+
+// For returns a context in which the writes of a client of New count for an owner. Another
+// generation starts the limit anew, but not that of status.
+func For(ctx context.Context, c client.Client, uid types.UID, generation int64) context.Context {
+	if limited, ok := c.(*limited); ok {
+		return context.WithValue(ctx, ownerKey{}, &owner{limited.limiter, uid, generation})
+	}
+	return ctx
+}
+
+// Contested returns what of the owner in a context is contested: from the time at which the limit
+// was reached until about a minute has passed without a write. Otherwise it returns nil.
+func Contested(ctx context.Context) *ContestedError {
+	o, ok := ctx.Value(ownerKey{}).(*owner)
+	if !ok {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b := o.buckets[o.uid]; b != nil && b.generation == o.generation {
+		return b.state(o.clock.Now())
+	}
+	return nil
+}
+
+// Knows reports whether there were writes for the owner in a context, in whatever generation. It
+// forgets an owner some time after its last write.
+func Knows(ctx context.Context) bool {
+	o, ok := ctx.Value(ownerKey{}).(*owner)
+	if !ok {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.buckets[o.uid]
+	return b != nil && !b.fullAt.IsZero()
+}
+
+// write sends a write, unless none is available for the owner. One that the API server did not
+// accept does not count.
+func (o *owner) write(what ContestedError, send func() error) error {
+	began := o.clock.Now()
+	if contested := o.take(what, began); contested != nil {
+		return contested
+	}
+	err := send()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b, now := o.bucket(began), o.clock.Now()
+	if err == nil {
+		b.failing, b.failed = time.Time{}, time.Time{}
+		return nil
+	}
+	b.fullAt = b.fullAt.Add(-interval)
+	// Attempts come in pauses that double. After a longer pause it is another failure.
+	if began.Sub(b.failed) > lasting+2*b.failed.Sub(b.failing) {
+		b.failing = began
+	}
+	if b.failed = now; now.Sub(b.failing) >= lasting {
+		return &LastingError{err}
+	}
+	return err
+}
+
+func (o *owner) take(what ContestedError, now time.Time) *ContestedError {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.bucket(now)
+	if next := available(b.fullAt, 1, interval); now.Before(next) {
+		what.Next = next
+		b.contested = &what
+		return b.state(now)
+	}
+	b.fullAt = later(b.fullAt, now).Add(interval)
+	return nil
+}
+
+// writeStatus sends a write of status, unless it is too early for one.
+func (o *owner) writeStatus(send func() error) error {
+	o.mu.Lock()
+	now := o.clock.Now()
+	b := o.bucket(now)
+	wait := available(b.statusFullAt, 1, statusInterval).Sub(now)
+	if wait <= 0 {
+		b.statusFullAt = later(b.statusFullAt, now).Add(statusInterval)
+	}
+	o.mu.Unlock()
+	if wait > 0 {
+		return &LaterError{After: wait}
+	}
+	return send()
+}
+
+// available returns when a number of writes is available.
+func available(fullAt time.Time, writes int, interval time.Duration) time.Time {
+	return fullAt.Add(-time.Duration(burst-writes) * interval)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (b *bucket) state(now time.Time) *ContestedError {
+	end := available(b.fullAt, calm, interval)
+	if !now.Before(end) {
+		b.contested = nil
+	}
+	c := b.contested
+	if c == nil {
+		return nil
+	}
+	c.Exhausted, c.RetryAfter = now.Before(c.Next), end.Sub(now)
+	if c.Exhausted {
+		c.RetryAfter = c.Next.Sub(now)
+	}
+	return c
+}
+
+// bucket returns the bucket of an owner. That of another generation has all its writes.
+func (o *owner) bucket(now time.Time) *bucket {
+	b := o.buckets[o.uid]
+	switch {
+	case b != nil && b.generation == o.generation:
+		return b
+	case b != nil:
+		*b = bucket{generation: o.generation, statusFullAt: b.statusFullAt}
+		return b
+	}
+	// Those of owners that were deleted mean nothing after a while, and neither do full ones.
+	if len(o.buckets) >= max(fewest, o.sweepAt) {
+		maps.DeleteFunc(o.buckets, func(_ types.UID, b *bucket) bool {
+			return !now.Before(later(later(b.fullAt, b.statusFullAt), b.failed.Add(longest)))
+		})
+		o.sweepAt = 2 * len(o.buckets)
+	}
+	b = &bucket{generation: o.generation}
+	o.buckets[o.uid] = b
+	return b
+}

@@ -1,0 +1,241 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// server counts the writes that it gets, and answers each with an error.
+type server struct {
+	*clocktesting.FakePassiveClock
+	client client.Client
+	writes int
+	err    error
+	// takes is how long an answer takes.
+	takes time.Duration
+}
+
+func newServer() *server {
+	s := &server{FakePassiveClock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	answer := func() error {
+		s.writes++
+		s.pass(s.takes)
+		return s.err
+	}
+	s.client = New(interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer() },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return answer()
+		},
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return answer()
+		},
+	}), s)
+	return s
+}
+
+func (s *server) pass(d time.Duration) { s.SetTime(s.Now().Add(d)) }
+
+// during returns how many writes arrive in a time in which each is tried twice a second.
+func (s *server) during(d time.Duration, write func() error) int {
+	before := s.writes
+	for end := s.Now().Add(d); ; s.pass(500 * time.Millisecond) {
+		for write() == nil {
+		}
+		if !s.Now().Before(end) {
+			return s.writes - before
+		}
+	}
+}
+
+func deployment(uid types.UID, managers ...metav1.ManagedFieldsEntry) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "box", UID: uid, ManagedFields: managers}}
+}
+
+// An owner has ten writes at once and then three a minute, whatever is written and by which verb, and
+// anew with each generation. A dry run is no write.
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	in := func(generation int64) context.Context { return For(t.Context(), s.client, "owner", generation) }
+	hpa := deployment("a", metav1.ManagedFieldsEntry{Manager: "hpa"})
+	turn := 0
+	write := func(ctx context.Context, opts ...client.CreateOption) func() error {
+		return func() error {
+			if turn++; turn%3 == 0 {
+				return s.client.SubResource("scale").Patch(ctx, hpa, nil)
+			} else if turn%3 == 1 {
+				return s.client.Patch(ctx, hpa, nil)
+			}
+			return s.client.Create(ctx, hpa, opts...)
+		}
+	}
+	if got := s.during(0, write(in(1))); got != 10 {
+		t.Errorf("%d writes at once, want 10", got)
+	}
+	if got := s.during(3*time.Minute, write(in(1))); got != 9 {
+		t.Errorf("%d writes in the next three minutes, want 9", got)
+	}
+	contested := Contested(in(1))
+	want := `Deployment "box": it is modified repeatedly by field manager "hpa"; it is written at most 3 times a minute, ` +
+		`next after 2001-09-09T01:50:00Z; stop the other client, or change this object`
+	if contested == nil || !contested.Exhausted || contested.RetryAfter != 20*time.Second || contested.Error() != want {
+		t.Fatalf("contested is %+v: %v", contested, contested)
+	}
+	if err := s.client.Create(in(1), hpa, client.DryRunAll); err != nil {
+		t.Errorf("a dry run is limited: %v", err)
+	}
+	s.SetTime(contested.Next)
+	if again := Contested(in(1)); again == nil || again.Exhausted {
+		t.Errorf("at the time of the next write it is %+v, want contested and not exhausted", again)
+	}
+	s.pass(Contested(in(1)).RetryAfter)
+	if again := Contested(in(1)); again != nil {
+		t.Errorf("after a minute without a write it is still contested: %v", again)
+	}
+	if got := s.during(0, write(in(2))); got != 10 || Contested(in(1)) != nil {
+		t.Errorf("%d writes of a new generation, want 10", got)
+	}
+	if got := s.during(0, write(For(t.Context(), s.client, "other", 1))); got != 10 {
+		t.Errorf("%d writes of another owner, want 10", got)
+	}
+	if got := s.during(0, func() error { return s.client.Patch(t.Context(), hpa, nil) }); got != 10 {
+		t.Errorf("%d writes of an object without an owner, want 10", got)
+	}
+	if err := s.client.Create(t.Context(), deployment("")); !errors.Is(err, errNoOwner) {
+		t.Errorf("a write that counts for nothing: %v", err)
+	}
+}
+
+// A status is written ten times at once and then once a second, a new generation or not. It may
+// be written again after the time in the error, which is never more than a second.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	write := func(generation int64) func() error {
+		return func() error {
+			return s.client.Status().Patch(For(t.Context(), s.client, "owner", generation), deployment("owner"), nil)
+		}
+	}
+	if got := s.during(0, write(1)); got != 10 {
+		t.Errorf("%d writes at once, want 10", got)
+	}
+	if got := s.during(time.Minute, write(2)); got != 60 {
+		t.Errorf("%d writes in a minute, want 60", got)
+	}
+	for i := range 100 {
+		later, early := errors.AsType[*LaterError](write(3)())
+		if !early || later.After > time.Second {
+			t.Fatalf("the status is to be written %v later", later)
+		}
+		s.pass(later.After)
+		if err := write(3)(); err != nil {
+			t.Fatalf("round %d: after this time: %v", i, err)
+		}
+	}
+	s.err = errors.New("conflict")
+	if got := s.during(time.Minute, func() error { return errors.Join(write(4)(), s.err) }); got > 61 {
+		t.Errorf("%d attempts in a minute", got)
+	}
+}
+
+// A failure that lasts is reported as one; failures with successes or long pauses between them
+// are not. None of them uses up the writes.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("too many requests")
+	for _, test := range []struct {
+		name string
+		// pauses are those after each attempt, and success is the number of one that succeeds.
+		pauses  []time.Duration
+		takes   time.Duration
+		success int
+		want    bool
+	}{
+		{name: "one", pauses: []time.Duration{0}},
+		{name: "for some seconds", pauses: []time.Duration{1, 2, 5, 0}},
+		{name: "for more than ten seconds", pauses: []time.Duration{1, 2, 4, 8, 0}, want: true},
+		{name: "an answer that takes long", pauses: []time.Duration{0}, takes: 10 * time.Second, want: true},
+		{name: "two in an hour", pauses: []time.Duration{3600, 0}},
+		{name: "with a success between them", pauses: []time.Duration{1, 2, 4, 8, 0}, success: 3},
+		{name: "for hours", pauses: []time.Duration{1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120, 0}, want: true},
+	} {
+		s := newServer()
+		s.takes = test.takes
+		ctx := For(t.Context(), s.client, "owner", 1)
+		var last error
+		for i, pause := range test.pauses {
+			if s.err = failure; i == test.success && i > 0 {
+				s.err = nil
+			}
+			last = s.client.Create(ctx, deployment("a"))
+			s.pass(pause * time.Second)
+		}
+		if _, lasting := errors.AsType[*LastingError](last); lasting != test.want || !errors.Is(last, failure) {
+			t.Errorf("%s: the last error is %T %v, want lasting: %v", test.name, last, last, test.want)
+		}
+	}
+	s := newServer()
+	ctx := For(t.Context(), s.client, "owner", 1)
+	s.err = failure
+	for range 100 {
+		_ = s.client.Create(ctx, deployment("a"))
+	}
+	s.err = nil
+	if got := s.during(0, func() error { return s.client.Create(ctx, deployment("a")) }); got != 10 {
+		t.Errorf("%d writes after 100 that were refused, want 10", got)
+	}
+}
+
+func TestManager(t *testing.T) {
+	t.Parallel()
+	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+	d := deployment("a",
+		metav1.ManagedFieldsEntry{Manager: "first", Time: at(1)},
+		metav1.ManagedFieldsEntry{Manager: "kubectl", Subresource: "scale", Time: at(3)},
+		metav1.ManagedFieldsEntry{Manager: "second", Time: at(2)},
+		metav1.ManagedFieldsEntry{Manager: "kube-controller-manager", Subresource: "status", Time: at(4)},
+		metav1.ManagedFieldsEntry{Manager: "modelbox-controller", Time: at(5)},
+	)
+	if got := Manager(d); got != "kubectl" {
+		t.Errorf("the other manager is %q", got)
+	}
+	if got := Manager(deployment("a")); got != "" {
+		t.Errorf("without managedFields it is %q", got)
+	}
+}
+
+// The memory is bounded by the owners for which something is limited, however many others there were.
+func TestTheLimiterForgets(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	for i := range 20_000 {
+		ctx := For(t.Context(), s.client, types.UID(fmt.Sprint(i)), 1)
+		s.err = nil
+		if i%100 == 0 {
+			s.err = errors.New("refused")
+		}
+		_ = s.client.Create(ctx, deployment("a"))
+		_ = s.client.Status().Patch(ctx, deployment("a"), nil)
+		if !Knows(ctx) {
+			t.Fatal("an owner is forgotten at once")
+		}
+		s.pass(time.Second)
+	}
+	if n := len(s.client.(*limited).limiter.buckets); n > 1100 {
+		t.Errorf("%d buckets are held", n)
+	}
+}
