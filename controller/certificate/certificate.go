@@ -6,10 +6,9 @@
 // caBundle of the two webhook configurations.
 //
 // Each certificate has a CA of its own, whose key exists only while it signs: nothing that is
-// stored can sign another certificate. So each renewal changes what the API servers trust, and
-// what the pods serve. An API server receives a new caBundle by its informer, and a pod a new
-// certificate by its kubelet, each with a delay of its own. The steps of a renewal make every
-// combination valid:
+// stored can sign another certificate. So each renewal changes what the API servers trust and
+// what the pods serve, each of which receives that with a delay of its own. The steps of a
+// renewal make every combination valid:
 //
 //  1. stage: a new pair is in the Secret beside the one that is served, and ca.crt has both CAs.
 //  2. trust: both configurations have the bundle ca.crt.
@@ -17,9 +16,8 @@
 //  4. retire, when all pods have the new pair: ca.crt, and then the configurations, have the
 //     new CA only.
 //
-// The state is in the Secret alone. How long a state has lasted is measured by the process, on a
-// monotonic clock: after a restart it begins at zero, so a step is later and never earlier. The
-// decisions are a pure function, in decide.go.
+// The state is in the Secret alone. How long it has lasted is measured by the process, on a monotonic
+// clock: after a restart it begins at zero, so a step is later and never earlier.
 //
 // It is our own because github.com/open-policy-agent/cert-controller (v0.16.0) replaces the CA in
 // caBundle at once, so that the API server refuses the pods' certificate until kubelet has updated
@@ -31,8 +29,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -71,14 +69,11 @@ const (
 type Options struct {
 	// Namespace is that of the operator, with the Secret, which must exist, and the webhook's Service.
 	Namespace, Secret, Service string
-	// Configuration is the name of the MutatingWebhookConfiguration and of the
-	// ValidatingWebhookConfiguration. One that does not exist is left out.
+	// Configuration is the name of both webhook configurations. One that does not exist is left out.
 	Configuration string
 	// Validity is how long a certificate is valid. It is renewed after two thirds of that.
 	Validity time.Duration
-	// Settle is how long both configurations have a new bundle before the pods get a certificate
-	// that needs it; zero is a minute. Mounted is how long a Secret is as it is before no pod
-	// serves an earlier one; zero is ten minutes. Tests shorten them.
+	// Settle and Mounted are the delays of the same names, which tests shorten; zero is the default.
 	Settle, Mounted time.Duration
 }
 
@@ -89,18 +84,15 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// rotator brings the Secret and the webhook configurations to the desired state, by one step in
-// each reconcile.
+// rotator makes one step in each reconcile.
 type rotator struct {
 	Options
 	rules rules
-	// cached reads the one Secret and the configurations from informers, and live reads and
-	// writes on the API server.
+	// cached reads the one Secret and the configurations from informers, live the API server.
 	cached   client.Reader
 	live     client.Client
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-
 	// state is the last one that was observed, and since when it was.
 	state string
 	since time.Time
@@ -118,13 +110,13 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 		names: []string{service, service + ".cluster.local"}, validity: o.Validity,
 		settle: cmp.Or(o.Settle, settle), mounted: cmp.Or(o.Mounted, mounted),
 	}}
-	configurations := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
+	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
 	informers, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Secret)}}},
-			&admissionregistrationv1.MutatingWebhookConfiguration{}:   configurations,
-			&admissionregistrationv1.ValidatingWebhookConfiguration{}: configurations,
+			&admissionregistrationv1.MutatingWebhookConfiguration{}:   named,
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: named,
 		},
 	})
 	if err != nil {
@@ -135,17 +127,14 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 	if err != nil {
 		return fmt.Errorf("creating the client: %w", err)
 	}
-	// A runnable that is no cache begins when this process becomes the leader.
+	// A runnable that is no cache begins when this process becomes the leader, which alone watches. Without
+	// its permissions the controller waits for them, because the process has other work.
 	if err := mgr.Add(manager.RunnableFunc(informers.Start)); err != nil {
 		return err
 	}
 	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
-	b := builder.ControllerManagedBy(mgr).Named("webhook-certificate").WithOptions(controller.Options{
-		MaxConcurrentReconciles: 1,
-		EnableWarmup:            new(false), // Only the leader watches.
-		// Without its permissions the controller waits for them. The process has other work.
-		CacheSyncTimeout: math.MaxInt64,
-	})
+	b := builder.ControllerManagedBy(mgr).Named("webhook-certificate").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: new(false), CacheSyncTimeout: math.MaxInt64})
 	for _, kind := range append(newConfigurations(), &corev1.Secret{}) {
 		b = b.WatchesRawSource(source.Kind(informers, kind, one))
 	}
@@ -181,18 +170,17 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	_, requested := secret.Annotations[AnnotationRenew]
 	o := &observed{data: secret.Data, requested: requested}
 	// A bundle that was replaced and restored between two events is another state.
-	var state strings.Builder
-	fmt.Fprintf(&state, "%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
+	state := fmt.Sprintf("%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
 	for _, c := range configurations {
 		for _, bundle := range bundles(c) {
 			o.bundles = append(o.bundles, *bundle)
 		}
-		fmt.Fprintf(&state, " %s/%d", c.GetUID(), c.GetGeneration())
-	}
-	if r.since.IsZero() || state.String() != r.state {
-		r.state, r.since = state.String(), r.clock.Now()
+		state += fmt.Sprintf(" %s/%d", c.GetUID(), c.GetGeneration())
 	}
 	now := r.clock.Now()
+	if r.since.IsZero() || state != r.state {
+		r.state, r.since = state, now
+	}
 	d := r.rules.decide(o, r.clock.Since(r.since), now)
 	if d.step == idle {
 		return reconcile.Result{RequeueAfter: min(max(d.after, time.Second), maxSleep)}, nil
@@ -206,26 +194,22 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		}
 		return reconcile.Result{}, err
 	}
-	log.FromContext(ctx).Info("Certificate of the webhook", "step", d.step.String(), "reason", d.reason)
+	log.FromContext(ctx).Info("Certificate of the webhook", "step", d.step, "reason", d.reason)
 	return reconcile.Result{}, nil
 }
 
 // read returns the Secret and the configurations that exist.
-func (r *rotator) read(ctx context.Context) (*corev1.Secret, []client.Object, error) {
-	secret := &corev1.Secret{}
-	err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Secret}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("the Secret %s/%s does not exist, and the controller may not create it: apply the manifests of the install again", r.Namespace, r.Secret)
+func (r *rotator) read(ctx context.Context) (secret *corev1.Secret, found []client.Object, err error) {
+	secret = &corev1.Secret{}
+	if err := r.cached.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Secret}, secret); err != nil {
+		return nil, nil, fmt.Errorf("reading the Secret %s/%s, which the controller may not create (if it does not exist, apply the manifests of the install again): %w",
+			r.Namespace, r.Secret, err)
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the Secret of the webhook's certificate: %w", err)
-	}
-	var found []client.Object
 	for _, c := range newConfigurations() {
-		err := r.cached.Get(ctx, client.ObjectKey{Name: r.Configuration}, c)
-		if err == nil {
+		switch err := r.cached.Get(ctx, client.ObjectKey{Name: r.Configuration}, c); {
+		case err == nil:
 			found = append(found, c)
-		} else if !apierrors.IsNotFound(err) {
+		case !apierrors.IsNotFound(err):
 			return nil, nil, fmt.Errorf("reading a webhook configuration: %w", err)
 		}
 	}
@@ -242,14 +226,10 @@ func (r *rotator) act(ctx context.Context, secret *corev1.Secret, configurations
 		return err
 	}
 	after := secret.DeepCopy()
-	if after.Data == nil {
-		after.Data = map[string][]byte{}
-	}
-	for key, value := range data {
-		if after.Data[key] = value; value == nil {
-			delete(after.Data, key)
-		}
-	}
+	after.Data = map[string][]byte{}
+	maps.Copy(after.Data, secret.Data)
+	maps.Copy(after.Data, data)
+	maps.DeleteFunc(after.Data, func(_ string, value []byte) bool { return value == nil })
 	if s == serve || s == issue {
 		delete(after.Annotations, AnnotationRenew)
 	}
@@ -278,9 +258,9 @@ func (r *rotator) trust(ctx context.Context, secret *corev1.Secret, configuratio
 	return nil
 }
 
-// write is the one place that writes: the difference between an object as it was read and as it is
-// to be, with the precondition that it still is as it was read. A strategic merge finds webhooks by
-// their names, and changes nothing else in them.
+// write writes the difference between an object as it was read and as it is to be, with the
+// precondition that it still is as it was read. A strategic merge finds webhooks by their names, and
+// changes nothing else in them.
 func (r *rotator) write(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil

@@ -33,21 +33,15 @@ const (
 )
 
 // step is what is to be done next.
-type step int
+type step string
 
 const (
-	// idle: nothing, until a time.
-	idle step = iota
-	// issue: a new pair at once, because what the Secret has cannot be served.
-	issue
-	// trust: ca.crt into both webhook configurations.
-	trust
-	// stage: a new pair beside the one that is served, and its CA in ca.crt.
-	stage
-	// serve: the staged pair becomes the one that is served.
-	serve
-	// retire: ca.crt with the CA of the pair that is served only.
-	retire
+	idle   step = ""       // Nothing, until a time.
+	issue  step = "issue"  // A new pair at once, because what the Secret has cannot be served.
+	trust  step = "trust"  // The bundle ca.crt into both webhook configurations.
+	stage  step = "stage"  // A new pair beside the one that is served, and its CA in ca.crt.
+	serve  step = "serve"  // The staged pair becomes the one that is served.
+	retire step = "retire" // A bundle ca.crt with the CA of the pair that is served only.
 )
 
 // decision is the next step. With idle it says after which time to decide again; otherwise why
@@ -148,9 +142,4 @@ func (r *rules) write(s step, o *observed, now time.Time) (map[string][]byte, er
 		return nil, err
 	}
 	return map[string][]byte{keyCA: encode(current.ca)}, nil
-}
-
-// String returns the name of a step, for the log.
-func (s step) String() string {
-	return [...]string{"idle", "issue", "trust", "stage", "serve", "retire"}[s]
 }

@@ -4,6 +4,7 @@
 package certificate
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -36,30 +37,22 @@ type pair struct{ cert, key []byte }
 // has no other certificate: its key is not returned. It is limited to the names, because an
 // administrator could add it to other trust stores.
 func newPair(names []string, now time.Time, validity time.Duration) (pair, []byte, error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, nil, fmt.Errorf("generating the key of the CA: %w", err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, nil, fmt.Errorf("generating a key: %w", err)
-	}
 	// Without a serial number, x509 generates a random one.
 	valid := x509.Certificate{NotBefore: now.Add(-backdated).UTC(), NotAfter: now.Add(validity).UTC(), BasicConstraintsValid: true}
 	ca, leaf := valid, valid
 	ca.Subject.CommonName = fmt.Sprintf("%s%d", caPrefix, now.Unix())
 	ca.IsCA, ca.MaxPathLenZero, ca.KeyUsage = true, true, x509.KeyUsageCertSign
 	ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, names
-	ca.ExcludedIPRanges = []*net.IPNet{
-		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
-	}
-	authority, err := sign(&ca, &ca, caKey, caKey)
+	_, all4, _ := net.ParseCIDR("0.0.0.0/0")
+	_, all6, _ := net.ParseCIDR("::/0")
+	ca.ExcludedIPRanges = []*net.IPNet{all4, all6}
+	leaf.Subject, leaf.DNSNames = pkix.Name{CommonName: "modelbox-webhook"}, names
+	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	authority, caKey, err := sign(&ca, &ca, nil)
 	if err != nil {
 		return pair{}, nil, fmt.Errorf("signing the CA: %w", err)
 	}
-	leaf.Subject, leaf.DNSNames = pkix.Name{CommonName: "modelbox-webhook"}, names
-	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	signed, err := sign(&leaf, authority, key, caKey)
+	signed, key, err := sign(&leaf, authority, caKey)
 	if err != nil {
 		return pair{}, nil, fmt.Errorf("signing the serving certificate: %w", err)
 	}
@@ -67,12 +60,18 @@ func newPair(names []string, now time.Time, validity time.Duration) (pair, []byt
 	return pair{encode(signed), encoded}, encode(authority), err
 }
 
-func sign(template, parent *x509.Certificate, of, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, of.Public(), by)
+// sign returns a certificate with a new key, signed by another key, or by its own if that is nil.
+func sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return x509.ParseCertificate(der)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), cmp.Or(by, key))
+	if err != nil {
+		return nil, nil, err
+	}
+	signed, err := x509.ParseCertificate(der)
+	return signed, key, err
 }
 
 func encode(certs ...*x509.Certificate) []byte {
