@@ -8,13 +8,17 @@ package limit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -271,4 +275,95 @@ func (o *owner) bucket(now time.Time) *bucket {
 	b = &bucket{generation: o.generation}
 	o.buckets[o.uid] = b
 	return b
+}
+
+// limited is a client whose writes are limited. It has the verbs that the controller's role has:
+// create, patch and delete.
+type limited struct {
+	client.Client
+	limiter *limiter
+}
+
+// NewClient creates the client of a manager.
+func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) {
+	c, err := client.New(cfg, options)
+	return New(c, clock.RealClock{}), err
+}
+
+// New returns a client that limits the writes of another one. They count for the owner in the
+// context, see For, or else for the object that is written.
+func New(c client.Client, clk clock.PassiveClock) client.Client {
+	return &limited{Client: c, limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
+}
+
+var errNoOwner = errors.New("the write has no owner to count for")
+
+// write sends a write for the owner in a context. A dry run writes nothing.
+func (c *limited) write(ctx context.Context, obj any, dryRun []string, send func() error) error {
+	if len(dryRun) > 0 {
+		return send()
+	}
+	what := ContestedError{}
+	o, _ := ctx.Value(ownerKey{}).(*owner)
+	switch obj := obj.(type) {
+	case client.Object:
+		what.Object, what.Manager = fmt.Sprintf("%s %q", reflect.TypeOf(obj).Elem().Name(), obj.GetName()), Manager(obj)
+		if o == nil && obj.GetUID() != "" {
+			o = &owner{limiter: c.limiter, uid: obj.GetUID()}
+		}
+	case interface {
+		GetKind() *string
+		GetName() *string
+	}:
+		what.Object = fmt.Sprintf("%s %q", *obj.GetKind(), *obj.GetName())
+	}
+	if o == nil {
+		return errNoOwner
+	}
+	return o.write(what, send)
+}
+
+// Create implements client.Writer.
+func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
+	return c.write(ctx, obj, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
+}
+
+// Delete implements client.Writer.
+func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	return c.write(ctx, obj, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
+}
+
+// Patch implements client.Writer.
+func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
+	return c.write(ctx, obj, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
+}
+
+// Apply implements client.Writer.
+func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return c.write(ctx, obj, nil, func() error { return c.Client.Apply(ctx, obj, opts...) })
+}
+
+// Status implements client.StatusClient.
+func (c *limited) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource implements client.SubResourceClientConstructor.
+func (c *limited) SubResource(name string) client.SubResourceClient {
+	return &subResource{SubResourceClient: c.Client.SubResource(name), limited: c, name: name}
+}
+
+type subResource struct {
+	client.SubResourceClient
+	limited *limited
+	name    string
+}
+
+// Patch implements client.SubResourceWriter.
+func (s *subResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	send := func() error { return s.SubResourceClient.Patch(ctx, obj, patch, opts...) }
+	if o, ok := ctx.Value(ownerKey{}).(*owner); ok && s.name == "status" {
+		return o.writeStatus(send)
+	}
+	return s.limited.write(ctx, obj, nil, send)
 }

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -25,6 +28,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 )
 
 func numbered(i int) types.NamespacedName {
@@ -243,5 +247,71 @@ func TestUndecodable(t *testing.T) {
 				t.Errorf("status is %+v, with %d events: %v", stored.Status, len(recorder.Events), err)
 			}
 		})
+	}
+}
+
+// changing is a reconciler whose state changes, and which may return an error as well.
+type changing struct {
+	state int
+	err   error
+}
+
+func (c *changing) Reconcile(_ context.Context, obj *modelv1.ModelBox) (reconcile.Result, error) {
+	NewReconciling(ReasonProgressing, fmt.Sprint(c.state)).SetConditions(&obj.Status.Conditions, obj.Generation, at(0))
+	return reconcile.Result{}, c.err
+}
+
+// However often the state of an object changes: its status has ten writes and then one a second, and
+// a state that stays is in it at most a second later.
+func TestTheLastStateIsAlwaysWritten(t *testing.T) {
+	r, clk := rand.New(rand.NewPCG(1, 2)), clocktesting.NewFakePassiveClock(at(0).Time)
+	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "box", UID: "1"}}
+	writes, deferred := 0, 0
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(box).WithStatusSubresource(box).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	t.Cleanup(func() { notReadyObjects.set("ModelBox", client.ObjectKeyFromObject(box), "") })
+	kind := &changing{}
+	reconciler := Recorded(limit.New(c, clk), events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](kind))
+	var changed, due time.Time
+	run := func() {
+		result, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)})
+		if due = (time.Time{}); result.RequeueAfter > 0 {
+			due = clk.Now().Add(result.RequeueAfter)
+			deferred++
+		} else if !errors.Is(err, kind.err) {
+			t.Fatalf("the error is %v, want %v", err, kind.err)
+		}
+	}
+	for range 3000 {
+		if r.IntN(3) > 0 {
+			kind.state, kind.err, changed = kind.state+1, nil, clk.Now()
+			if r.IntN(4) == 0 {
+				kind.err = errors.New("the API server refused a child")
+			}
+			run()
+		} else if pass := clk.Now().Add(time.Duration(r.IntN(1500)) * time.Millisecond); !due.IsZero() && due.Before(pass) {
+			clk.SetTime(due)
+			run()
+		} else {
+			clk.SetTime(pass)
+		}
+		stored := &modelv1.ModelBox{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(box), stored); err != nil {
+			t.Fatal(err)
+		}
+		written := len(stored.Status.Conditions) > 0 && stored.Status.Conditions[0].Message == fmt.Sprint(kind.state)
+		if !written && kind.state > 0 && (due.IsZero() || due.After(changed.Add(time.Second))) {
+			t.Fatalf("state %d of %s is not written, and the next reconcile is at %s", kind.state, changed, due)
+		}
+		if most := 10 + int(clk.Since(at(0).Time)/time.Second); writes > most {
+			t.Fatalf("%d writes after %s", writes, clk.Since(at(0).Time))
+		}
+	}
+	if deferred < 100 {
+		t.Errorf("the limit was reached %d times only", deferred)
 	}
 }
