@@ -109,10 +109,8 @@ func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Chi
 	if contested != nil && contested.Exhausted && !w.readOnly {
 		return "", contested
 	}
-	for _, child := range children {
-		if err := w.checkGeneration(ctx, owner, child); err != nil {
-			return "", err
-		}
+	if err := w.checkGenerations(ctx, owner, children); err != nil {
+		return "", err
 	}
 	if err := w.checkBeforeCreate(ctx, owner, children); err != nil {
 		return "", err
@@ -175,6 +173,15 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 		}
 	}
 	return setHash(child.Desired)
+}
+
+func (w Writer) checkGenerations(ctx context.Context, owner client.Object, children []*Child) error {
+	for _, child := range children {
+		if err := w.checkGeneration(ctx, owner, child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkGeneration returns a *StaleError if the child was written for a newer generation of its

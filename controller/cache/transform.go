@@ -53,7 +53,7 @@ func trim(in any) (any, error) {
 	}
 	meta := trimmedMetadata(obj)
 	if child {
-		meta.SelfLink = TooLarge
+		meta.SetSelfLink(TooLarge)
 	}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:

@@ -134,7 +134,7 @@ func TestLargeChildrenAreNotHeld(t *testing.T) {
 		"of another owner": {child("other", "x"), ""},
 	} {
 		got := trimmed(t, trimmed(t, test.child)) // Twice, as client-go does.
-		if got.SelfLink != test.mark || got.Spec.ClusterIP != "" || len(got.Annotations) > 0 || got.Name != "web" {
+		if got.GetSelfLink() != test.mark || got.Spec.ClusterIP != "" || len(got.Annotations) > 0 || got.Name != "web" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

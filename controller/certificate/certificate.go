@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -170,16 +171,17 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	_, requested := secret.Annotations[AnnotationRenew]
 	o := &observed{data: secret.Data, requested: requested}
 	// A bundle that was replaced and restored between two events is another state.
-	state := fmt.Sprintf("%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
+	var state strings.Builder
+	fmt.Fprintf(&state, "%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
 	for _, c := range configurations {
 		for _, bundle := range bundles(c) {
 			o.bundles = append(o.bundles, *bundle)
 		}
-		state += fmt.Sprintf(" %s/%d", c.GetUID(), c.GetGeneration())
+		fmt.Fprintf(&state, " %s/%d", c.GetUID(), c.GetGeneration())
 	}
 	now := r.clock.Now()
-	if r.since.IsZero() || state != r.state {
-		r.state, r.since = state, now
+	if r.since.IsZero() || state.String() != r.state {
+		r.state, r.since = state.String(), now
 	}
 	d := r.rules.decide(o, r.clock.Since(r.since), now)
 	if d.step == idle {
