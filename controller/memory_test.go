@@ -207,7 +207,7 @@ func newCrowd(count int, watchList bool) *crowd {
 	const size = 1_000_000
 	long := strings.Repeat("x", size)
 	named := func(owner string) metav1.ObjectMeta {
-		meta := metav1.ObjectMeta{Name: placeholder, Namespace: "team", UID: "uid", ResourceVersion: "1", Labels: map[string]string{api.LabelManagedBy: api.ManagedBy}}
+		meta := metav1.ObjectMeta{Name: placeholder, Namespace: "team", UID: placeholder, ResourceVersion: "1", Labels: map[string]string{api.LabelManagedBy: api.ManagedBy}}
 		if owner != "" {
 			meta.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: owner, UID: "owner"}, modelv1.SchemeGroupVersion.WithKind("ModelBox"))}
 		}
