@@ -239,7 +239,8 @@ func (w *walker) try(ctx context.Context, t *target, forms []types.PatchType, st
 			switch {
 			case err == nil:
 				w.allow(t.name, "change", changedPaths(stored, response)...)
-			case apierrors.IsForbidden(err) && !isDenied(err), apierrors.IsConflict(err) && !strings.HasPrefix(e.path, "metadata."), ctx.Err() != nil, apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
+			case apierrors.IsForbidden(err) && !isDenied(err), apierrors.IsConflict(err) && !strings.HasPrefix(e.path, "metadata."),
+				ctx.Err() != nil, apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
 				return fmt.Errorf("%s %s: %w", t.name, form, err)
 			case !isDenied(err):
 				continue // The API server does not accept the value.
