@@ -36,6 +36,9 @@ IMAGES = ./hack/images.sh
 PLATFORMS ?= linux/amd64 linux/arm64
 CLI_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST ?= dist
+# What cosign signs a release with: a key, or "keyless", the identity of a workflow.
+COSIGN_KEY ?=
+COSIGN_FLAGS = $(if $(COSIGN_KEY),--yes $(addprefix --key ,$(filter-out keyless,$(COSIGN_KEY))))
 export DOCKER_BUILDKIT = 1
 export E2E_CLUSTER E2E_NODE_IMAGE E2E_CERT_MANAGER E2E_NGINX_IMAGE E2E_NGINX_OTHER_IMAGE E2E_BUSYBOX_IMAGE E2E_KEEP
 
@@ -74,9 +77,9 @@ cluster-down: ## Stop the local control plane and leave nothing running
 
 docker-build: ## Build both images for this machine's platform (IMG=registry.example.com/team/modelbox:v1 GOPROXY=...: docs/install.md)
 	@for process in webhook controller; do \
-	  image=$$($(IMAGES) build $$process); \
-	  echo "building $$image"; \
-	  $(DOCKER) build --quiet -f Dockerfile.$$process -t $$image $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
+	  names=$$($(IMAGES) names $$process); \
+	  echo "building" $$names; \
+	  $(DOCKER) build --quiet -f Dockerfile.$$process $$(printf -- '-t %s ' $$names) $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 
 docker-push: ## Push the images that docker-build has built (IMG as there)
@@ -95,8 +98,11 @@ docker-buildx: ## Build both images for PLATFORMS and push them (IMG as for dock
 	done
 
 release: ## Write images (OCI) with SBOMs, install.yaml, the chart, modelbox and checksums into dist/, signed with COSIGN_KEY; needs docker buildx (docs/install.md)
-	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" CLI_PLATFORMS="$(CLI_PLATFORMS)" DOCKER="$(DOCKER)" \
+	@VERSION=$(VERSION) PLATFORMS="$$(tr , ' ' <<<"$(PLATFORMS)")" CLI_PLATFORMS="$(CLI_PLATFORMS)" DOCKER="$(DOCKER)" COSIGN_FLAGS="$(COSIGN_FLAGS)" \
 	  DOCKER_BUILD_ARGS="$(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS)" ./hack/release.sh $(DIST)
+
+publish: ## Push the images and the chart that "make release" has written, and sign them (REGISTRY, COSIGN_KEY as there); needs skopeo and helm
+	@VERSION=$(VERSION) COSIGN_FLAGS="$(COSIGN_FLAGS)" ./hack/publish.sh $(DIST)
 
 base-images: ## Write the digests that the tags of the base images have now into hack/base-images.mk
 	@./hack/base-images.sh
@@ -132,11 +138,11 @@ test-long: ## Run all cases of faults, edits, agreement, upgrades and permission
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh
 
-e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker (e2e/suite_test.go: settings)
+e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker, and g++ (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/kind sigs.k8s.io/kind
 	@$(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
 	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
-	  $(GO) tool ginkgo -p --procs 4 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
+	  $(GO) tool ginkgo --procs 6 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker
 	@$(MAKE) --no-print-directory docker-build IMG= IMG_WEBHOOK= IMG_CONTROLLER= REGISTRY=again/ DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
@@ -145,7 +151,8 @@ reproducible: docker-build ## Build both images once more, from nothing, and com
 verify: ## Regenerate, lint, and look for known vulnerabilities; fails if a file had to change
 	@./hack/verify.sh
 
-lint: ## Run the linters in each module that has code
+lint: ## Run the linters in each module that has code, and on the workflows
+	@$(GO) tool -modfile=hack/tools/lint/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@git ls-files go.mod '*/go.mod' | xargs -n 1 dirname | while read -r module; do \
 	  [ -z "$$(git ls-files "$$module/*.go")" ] || \
 	    (cd "$$module" && $(GO) tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run ./...); \
@@ -161,7 +168,7 @@ bench: ## Measure the operator beside a raw client and a plain operator (ROUNDS,
 
 ##@ Change it
 
-generate: ## Write deepcopy, CRDs, roles, webhook manifests, the Helm chart, clients, and the references of the API and of modelbox
+generate: ## Write deepcopy, CRDs, roles, webhook manifests, the Helm chart, clients, and the references of the API, of modelbox and of the flags
 	@./hack/generate.sh
 
 manifests: ## Write the part of these that is in config/ and charts/: CRDs, roles, webhook manifests, the Helm chart

@@ -33,6 +33,15 @@ const (
 // ignored, because it would undo every later restart.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
+// AnnotationFrozen is the annotation of a Namespace that freezes it. Its value is the reason, for users. While
+// a Namespace has it, the operator replaces no pods there for a schedule or for changed configuration, and
+// updates that would replace them are refused (config/policies/frozen.yaml).
+const AnnotationFrozen = "modelbox-operator.github.io/frozen"
+
+// AnnotationConfiguration is the annotation of a pod template that spec.restartOnChange sets: the ConfigMaps and
+// Secrets that the template refers to, with a hash of the data of each.
+const AnnotationConfiguration = "modelbox-operator.github.io/configuration"
+
 // FieldManager is the field manager, in metadata.managedFields, of what the controller
 // writes.
 const FieldManager = "modelbox-controller"

@@ -13,6 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 )
 
 // kinds returns the project's kinds, as the scheme knows them.
@@ -58,14 +63,14 @@ func TestEveryKindIsWhole(t *testing.T) {
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
 				{sample, "kind: " + gvk.Kind + "\n"},
-				{"webhook/webhook.go", "\tadmission.Register(server, " + lower + ".Kind())\n"},
+				{"webhook/webhook.go", "\tadmission.Register(server, " + lower + ".Kind"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},
 				{"config/aggregated-roles/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"controller/cache/raw.go", "." + gvk.Kind + "](c)"},
-				{"cli/kinds/kinds.go", "\tkind(" + lower + ".Kind(), "},
+				{"cli/kinds/kinds.go", "(" + lower + ".Kind(), "},
 				{"config/policies/requester.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/delegated.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/controller.yaml", "/status." + gvk.Group + "'"},
@@ -84,5 +89,31 @@ func TestEveryKindIsWhole(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each package of types has what programs that use kubebuilder or code-generator expect of one.
+func TestEveryGroupIsRegistered(t *testing.T) {
+	for _, group := range []struct {
+		version, alias schema.GroupVersion
+		builder        *runtime.SchemeBuilder
+		kind           func(string) schema.GroupKind
+		resource       func(string) schema.GroupResource
+		name, plural   string
+	}{
+		{modelv1.SchemeGroupVersion, modelv1.GroupVersion, &modelv1.SchemeBuilder, modelv1.Kind, modelv1.Resource, "ModelBox", "modelboxes"},
+		{appv1.SchemeGroupVersion, appv1.GroupVersion, &appv1.SchemeBuilder, appv1.Kind, appv1.Resource, "App", "apps"},
+		{mydomainv1beta1.SchemeGroupVersion, mydomainv1beta1.GroupVersion, &mydomainv1beta1.SchemeBuilder, mydomainv1beta1.Kind, mydomainv1beta1.Resource, "Genericdaemon", "genericdaemons"},
+		{extensionv1.SchemeGroupVersion, extensionv1.GroupVersion, &extensionv1.SchemeBuilder, extensionv1.Kind, extensionv1.Resource, "UnitedDeployment", "uniteddeployments"},
+		{mtsrev1.SchemeGroupVersion, mtsrev1.GroupVersion, &mtsrev1.SchemeBuilder, mtsrev1.Kind, mtsrev1.Resource, "Eru", "erus"},
+	} {
+		kind, resource := group.kind(group.name), group.resource(group.plural)
+		if group.alias != group.version || kind != group.version.WithKind(group.name).GroupKind() || resource != group.version.WithResource(group.plural).GroupResource() {
+			t.Errorf("%s: GroupVersion is %s, Kind %s and Resource %s", group.version, group.alias, kind, resource)
+		}
+		scheme := runtime.NewScheme()
+		if err := group.builder.AddToScheme(scheme); err != nil || !scheme.Recognizes(group.version.WithKind(group.name)) {
+			t.Errorf("SchemeBuilder of %s does not add %s: %v", group.version, group.name, err)
+		}
 	}
 }

@@ -9,8 +9,8 @@ package main
 import (
 	"os"
 
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/clock"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
@@ -21,7 +21,6 @@ func main() {
 		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Program:     os.Args[0],
 		Clock:       clock.RealClock{},
-		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),
-		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
+		Interactive: printers.IsTerminal(os.Stdin),
 	}, os.Args[1:]))
 }

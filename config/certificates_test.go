@@ -11,9 +11,17 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"net"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // authority is a certificate authority as cert-manager issues it from a Certificate.
@@ -115,5 +123,110 @@ func TestTheRootIsConstrained(t *testing.T) {
 		if ca.accepts(ca.leaf(t, root.Spec.NameConstraints.Permitted.DNSDomains, net.ParseIP(ip)), ip) == nil {
 			t.Errorf("a certificate of %s that the root has signed is accepted", ip)
 		}
+	}
+}
+
+const (
+	selfManagedCerts = "components: [CONFIG/certs-self-managed]\n"
+	certificateRole  = "modelbox-controller-certificate"
+)
+
+func selfManaged(t *testing.T) []object {
+	t.Helper()
+	return kustomization(t, "resources: [CONFIG]\n"+selfManagedCerts)
+}
+
+// Nothing needs cert-manager, and the controller keeps the Secret that the webhook mounts.
+func TestWithoutCertManager(t *testing.T) {
+	objects := selfManaged(t)
+	for _, o := range objects {
+		if strings.Contains(string(o.json), "cert-manager.io") && o.gvk.Kind != "ClusterRole" {
+			t.Errorf("%s has something of cert-manager", o)
+		}
+	}
+	controller := container(find[*appsv1.Deployment](t, objects, controllerName))
+	known, secret := flagsOf(t, "controller"), ""
+	for _, word := range controller.Command[1:] {
+		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if _, ok := known[name]; !ok {
+			t.Errorf("%q is not a flag of the controller", word)
+		}
+		if name == "webhook-certificate-secret" {
+			secret = value
+		}
+	}
+	shipped := find[*corev1.Secret](t, objects, secret)
+	if len(shipped.Data)+len(shipped.StringData) > 0 || shipped.Type != "" {
+		t.Errorf("the Secret has %d entries and the type %q: an apply would replace what the controller wrote", len(shipped.Data)+len(shipped.StringData), shipped.Type)
+	}
+	for path, mounted := range mountedSecrets(t, find[*appsv1.Deployment](t, objects, webhookName)) {
+		if mounted != secret {
+			t.Errorf("the webhook mounts %s at %s, and the controller writes %s", mounted, path, secret)
+		}
+	}
+	policy := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, controllerName)
+	if v := policy.Spec.Variables[0]; v.Name != "keepsCertificate" || v.Expression != "true" {
+		t.Errorf("the policy has %+v", v)
+	}
+}
+
+// The component is the one exception to the rule that no role names Secrets, for one by name.
+func TestRightsWithoutCertManager(t *testing.T) {
+	objects := selfManaged(t)
+	got, before := rulesOf(objects), rulesOf(install(t))
+	want := map[string][]rbacv1.PolicyRule{
+		"Role " + certificateRole: {{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"modelbox-webhook-tls"},
+			Verbs: []string{"get", "list", "patch", "watch"}}},
+		"ClusterRole " + certificateRole: {{APIGroups: []string{"admissionregistration.k8s.io"}, ResourceNames: []string{webhookName},
+			Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, Verbs: []string{"list", "patch", "watch"}}},
+	}
+	for role := range before {
+		delete(got, role)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the rules that the component adds (-want +got):\n%s", diff)
+	}
+	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
+		if !slices.Equal(b.Subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: controllerName, Namespace: system}}) {
+			t.Errorf("%s binds %v", b.Name, b.Subjects)
+		}
+	}
+	for _, b := range each[*rbacv1.RoleBinding](objects) {
+		if !slices.Equal(b.Subjects, []rbacv1.Subject{{Kind: "ServiceAccount", Name: controllerName, Namespace: system}}) {
+			t.Errorf("%s binds %v", b.Name, b.Subjects)
+		}
+	}
+	if v := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, install(t), controllerName).Spec.Variables[0]; v.Expression != "false" {
+		t.Errorf("the policy of the whole install has %+v", v)
+	}
+}
+
+func TestAnotherNamespaceWithoutCertManager(t *testing.T) {
+	objects := kustomization(t, "namespace: team\nresources: [CONFIG]\n"+selfManagedCerts+"transformers: [CONFIG/fetch-image, CONFIG/namespaced]\n")
+	checkNamespace(t, objects, "team")
+	checkIdentity(t, objects, controllerName)
+}
+
+// Webhook configurations are in no namespace, so the one ClusterRole that is left names those of
+// this install.
+func TestNamespacesWithoutCertManager(t *testing.T) {
+	text, failed := command(t, os.Getenv("KUBEBUILDER_ASSETS"), nil, "./hack/manifests.sh", "config/operator", "ops", "", "", "self-managed")
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	objects := limitedTo(t, text, "a")
+	name := certificateRole + "-ops"
+	if roles := each[*rbacv1.ClusterRole](objects); len(roles) != 1 || roles[0].Name != name || !slices.Equal(roles[0].Rules[0].ResourceNames, []string{webhookName + "-ops"}) {
+		t.Errorf("the ClusterRoles are %+v", roles)
+	}
+	if bindings := each[*rbacv1.ClusterRoleBinding](objects); len(bindings) != 1 || bindings[0].RoleRef.Name != name || bindings[0].Subjects[0].Namespace != "ops" {
+		t.Errorf("the ClusterRoleBindings are %+v", bindings)
+	}
+	find[*admissionregistrationv1.MutatingWebhookConfiguration](t, objects, webhookName+"-ops")
+}
+
+func TestCertsOfMake(t *testing.T) {
+	if _, failed := command(t, os.Getenv("KUBEBUILDER_ASSETS"), nil, "./hack/manifests.sh", "config/operator", "ops", "", "", "none"); !strings.Contains(failed, "CERTS is none") {
+		t.Errorf("%q, want an error that names the variable", failed)
 	}
 }

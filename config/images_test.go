@@ -102,6 +102,10 @@ func TestImages(t *testing.T) {
 		if len(calls) != 3 {
 			t.Fatalf("%s: %q %s", args, calls, failed)
 		}
+		img, _, _ := strings.Cut(args, " ")
+		if name, given := strings.CutPrefix(img, "IMG="); given != strings.Contains(calls[1], " -t "+name+" --build-arg ") || strings.Contains(calls[0], " -t "+name+" ") {
+			t.Errorf("%s: %q, want the very name of IMG for the controller, and for nothing else", args, calls)
+		}
 		if !strings.Contains(calls[0], " -f Dockerfile.webhook -t "+want.Webhook+" ") || !strings.Contains(calls[1], " -f Dockerfile.controller -t "+want.Controller+" ") {
 			t.Errorf("%s: %q", args, calls)
 		}

@@ -21,6 +21,7 @@ import (
 	// It registers the metrics of the controller, including those of controller-runtime.
 	_ "github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	_ "github.com/modelbox-operator/modelbox-operator/webhook/sizesfile"
 )
 
 // serviceMonitor has the fields of a monitoring.coreos.com/v1 ServiceMonitor that are used.

@@ -89,12 +89,16 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	})
 }
 
-// mountedSecrets returns the mounted Secrets by path. Other volumes, and volumes that are
-// not read-only, are errors.
+// mountedSecrets returns the mounted Secrets by path. Other volumes, except that of the webhook's sizes, and
+// volumes that are not read-only, are errors.
 func mountedSecrets(t *testing.T, d *appsv1.Deployment) map[string]string {
 	t.Helper()
 	out, secrets := map[string]string{}, map[string]string{}
+	const sizes = "sizes"
 	for _, volume := range d.Spec.Template.Spec.Volumes {
+		if m := volume.ConfigMap; m != nil && volume.Name == sizes && d.Name == webhookName && m.Name == "modelbox-sizes" && ptr.Deref(m.Optional, false) {
+			continue
+		}
 		if volume.Secret == nil {
 			t.Errorf("volume %s is not a Secret", volume.Name)
 			continue
@@ -105,7 +109,9 @@ func mountedSecrets(t *testing.T, d *appsv1.Deployment) map[string]string {
 		if !mount.ReadOnly {
 			t.Errorf("volume %s is not read-only", mount.Name)
 		}
-		out[mount.MountPath] = secrets[mount.Name]
+		if mount.Name != sizes {
+			out[mount.MountPath] = secrets[mount.Name]
+		}
 	}
 	return out
 }
@@ -145,6 +151,11 @@ func TestFlags(t *testing.T) {
 			if got := ":" + strconv.Itoa(int(port.ContainerPort)); port.Name != "webhook" && got != known[addresses[port.Name]] {
 				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, known[addresses[port.Name]])
 			}
+		}
+		if file := known["sizes"]; d.Name == webhookName && !slices.ContainsFunc(container(d).VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.Name == "sizes" && m.MountPath+"/sizes.yaml" == file
+		}) {
+			t.Errorf("no volume is mounted where the webhook reads %q", file)
 		}
 		if dir := known["cert-dir"]; d.Name == webhookName && mountedSecrets(t, d)[dir] == "" {
 			t.Errorf("no Secret is mounted at %q, where the webhook reads its certificate", dir)

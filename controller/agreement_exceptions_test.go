@@ -50,6 +50,15 @@ var exceptions = map[string]exception{
 		detail:   `may not differ from the operator's value`,
 		examples: []string{`ModelBox {image: "a:1", podTemplate: {metadata: {labels: {app.kubernetes.io/name: other}}}}`},
 	},
+	"keys of the operator and of the Deployment controller": {
+		reason: "another value would be undone, or would take what the operator compares",
+		path:   `spec\.(pod|deployment|service)Metadata\.(labels|annotations)\[.+\]`,
+		detail: `may not be set, because the operator`,
+		examples: []string{
+			`ModelBox {image: "a:1", podMetadata: {labels: {app.kubernetes.io/name: other}}}`,
+			`App {image: "a:1", deploymentMetadata: {annotations: {model.github.com/desired-hash: a, deployment.kubernetes.io/revision: "1"}}}`,
+		},
+	},
 	"fields of the main container that the object has itself": {
 		reason:   "one of two values would have no effect",
 		path:     `spec\.podTemplate\.spec\.containers\[\d+\]\.\w+`,
@@ -58,12 +67,19 @@ var exceptions = map[string]exception{
 	},
 	"fields in two places": {
 		reason: "one of two values would have no effect",
-		path:   `spec\.podTemplate\.spec\.(imagePullSecrets|terminationGracePeriodSeconds|containers\[\d+\]\.(command|args|imagePullPolicy|envFrom))`,
+		path: `spec\.podTemplate\.spec\.(imagePullSecrets|terminationGracePeriodSeconds|nodeSelector|tolerations|runtimeClassName|priorityClassName|schedulerName|containers\[\d+\]\.(command|args|imagePullPolicy|envFrom))|` +
+			`spec\.podTemplate\.metadata\.(labels|annotations)\[queue\]|spec\.scheduling\.podLabels\[queue\]`,
 		detail: `may be set in one place only`,
 		examples: []string{
 			`ModelBox {image: "a:1", command: [a], podTemplate: {spec: {containers: [{name: web, command: [b]}]}}}`,
 			`ModelBox {image: "a:1", args: [a], imagePullPolicy: Never, podTemplate: {spec: {containers: [{name: web, args: [b], imagePullPolicy: Never}]}}}`,
 			`ModelBox {image: "a:1", terminationGracePeriodSeconds: 1, podTemplate: {spec: {terminationGracePeriodSeconds: 1}}}`,
+			`ModelBox {image: "a:1", scheduling: {tolerations: [{operator: Exists}], runtimeClassName: a}, podTemplate: {spec: {tolerations: [{key: a, operator: Exists}], runtimeClassName: b}}}`,
+			`App {image: "a:1", scheduling: {nodeSelector: {a: b}, priorityClassName: a, schedulerName: a}, podTemplate: {spec: {nodeSelector: {c: d}, priorityClassName: b, schedulerName: b}}}`,
+			`App {image: "a:1", scheduling: {podLabels: {queue: a}}, podTemplate: {metadata: {labels: {queue: b}}}}`,
+			`App {image: "a:1", podMetadata: {labels: {queue: a}}, scheduling: {podLabels: {queue: b}}}`,
+			`ModelBox {image: "a:1", podMetadata: {labels: {queue: a}, annotations: {queue: a}}, podTemplate: {metadata: {labels: {queue: b}, annotations: {queue: b}}}}`,
+			`Genericdaemon {image: "a:1", args: [a], podTemplate: {spec: {containers: [{name: web, args: [b]}]}}}`,
 			`App {image: "a:1", imagePullSecrets: [{name: a}], podTemplate: {spec: {imagePullSecrets: [{name: b}]}}}`,
 			`App {image: "a:1", envFrom: [{secretRef: {name: a}}], podTemplate: {spec: {containers: [{name: web, envFrom: [{secretRef: {name: b}}]}]}}}`,
 		},
@@ -97,7 +113,7 @@ var exceptions = map[string]exception{
 	},
 	"bounds": {
 		reason: "every list, map, string and number of the schemas has a bound, and so has a pod template as a whole",
-		path:   `spec\.(envs|envFrom|ports|image|podTemplate|replicas|rollingUpdate|command|args|imagePullSecrets|(progressDeadline|terminationGracePeriod)Seconds)|spec\.ports\[\d+\]\.appProtocol`,
+		path:   `spec\.(envs|envFrom|ports|image|podTemplate|replicas|rollingUpdate|command|args|imagePullSecrets|(progressDeadline|terminationGracePeriod)Seconds|scheduling\.\w+)|spec\.ports\[\d+\]\.appProtocol`,
 		detail: `Too many|Too long|may not be more than|1 to 253 characters|1073741823|86400`,
 		examples: []string{
 			`App {image: "a:1", replicas: 1073741824}`,
@@ -110,6 +126,8 @@ var exceptions = map[string]exception{
 			`App {image: "a:1", command: [` + many(1025, `a%d`) + `], args: [` + many(1025, `a%d`) + `]}`,
 			`App {image: "a:1", imagePullSecrets: [` + many(17, `{name: a%d}`) + `], progressDeadlineSeconds: 86401}`,
 			`ModelBox {image: "a:1", terminationGracePeriodSeconds: 86401}`,
+			`App {image: "a:1", scheduling: {nodeSelector: {` + many(65, `a%d: b`) + `}, tolerations: [` + many(65, `{key: a%d}`) + `]}}`,
+			`ModelBox {image: "a:1", scheduling: {schedulerName: ` + strings.Repeat("a", 254) + `}}`,
 			`App {image: "a:1", podTemplate: {metadata: {annotations: {a: ` + strings.Repeat("a", 140_000) + `}}}}`,
 		},
 	},
@@ -121,12 +139,23 @@ var exceptions = map[string]exception{
 	},
 	"items of a merged list without a name of their own": {
 		reason: "the strategic merge would make one item of two",
-		path:   `spec\.podTemplate\.spec\.(containers|initContainers|volumes)\[\d+\]\.name`,
+		path:   `spec\.podTemplate\.spec\.((containers|initContainers|volumes)\[\d+\]\.name|(containers|initContainers)\[\d+\]\.volumeMounts\[\d+\]\.mountPath)`,
 		detail: `Duplicate value|Required value`,
 		examples: []string{
 			`App {image: "a:1", podTemplate: {spec: {containers: [{name: side, image: "b:1"}, {name: side, image: "b:1", args: [a]}]}}}`,
 			`App {image: "a:1", podTemplate: {spec: {initContainers: [{name: init, image: "b:1"}, {name: init, image: "b:1"}]}}}`,
 			`ModelBox {image: "a:1", podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}, {emptyDir: {}}]}}}`,
+			`App {image: "a:1", podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: web, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /v}]}]}}}`,
+			`App {image: "a:1", podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}], containers: [{name: web, volumeMounts: [{name: v}]}]}}}`,
+		},
+	},
+	"quantities that are not parsed": {
+		reason: "it would take minutes, so nothing is built of them",
+		path:   `spec\..*`,
+		detail: `must be a quantity of at most 64 characters with an exponent`,
+		examples: []string{
+			`App {image: "a:1", podTemplate: {spec: {volumes: [{name: v, emptyDir: {sizeLimit: 1e999999999}}]}}}`,
+			`ModelBox {image: "a:1", podTemplate: {spec: {resources: {limits: {cpu: /dev/shm}}}}}`,
 		},
 	},
 	"named ports that no container has": {
@@ -154,9 +183,15 @@ var exceptions = map[string]exception{
 	},
 	"words of the operator's own": {
 		reason:   "the children don't have the field, or not always",
-		path:     `spec\.(serviceType|resourceType|defaultProbes)`,
+		path:     `spec\.(serviceType|defaultProbes|strategy\.type)`,
 		detail:   `Unsupported value`,
-		examples: []string{`ModelBox {image: "a:1", serviceType: none}`, `ModelBox {image: "a:1", resourceType: none, resources: {limits: {cpu: "1"}}}`, `ModelBox {image: "a:1", defaultProbes: none}`},
+		examples: []string{`ModelBox {image: "a:1", serviceType: none}`, `ModelBox {image: "a:1", strategy: {type: none}}`, `ModelBox {image: "a:1", defaultProbes: none}`},
+	},
+	"names of sizes": {
+		reason:   "the children don't have the field",
+		path:     `spec\.resourceType`,
+		detail:   `must be a DNS-1123 label`,
+		examples: []string{`ModelBox {image: "a:1", resourceType: None, resources: {limits: {cpu: "1"}}}`},
 	},
 	"a step beside a strategy": {
 		reason:   "one of two values would have no effect",

@@ -150,6 +150,8 @@ var validSpecs = map[string][]string{
 		`{image: "server:1", ports: [{port: 80}], readinessProbe: {httpGet: {path: /, port: 80, httpHeaders: [{name: A, value: b}]}, periodSeconds: 5},
 		  livenessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 5}, startupProbe: {grpc: {port: 80}}}`,
 		`{image: "server:1", imagePullPolicy: Never, imagePullSecrets: [{name: a}, {name: b}], command: [a, b], args: [$(A)], terminationGracePeriodSeconds: 0}`,
+		`{image: "server:1", scheduling: {nodeSelector: {a: b}, tolerations: [{key: a, operator: Exists, effect: NoSchedule}, {key: b, value: c, effect: NoExecute, tolerationSeconds: -5}],
+		  runtimeClassName: r, priorityClassName: p, schedulerName: s}}`,
 		`{image: "server:1", sharedMemory: 1Gi, ports: [{port: 80}], progressDeadlineSeconds: 80, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`,
 		`{image: "server:1", sharedMemory: 2Gi, resources: {limits: {memory: 4Gi, example.com/gpu: "1"}}, strategy: {type: Recreate}}`,
 		`{image: "server:1", envs: [{name: F, valueFrom: {fileKeyRef: {volumeName: v, path: a, key: K}}}], podTemplate: {spec: {volumes: [{name: v, emptyDir: {}}]}}}`,
@@ -160,6 +162,7 @@ var validSpecs = map[string][]string{
 		`{image: "server:1", resources: {limits: {cpu: "1", hugepages-2Mi: 4Mi, memory: 1Gi}, requests: {cpu: 500m}}, replicas: 3}`,
 		`{image: "server:1", envs: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: B, valueFrom: {secretKeyRef: {name: a, key: k}}}]}`,
 		`{image: "server:1", imagePullPolicy: Always, imagePullSecrets: [{name: a}], command: [a], args: [b], envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}, prefix: A_}], progressDeadlineSeconds: 1}`,
+		`{image: "server:1", scheduling: {nodeSelector: {a: b}, tolerations: [{operator: Exists}], runtimeClassName: r, schedulerName: s}}`,
 	},
 	"Genericdaemon": {
 		`{image: "agent:1"}`,

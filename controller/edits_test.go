@@ -21,13 +21,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 )
 
 const otherManager = client.FieldOwner("another-manager")
@@ -153,13 +156,22 @@ func imagePatch(image string) []byte {
 	return fmt.Appendf(nil, `[{"op":"replace","path":"/spec/image","value":%q}]`, image)
 }
 
+// childKinds are the kinds of all children, by their names.
+var childKinds = func() map[string]schema.GroupVersionKind {
+	all := map[string]schema.GroupVersionKind{"Service": corev1.SchemeGroupVersion.WithKind("Service")}
+	for _, kind := range []string{"Deployment", "DaemonSet"} {
+		all[kind] = appsv1.SchemeGroupVersion.WithKind(kind)
+	}
+	for _, block := range around.Blocks {
+		all[block.Kind.Kind] = block.Kind
+	}
+	return all
+}()
+
 // childOf reads a child of an owner.
 func childOf(ctx context.Context, owner client.Object, kind string) (*unstructured.Unstructured, error) {
 	child := &unstructured.Unstructured{}
-	child.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind))
-	if kind == "Service" {
-		child.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	}
+	child.SetGroupVersionKind(childKinds[kind])
 	return child, env.Client.Get(ctx, client.ObjectKeyFromObject(owner), child)
 }
 
@@ -326,9 +338,9 @@ func asTree(obj client.Object) tree {
 func childrenOf(ctx context.Context, owner client.Object) tree {
 	GinkgoHelper()
 	found := tree{}
-	for _, kind := range []string{"Deployment", "DaemonSet", "Service"} {
+	for kind := range childKinds {
 		child, err := childOf(ctx, owner, kind)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
 		}
 		Expect(err).NotTo(HaveOccurred())
@@ -383,6 +395,7 @@ var _ = Describe("an edit", Ordered, ContinueOnFailure, long, func() {
 	BeforeAll(func() {
 		stop() // Only these specs may reconcile.
 		DeferCleanup(start)
+		installOptionalKinds()
 	})
 	known := readCorpus()
 	for i, e := range known.Edits {

@@ -5,11 +5,13 @@ package main
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
@@ -63,13 +65,20 @@ var _ = Describe("an Eru", func() {
 		Eventually(readiness(ctx, eru)).Should(Equal("True Disabled"))
 	})
 
-	It("waits for a Deployment that has never existed", func() {
+	It("computes its next scheduled time again, whatever another client writes into its status", func() {
 		eru.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *"}
-		Expect(env.Client.Create(ctx, eru)).To(Succeed())
-		Eventually(readiness(ctx, eru)).Should(Equal("False TargetNotFound"))
-		Expect(eru.Status.Phase).To(Equal(mtsrev1.EruFailed))
 		existing(ctx, named)
+		Expect(env.Client.Create(ctx, eru)).To(Succeed())
 		Eventually(readiness(ctx, eru)).Should(Equal("True Scheduled"))
+		next := eru.Status.NextScheduleTime.UTC()
+		for _, patch := range []string{
+			`{"nextScheduleTime":"9999-12-31T23:59:59Z"}`,
+			`{"nextScheduleTime":"9999-12-31T23:59:59Z","history":[{"slot":"0001-01-01T00:00:00Z","result":"Restarted"}]}`,
+		} {
+			Expect(env.Client.Status().Patch(ctx, eru, client.RawPatch(types.MergePatchType, []byte(`{"status":`+patch+`}`)))).To(Succeed())
+			Eventually(func() time.Time { return get(ctx, eru).Status.NextScheduleTime.UTC() }).Should(Equal(next), patch)
+			Expect(readiness(ctx, eru)()).To(Equal("True Scheduled"))
+		}
 	})
 
 	It("means the Deployment of its deprecated field, also where no webhook was called", func() {

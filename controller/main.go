@@ -35,11 +35,14 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/certificate"
+	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/controller/watches"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
@@ -48,10 +51,11 @@ import (
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
 func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
+	shared := workload.Reconciler{Turns: &configuration.Turns{PerMinute: o.restartRate, Clock: clock.RealClock{}}, Watches: o.watches}
 	return []func(manager.Manager, clock.PassiveClock) error{
-		modelbox.SetupWithManager(o.fetcher),
-		app.SetupWithManager,
-		genericdaemon.SetupWithManager,
+		modelbox.SetupWithManager(o.fetcher, shared),
+		app.SetupWithManager(shared),
+		genericdaemon.SetupWithManager(workload.Reconciler{Turns: shared.Turns}),
 		uniteddeployment.SetupWithManager,
 		eru.SetupWithManager,
 	}
@@ -83,6 +87,15 @@ func run() error {
 	cfg, err := ctrlconfig.GetConfigWithContext(o.context)
 	if err != nil {
 		return fmt.Errorf("loading the client configuration: %w", err)
+	}
+	if o.testAdmission != "" {
+		c, err := client.New(cfg, client.Options{Scheme: newScheme()})
+		if err != nil {
+			return fmt.Errorf("creating the client: %w", err)
+		}
+		ctx, cancel := context.WithTimeout(ctrl.SetupSignalHandler(), time.Minute)
+		defer cancel()
+		return testAdmission(ctx, c, o.testAdmission)
 	}
 	stop, err := o.tracing.Start("modelbox-controller")
 	if err != nil {
@@ -136,18 +149,24 @@ func startManager(ctx context.Context, mgr manager.Manager) error {
 // API server ends a single request after a minute. Two minutes are longer than both.
 const defaultReconcileTimeout = 2 * time.Minute
 
+// cacheSyncTimeout is how long the first lists may take. By default a process ends after two minutes without all of
+// them and begins again, so that with many large objects it would never have them.
+const cacheSyncTimeout = time.Hour
+
 // options are the flags of the process.
 type options struct {
 	version                                    bool
-	context                                    string
+	testAdmission, context                     string
 	metricsAddress, probeAddress, pprofAddress string
 	metrics                                    metricsserver.Options
 	leaderElect                                bool
 	leaderNamespace                            string
 	namespaces                                 namespaces
 	leftOut                                    cache.LeftOut
+	watches                                    *watches.Watches
 	workers                                    int
 	reconcileTimeout                           time.Duration
+	restartRate                                int
 	fetcher                                    modelsource.Fetcher
 	certificate                                certificate.Options
 	tracing                                    tracing.Options
@@ -155,23 +174,27 @@ type options struct {
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
+	flags.StringVar(&o.testAdmission, "test-admission", "", "test in this namespace whether the API server calls the webhook, which creates nothing, and exit")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; its current context if empty. Has no effect in a pod without a kubeconfig")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 disables it")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables it")
-	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address of /debug/pprof; 0 disables it")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 disables it")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	bindMetrics(flags, &o.metrics)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's if empty, required outside a pod")
 	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
 	flags.IntVar(&o.workers, "workers", 8, "number of objects of one kind that are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
+	flags.IntVar(&o.restartRate, "restart-rate", 10, "number of rollouts of changed configuration (spec.restartOnChange) that begin in a minute, of all kinds and namespaces together; 0 or less is no bound")
 	bindFetcher(flags, &o.fetcher)
 	bindCertificate(flags, &o.certificate)
 	o.tracing.AddFlags(flags)
 }
 
-// configureClient sets how all clients of the process send requests.
-func configureClient(cfg *rest.Config) {
+// managerOptions returns the options of the manager: a client that limits its writes and sees
+// them in the cache, and a cache that holds no more than the controllers read. It sets in cfg how
+// all clients of the process send requests.
+func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 	// The number of workers bounds the requests that are sent at the same time, and API
 	// priority and fairness distributes the API server's capacity. With a second limit here
 	// it would not be visible which of the two is too low.
@@ -180,25 +203,16 @@ func configureClient(cfg *rest.Config) {
 	// costs the API server CPU.
 	cfg.DisableCompression = true
 	cfg.UserAgent = "modelbox-controller/" + version.Version
-}
-
-// managerOptions returns the options of the manager: a client that limits its writes and sees
-// them in the cache, and a cache that holds no more than the controllers read. It configures cfg.
-func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
-	configureClient(cfg)
 	server, err := o.metricsServer()
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(api.AddToScheme(scheme))
 	options := ctrl.Options{
-		Scheme:                        scheme,
+		Scheme:                        newScheme(),
 		NewCache:                      o.leftOut.New,
 		Cache:                         o.namespaces.cache(),
 		NewClient:                     limit.NewClient,
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true, EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       server,
 		HealthProbeBindAddress:        o.probeAddress,
 		PprofBindAddress:              o.pprofAddress,
@@ -210,13 +224,24 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            new(true),
 			ReconciliationTimeout:   o.reconcileTimeout,
+			CacheSyncTimeout:        cacheSyncTimeout,
 		},
 	}
+	o.watches = &watches.Watches{}
+	options.Cache.DefaultWatchErrorHandler = o.watches.Failed
 	if !o.leaderElect {
 		return options, nil
 	}
 	options.LeaderElectionResourceLockInterface, err = o.newLease(cfg)
 	return options, err
+}
+
+// newScheme returns a scheme of Kubernetes' own kinds and of the five.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(api.AddToScheme(scheme))
+	return scheme
 }
 
 // addControllersAndProbes adds the controllers of all kinds, which may be limited to namespaces,

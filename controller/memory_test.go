@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +33,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // The limits in config/controller, which config/pods_test.go compares with each other.
@@ -382,54 +379,4 @@ func awaitCount(t *testing.T, want int, have func() int) {
 			t.Fatalf("%d of %d", have(), want)
 		}
 	}
-}
-
-// The same with a real API server, which has Deployments of 1 MB. A ModelBox is reconciled when they
-// have been read.
-func TestMemoryWithLargeDeployments(t *testing.T) {
-	count := sizeOf(0, 500)
-	if count == 0 {
-		t.Skip("MODELBOX_LONG=1 runs it")
-	}
-	env, err := testenv.Start(testenv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = env.Stop() })
-	var group errgroup.Group
-	group.SetLimit(8)
-	for i := range count {
-		group.Go(func() error { return env.Client.Create(context.Background(), largeDeployment(i)) })
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for _, watchList := range []string{"true", "false"} {
-		t.Run("WatchListClient="+watchList, func(t *testing.T) {
-			peak := controllerProcess(t, env.Config, "KUBE_FEATURE_WatchListClient="+watchList)
-			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "box-" + watchList}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
-			if err := env.Client.Create(t.Context(), box); err != nil {
-				t.Fatal(err)
-			}
-			awaitCount(t, 1, func() int {
-				if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(box), box); err != nil {
-					t.Fatal(err)
-				}
-				return min(len(box.Status.Conditions), 1)
-			})
-			checkPeak(t, peak())
-		})
-	}
-}
-
-func largeDeployment(i int) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("large-", i), Namespace: "default"}}
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": d.Name}}
-	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "nginx:1"}}
-	for range 1000 {
-		d.Spec.Template.Spec.Containers[0].Args = append(d.Spec.Template.Spec.Containers[0].Args, strings.Repeat("x", 1000))
-	}
-	d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: d.Name, UID: "owner"}, modelv1.SchemeGroupVersion.WithKind("ModelBox"))}
-	return d
 }

@@ -17,11 +17,11 @@ import (
 
 // bindMetrics adds the flags that protect /metrics. They have the names that kubebuilder gives them.
 func bindMetrics(flags *flag.FlagSet, o *metricsserver.Options) {
-	flags.BoolVar(&o.SecureServing, "metrics-secure", false, "serve /metrics over TLS to clients whose token may get the URL /metrics; "+
+	flags.BoolVar(&o.SecureServing, "metrics-secure", false, "serve /metrics by TLS, to clients whose token may get the URL /metrics; "+
 		"requires permission to create tokenreviews and subjectaccessreviews")
-	flags.StringVar(&o.CertDir, "metrics-cert-path", "", "directory of the certificate for --metrics-secure; self-signed if empty")
-	flags.StringVar(&o.CertName, "metrics-cert-name", "tls.crt", "file name of the certificate in --metrics-cert-path")
-	flags.StringVar(&o.KeyName, "metrics-cert-key", "tls.key", "file name of the private key in --metrics-cert-path")
+	flags.StringVar(&o.CertDir, "metrics-cert-path", "", "directory of the certificate for --metrics-secure, read again when it changes; self-signed if empty")
+	flags.StringVar(&o.CertName, "metrics-cert-name", "tls.crt", "file of the certificate in --metrics-cert-path")
+	flags.StringVar(&o.KeyName, "metrics-cert-key", "tls.key", "file of the private key in --metrics-cert-path")
 }
 
 // metricsServer returns the options of the metrics server. It returns an error if the certificate

@@ -76,6 +76,20 @@ var _ = Describe("a ModelBox", func() {
 		Expect(box.Status.Conditions).To(HaveLen(2), "nothing but Ready and Available once all is there")
 	})
 
+	It("has a status that can be written, whatever time a condition of its Deployment has", func() {
+		ready()
+		for _, instant := range []string{"9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00Z", "1600-01-01T00:00:00+14:00"} {
+			patch := fmt.Appendf(nil, `{"status":{"availableReplicas":1,"unavailableReplicas":1,"conditions":[{"type":"Available","status":"False",`+
+				`"reason":"MinimumReplicasUnavailable","message":%q,"lastTransitionTime":%[1]q,"lastUpdateTime":%[1]q}]}}`, instant)
+			Expect(env.Client.Status().Patch(ctx, get(ctx, deployment), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+			Eventually(func() string {
+				available := meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionAvailable)
+				return available.Message
+			}).Should(ContainSubstring(instant))
+			Expect(box.Status.AvailableReplicas).To(BeEquivalentTo(1))
+		}
+	})
+
 	It("loses in its Deployment the fields that it loses, and only those", func() {
 		box.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
 		box.Spec.DefaultProbes = modelv1.DefaultProbesDisabled // Otherwise a default replaces the probe that is removed.

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,20 +21,21 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -191,8 +193,9 @@ func (s *scenario) named(name string) metav1.ObjectMeta {
 // live runs all steps at the same time; they do not depend on each other.
 func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
-		"a ModelBox comes and changes": s.box, "the pods of another one fail": s.pods, "its Service is meddled with": s.childEdits, "an App comes": s.app,
+		"a ModelBox comes and changes": s.box, "the pods of another one fail": s.pods, "its Service is meddled with": s.childEdits, "an App comes": s.app, "its configuration changes": s.configuration,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
+		"a budget comes, changes and goes": s.disruption, "an autoscaler comes, changes and goes": s.autoscaling,
 		"an Eru restarts": s.eru, "a Deployment is annotated for an Eru": s.binding, "the lease is held": s.lease,
 	}
 	ends := make(chan error, len(acts))
@@ -213,7 +216,7 @@ func (s *scenario) live(ctx context.Context) error {
 }
 
 func (s *scenario) box(ctx context.Context) error {
-	box := &modelv1.ModelBox{ObjectMeta: s.named("box"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
+	box := &modelv1.ModelBox{ObjectMeta: s.named("box"), Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Schedules: yearly(2)}}
 	deployment, service := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, &corev1.Service{ObjectMeta: box.ObjectMeta}
 	return inOrder(
 		func() error { return env.Client.Create(ctx, box) },
@@ -225,18 +228,13 @@ func (s *scenario) box(ctx context.Context) error {
 			return seen(ctx, deployment, func() bool { return deployment.Spec.Template.Spec.Containers[0].Image == "nginx:2" })
 		},
 		func() error { return seen(ctx, service, func() bool { return service.Spec.Ports[0].Port == 81 }) },
-		func() error { return losesClaim(ctx, deployment) },
+		func() error { return seen(ctx, box, func() bool { return *box.Spec.Replicas == 2 }) },
 		func() error { return comesAgain(ctx, deployment) },
 		func() error { return edit(ctx, box, func() { box.Spec.Image, box.Spec.Ports = "nginx:3", nil }) },
 		func() error {
 			return seen(ctx, deployment, func() bool { return deployment.Spec.Template.Spec.Containers[0].Image == "nginx:3" })
 		},
-		func() error {
-			return until(ctx, func() (bool, error) {
-				err := env.Client.Get(ctx, client.ObjectKeyFromObject(service), service)
-				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-			})
-		},
+		func() error { return gone(ctx, service) },
 	)
 }
 
@@ -280,12 +278,57 @@ func (s *scenario) childEdits(ctx context.Context) error {
 }
 
 func (s *scenario) app(ctx context.Context) error {
-	app := &appv1.App{ObjectMeta: s.named("app"), Spec: appv1.AppSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}}
+	app := &appv1.App{ObjectMeta: s.named("app"), Spec: appv1.AppSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Schedules: yearly(2)}}
 	return inOrder(
 		func() error { return env.Client.Create(ctx, app) },
+		func() error { return seen(ctx, app, func() bool { return *app.Spec.Replicas == 2 }) },
 		func() error { return becomes(ctx, app, "False Progressing") },
-		func() error { return losesClaim(ctx, &appsv1.Deployment{ObjectMeta: app.ObjectMeta}) },
 		func() error { return comesAgain(ctx, &appsv1.Deployment{ObjectMeta: app.ObjectMeta}) },
+	)
+}
+
+func (s *scenario) disruption(ctx context.Context) error {
+	app := &appv1.App{ObjectMeta: s.named("kept"), Spec: appv1.AppSpec{Image: "nginx:1", Replicas: new(int32(2))}}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: app.ObjectMeta}
+	app.Spec.Disruption = &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))}
+	return inOrder(
+		func() error { return env.Client.Create(ctx, app) },
+		func() error { return seen(ctx, budget, func() bool { return budget.Spec.MaxUnavailable.IntVal == 1 }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Disruption.MaxUnavailable.IntVal = 2 }) },
+		func() error { return seen(ctx, budget, func() bool { return budget.Spec.MaxUnavailable.IntVal == 2 }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Disruption = nil }) },
+		func() error { return gone(ctx, budget) },
+	)
+}
+
+func (s *scenario) autoscaling(ctx context.Context) error {
+	app := &appv1.App{ObjectMeta: s.named("scaled"), Spec: appv1.AppSpec{Image: "nginx:1"}}
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: app.ObjectMeta}
+	app.Spec.Autoscaling = &modelv1.Autoscaling{MaxReplicas: 3}
+	return inOrder(
+		func() error { return env.Client.Create(ctx, app) },
+		func() error { return seen(ctx, scaler, func() bool { return scaler.Spec.MaxReplicas == 3 }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Autoscaling.MaxReplicas = 4 }) },
+		func() error { return seen(ctx, scaler, func() bool { return scaler.Spec.MaxReplicas == 4 }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Autoscaling = nil }) },
+		func() error { return gone(ctx, scaler) },
+	)
+}
+
+func (s *scenario) configuration(ctx context.Context) error {
+	app, settings := configured(s.named("configured"), "settings"), configMap(s.namespace, "settings", "1")
+	deployment := &appsv1.Deployment{ObjectMeta: app.ObjectMeta}
+	annotation := func() string { return deployment.Spec.Template.Annotations[api.AnnotationConfiguration] }
+	var before string
+	return inOrder(
+		func() error { return env.Client.Create(ctx, settings) },
+		func() error { return env.Client.Create(ctx, app) },
+		func() error { return seen(ctx, deployment, func() bool { return strings.Contains(annotation(), " ") }) },
+		func() error {
+			before = annotation()
+			return edit(ctx, settings, func() { settings.Data["key"] = "2" })
+		},
+		func() error { return seen(ctx, deployment, func() bool { return annotation() != before }) },
 	)
 }
 
@@ -299,7 +342,6 @@ func (s *scenario) daemon(ctx context.Context) error {
 		func() error {
 			return seen(ctx, set, func() bool { return set.Spec.Template.Spec.Containers[0].Image == "syslog:2" })
 		},
-		func() error { return losesClaim(ctx, set) },
 		func() error { return comesAgain(ctx, set) },
 		func() error {
 			set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 1}
@@ -311,7 +353,8 @@ func (s *scenario) daemon(ctx context.Context) error {
 
 func (s *scenario) united(ctx context.Context) error {
 	target := foreignDeployment(s.named("web")).(*appsv1.Deployment)
-	ud := united(target.ObjectMeta, "holder", 2)
+	ud := united(target.ObjectMeta, "holder", 3)
+	ud.Spec.Schedules = yearly(2)
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: target.ObjectMeta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 3,
 	}}
@@ -365,10 +408,19 @@ func (s *scenario) clear() {
 	for _, kind := range []client.Object{
 		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
 		&autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
+		&policyv1.PodDisruptionBudget{},
 	} {
 		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace))).To(Succeed())
 	}
 	Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: leaseName}))).To(Succeed())
+}
+
+// gone waits until an object does not exist.
+func gone(ctx context.Context, obj client.Object) error {
+	return until(ctx, func() (bool, error) {
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
 }
 
 // inOrder runs steps until one fails.
@@ -404,16 +456,6 @@ func comesAgain(ctx context.Context, child client.Object) error {
 		return err
 	}
 	return seen(ctx, child, func() bool { return child.GetUID() != was })
-}
-
-// losesClaim waits until a child that claims to be of a generation of its owner which is newer
-// than the cache does so no more. The controller asks the API server for the owner.
-func losesClaim(ctx context.Context, child client.Object) error {
-	claim := map[string]string{apply.AnnotationGeneration: "1000"}
-	if err := edit(ctx, child, func() { child.SetAnnotations(labels.Merge(child.GetAnnotations(), claim)) }); err != nil {
-		return err
-	}
-	return seen(ctx, child, func() bool { return child.GetAnnotations()[apply.AnnotationGeneration] != "1000" })
 }
 
 // becomes waits until an object has a readiness.

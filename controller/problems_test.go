@@ -121,7 +121,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(err).NotTo(HaveOccurred())
 		live, err := client.New(cfg, client.Options{Scheme: env.Client.Scheme()})
 		Expect(err).NotTo(HaveOccurred())
-		r := reconcilerOf(kind, apply.Writer{Client: c, Live: live, Recorder: recorder}, clk)
+		r := reconcilerOf(kind, apply.Writer{Client: c, Live: live, Recorder: recorder, Rewrites: &apply.Rewrites{}}, clk)
 		return func(after time.Duration) reconcile.Result {
 			GinkgoHelper()
 			clk.SetTime(clk.Now().Add(after))
@@ -183,24 +183,6 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReconciling)).To(BeNil())
 		Expect(recorder.Events).To(Receive(ContainSubstring("Warning ImagePullBackOff")))
 
-		By("while nothing changes")
-		mark = marked()
-		for range 60 {
-			reconcileAfter(10 * time.Second)
-		}
-		var written int
-		listed, written = lists(mark)
-		Expect(listed).To(BeNumerically("~", 6, 2), "in ten minutes")
-		Expect(written).To(BeZero())
-
-		By("a new process has no memory")
-		reconcileAfter = reconciler("ModelBox", box, controllerUser)
-		mark = marked()
-		reconcileAfter(time.Second)
-		listed, written = lists(mark)
-		Expect(listed).To(Equal(1))
-		Expect(written).To(BeZero())
-
 		By("the pods are ready")
 		for _, pod := range pods {
 			Expect(env.Client.Delete(ctx, pod)).To(Succeed())
@@ -212,7 +194,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(box.Status.Problems).To(BeEmpty())
 		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)).To(BeNil())
 		reconcileAfter(time.Hour)
-		listed, written = lists(mark)
+		listed, written := lists(mark)
 		Expect(listed).To(BeZero(), "at rest")
 		Expect(written).To(Equal(1))
 	})
@@ -232,20 +214,6 @@ var _ = Describe("the reason why an object is not ready", func() {
 			`the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)`))
 		Expect(app.Status.Problems).To(HaveExactElements(And(HaveField("Reason", "NotReady"), HaveField("Since", pod.CreationTimestamp))))
 		Expect(meta.IsStatusConditionTrue(app.Status.Conditions, status.ConditionReconciling)).To(BeTrue())
-	})
-
-	It("is the Deployment's own where no pod can be created", func() {
-		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		reconcileAfter := reconciler("ModelBox", box, controllerUser)
-		reconcileAfter(0)
-		deploymentStatus(ctx, named, 0, appsv1.DeploymentCondition{
-			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: gpu",
-		})
-		reconcileAfter(time.Minute)
-		Expect(readiness(ctx, box)()).To(Equal("False ReplicaFailure"))
-		Expect(message(box)).To(Equal("exceeded quota: gpu"))
-		Expect(box.Status.Problems).To(HaveExactElements(modelv1.Problem{Reason: "ReplicaFailure", Message: "exceeded quota: gpu"}))
 	})
 
 	It("is not known without the permission to list pods, which changes nothing else", func() {
@@ -293,6 +261,75 @@ var _ = Describe("the reason why an object is not ready", func() {
 		}
 	})
 
+	It("does not matter to what its pods have fetched, which is read once for each rollout", func() {
+		const sum = "7d865e959b2466918c9863afca942d0fb89d7c9ac0c99bafc3749504ded97730"
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Model: &modelv1.Model{URI: "https://a.example/b"}}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
+		reconcileAfter(0)
+		// rolledOut ends a rollout whose only pod has fetched the model, and says a message.
+		rolledOut := func(revision, message string) {
+			GinkgoHelper()
+			deployment := &appsv1.Deployment{ObjectMeta: named}
+			change(ctx, deployment, func(d *appsv1.Deployment) { d.Annotations["deployment.kubernetes.io/revision"] = revision })
+			deploymentStatus(ctx, named, 1)
+			template := podOf(ctx, named, "a-"+revision, corev1.ContainerStatus{})
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "b-" + revision, Labels: template.Labels, OwnerReferences: template.OwnerReferences}}
+			pod.Spec = get(ctx, deployment).Spec.Template.Spec
+			Expect(env.Client.Create(ctx, pod)).To(Succeed())
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name: "fetch-model", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+			}}
+			Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+		}
+		// again reconciles some times, and returns how often pods were listed and status was written.
+		again := func(times int) (listed, written int) {
+			GinkgoHelper()
+			mark := marked()
+			for range times {
+				Expect(reconcileAfter(time.Minute).RequeueAfter).To(BeZero())
+			}
+			return lists(mark)
+		}
+		rolledOut("1", `{"models":[{"digest":"sha256:`+sum+`","bytes":7}]}`)
+		By("without the permission to list pods, which is asked for again")
+		Expect(reconciler("ModelBox", box, "unknown-user")(time.Minute).RequeueAfter).To(Equal(time.Minute))
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(BeNil())
+
+		By("with it")
+		listed, written := again(5)
+		Expect([]int{listed, written}).To(Equal([]int{1, 1}))
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{URI: "https://a.example/b", Digest: "sha256:" + sum, Bytes: 7}))
+
+		By("a new process")
+		reconcileAfter = reconciler("ModelBox", box, controllerUser)
+		listed, written = again(5)
+		Expect([]int{listed, written}).To(Equal([]int{0, 0}))
+
+		By("another model, whose message is forged")
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "https://a.example/c" })
+		reconcileAfter(time.Minute)
+		Expect(box.Status.Model).To(BeNil())
+		rolledOut("2", `{"models":[{"digest":"sha256:evil","bytes":7}]}`)
+		listed, _ = again(5)
+		Expect(listed).To(Equal(1))
+		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{}))
+		reconcileAfter = reconciler("ModelBox", box, controllerUser)
+		listed, written = again(5)
+		Expect([]int{listed, written}).To(Equal([]int{0, 0}))
+
+		By("no model")
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
+		reconcileAfter(time.Minute)
+		rollOut(ctx, named)
+		listed, _ = again(5)
+		Expect(listed).To(BeZero())
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(BeNil())
+	})
+
 	It("is that of the daemon's pods, and of the nodes that have none", func() {
 		named.Name = "syslog"
 		label := "logs-" + named.Namespace
@@ -324,28 +361,5 @@ var _ = Describe("the reason why an object is not ready", func() {
 		reconcileAfter(time.Minute)
 		Expect(readiness(ctx, daemon)()).To(Equal("True Ready"))
 		Expect(daemon.Status.Problems).To(BeEmpty())
-	})
-})
-
-var _ = Describe("the process", func() {
-	It("says within half a minute why an object is not ready, and watches no pods", func(ctx SpecContext) {
-		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
-		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		deploymentStatus(ctx, named, 0)
-		podOf(ctx, named, "a", badImage)
-		Eventually(readiness(ctx, box)).WithTimeout(time.Minute).Should(Equal("False ImagePullBackOff"))
-		Expect(eventNote(ctx, box, "ImagePullBackOff")).To(Or(BeEmpty(), ContainSubstring("not found")))
-		rollOut(ctx, named)
-		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
-		Expect(box.Status.Problems).To(BeEmpty())
-		requests, err := env.Requests(controllerUser)
-		Expect(err).NotTo(HaveOccurred())
-		for _, r := range requests {
-			if r.Resource == "pods" || r.Resource == "replicasets" {
-				Expect(r.Verb).To(Equal("list"))
-				Expect(r.Namespace).NotTo(BeEmpty())
-			}
-		}
 	})
 })

@@ -4,9 +4,18 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,10 +24,14 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 
+	"github.com/modelbox-operator/modelbox-operator/test/faults"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -83,4 +96,126 @@ var _ = Describe("the process", func() {
 		Expect(session.Err).To(gbytes.Say("controller: creating the manager: none of the namespaces may be listed: "))
 		Expect(session.Err.Contents()).To(And(ContainSubstring(`in the namespace "team-a"`), ContainSubstring(`in the namespace "team-b"`)))
 	})
+})
+
+// Two controllers that guess different namespaces would both act.
+func TestTheNamespaceOfTheLeaseIsNeverGuessed(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(podNamespace); !errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this test runs in a pod")
+	}
+	if _, err := (&options{}).newLease(&rest.Config{}); err == nil || !strings.Contains(err.Error(), "--leader-election-namespace") {
+		t.Errorf("outside a pod, the error is %v", err)
+	}
+	lease, err := (&options{leaderNamespace: "ops"}).newLease(&rest.Config{Host: "http://localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lease.Describe(); got != "ops/"+electionID {
+		t.Errorf("the lease is %s", got)
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want namespaces
+		err  string
+	}{
+		"no flag is all namespaces": {},
+		"one":                       {args: []string{"--namespaces=a"}, want: namespaces{"a"}},
+		"several":                   {args: []string{"--namespaces=team-a,b,0"}, want: namespaces{"team-a", "b", "0"}},
+		"the last flag counts":      {args: []string{"--namespaces=a", "--namespaces=b"}, want: namespaces{"b"}},
+		"empty":                     {args: []string{"--namespaces="}, err: "leave out the flag"},
+		"an empty item":             {args: []string{"--namespaces=a,,b"}, err: `"" is not the name of a namespace`},
+		"an empty item at the end":  {args: []string{"--namespaces=a,"}, err: `"" is not the name of a namespace`},
+		"a space":                   {args: []string{"--namespaces=a, b"}, err: `" b" is not the name of a namespace`},
+		"a wildcard":                {args: []string{"--namespaces=*"}, err: `"*" is not the name of a namespace`},
+		"capital letters":           {args: []string{"--namespaces=Team"}, err: `"Team" is not the name of a namespace`},
+		"64 characters":             {args: []string{"--namespaces=" + strings.Repeat("a", 64)}, err: "must be no more than 63 characters"},
+		"a duplicate":               {args: []string{"--namespaces=a,b,a"}, err: `"a" occurs twice`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var o options
+			flags := flag.NewFlagSet("", flag.ContinueOnError)
+			flags.SetOutput(&bytes.Buffer{})
+			o.bind(flags)
+			err := flags.Parse(test.args)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) || !strings.Contains(err.Error(), "namespaces") {
+					t.Errorf("the error is %v, want one that contains %q and the name of the flag", err, test.err)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(o.namespaces, test.want) {
+				t.Errorf("the namespaces are %v, %v, want %v", o.namespaces, err, test.want)
+			}
+			if got := o.namespaces.cache().DefaultNamespaces; len(got) != len(test.want) {
+				t.Errorf("the cache has the namespaces %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReadyzSucceedsWhenTheCachesHaveSynced(t *testing.T) {
+	for _, filled := range []bool{true, false} {
+		check := cacheSynced(&informertest.FakeInformers{Synced: &filled})
+		if err := check(httptest.NewRequest(http.MethodGet, "/readyz", nil)); (err == nil) != filled {
+			t.Errorf("caches filled: %t, but readyz says: %v", filled, err)
+		}
+	}
+}
+
+func TestDefaultReconcileTimeout(t *testing.T) {
+	t.Parallel()
+	var o options
+	o.bind(flag.NewFlagSet("controller", flag.ContinueOnError))
+	// Seven requests that are as slow as the lease allows, and one that the API server ends
+	// after a minute.
+	if o.reconcileTimeout < 7*renewDeadline/2 || o.reconcileTimeout <= time.Minute {
+		t.Errorf("an attempt may take %s, which is too short for a slow API server", o.reconcileTimeout)
+	}
+}
+
+var _ = Describe("a request without an answer", Ordered, func() {
+	BeforeAll(func() {
+		stop() // Only the process of this spec may reconcile.
+		DeferCleanup(start)
+	})
+	for _, kind := range []string{"ModelBox", "App", "Genericdaemon"} {
+		It("ends the attempt to reconcile and no other: "+kind, func(ctx SpecContext) {
+			transport := faults.NewTransport()
+			cfg := rest.CopyConfig(asController)
+			cfg.Wrap(transport.Wrap)
+			// One worker, so that no object is reconciled while another one waits.
+			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
+			mgr := newManager(cfg, &o)
+			for _, add := range o.kinds() {
+				Expect(add(mgr, clock.RealClock{})).To(Succeed())
+			}
+			running, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- mgr.Start(running) }()
+			DeferCleanup(func() {
+				cancel()
+				Eventually(done).Should(Receive(BeNil()))
+			})
+
+			g := guarantees[kind]
+			stuck := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "stuck"})
+			well := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "well"})
+			transport.Plan(stuck.GetNamespace(), map[int]faults.RequestFault{1: faults.NoAnswer, 2: faults.NoAnswer})
+			Expect(env.Client.Create(ctx, stuck)).To(Succeed())
+			Eventually(func() int {
+				_, hit := transport.Writes(stuck.GetNamespace())
+				return hit
+			}).Should(BeNumerically(">=", 1))
+			Expect(env.Client.Create(ctx, well)).To(Succeed())
+			Eventually(readiness(ctx, well)).Should(HavePrefix("False "))
+			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "it is not retried")
+			_, hit := transport.Writes(stuck.GetNamespace())
+			Expect(hit).To(Equal(2))
+		})
+	}
 })

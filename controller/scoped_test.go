@@ -213,8 +213,8 @@ var _ = Describe("two operators, each with namespaces of its own", func() {
 					a2+" create deployments", a2+" patch modelboxes"), "a write for an object that has not changed")
 			}
 		}
-		// The five kinds, Deployments, DaemonSets, Services and autoscalers.
-		Expect(perInformer).To(HaveLen(9 * len(a.namespaces)))
+		// The five kinds, Deployments, DaemonSets, Services and autoscalers, and a look for PodDisruptionBudgets.
+		Expect(perInformer).To(HaveLen(10 * len(a.namespaces)))
 		for informer, count := range perInformer {
 			limit := 2
 			if strings.HasSuffix(informer, " deployments") {

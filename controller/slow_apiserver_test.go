@@ -23,6 +23,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
@@ -64,9 +65,9 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 		object func(metav1.ObjectMeta) client.Object
 	}
 	cases := map[string]late{
-		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(modelsource.Fetcher{}),
+		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(modelsource.Fetcher{}, workload.Reconciler{}),
 			func(named metav1.ObjectMeta) client.Object { return guarantees["ModelBox"].object(named) }},
-		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager,
+		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager(workload.Reconciler{}),
 			func(named metav1.ObjectMeta) client.Object { return guarantees["App"].object(named) }},
 	}
 	const lasting = 25 * time.Second

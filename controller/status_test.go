@@ -324,7 +324,7 @@ var _ = Describe("the status that another client writes", func() {
 					return fmt.Errorf("a read of %s", key)
 				},
 			})
-			writer := apply.Writer{Client: former, Live: live, Recorder: events.NewFakeRecorder(100)}
+			writer := apply.Writer{Client: former, Live: live, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
 			result, err := reconcilerOf(kind, writer, clock.RealClock{}).Reconcile(ctx, requestFor(obj))
 			Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
 			Expect(result.RequeueAfter).To(BeNumerically(">", 0), "if it does not come")

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,17 +16,34 @@ import (
 	"github.com/onsi/gomega/format"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/app"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
+	"github.com/modelbox-operator/modelbox-operator/controller/eru"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
+	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -122,7 +140,13 @@ func stop() {
 func waitUntilCached(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	seen := obj.DeepCopyObject().(client.Object)
-	Eventually(func() error { return running.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen) }).Should(Succeed())
+	Eventually(func() error {
+		err := running.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen)
+		if _, later := errors.AsType[*cache.ErrResourceNotCached](err); later {
+			return nil // Its informer starts with the first owner, and lists the object then.
+		}
+		return err
+	}).Should(Succeed())
 }
 
 // newNamespace creates a namespace for one spec.
@@ -215,4 +239,116 @@ func describe(count map[string]int) string {
 		lines = append(lines, fmt.Sprintf("%d x %s", n, request))
 	}
 	return strings.Join(lines, ", ")
+}
+
+// reconcilerOf returns the reconciler of a kind, with a writer and a clock.
+func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reconcile.Reconciler {
+	looker := &problems.Diagnoser{Reader: writer.Live, Clock: clk}
+	sources := &configuration.Sources{
+		Metadata: writer.Live, Live: writer.Live, Clock: clk, Watch: func(context.Context, string) error { return nil },
+	}
+	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker, Configuration: sources, Freeze: freeze.Reader{Live: writer.Live}}
+	switch kind {
+	case "ModelBox":
+		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: models}, status.Options{})
+	case "UnitedDeployment":
+		return status.Recorded(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{})
+	case "Eru":
+		return status.Recorded(writer.Client, writer.Recorder, &eru.Reconciler{Client: writer.Client, Recorder: writer.Recorder, Clock: clk}, status.Options{})
+	case "App":
+		return status.Recorded[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared}, status.Options{})
+	}
+	return status.Recorded[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
+		&genericdaemon.Reconciler{Reconciler: shared}, status.Options{})
+}
+
+// reconcileWith reconciles an object with a client, as a process that has just started does.
+func reconcileWith(ctx context.Context, c client.Client, obj client.Object, kind string) error {
+	writer := apply.Writer{Client: c, Live: c, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
+	_, err := reconcilerOf(kind, writer, clock.RealClock{}).Reconcile(ctx, requestFor(obj))
+	return err
+}
+
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+}
+
+// eventsOf returns the events about an object with this reason.
+func eventsOf(ctx context.Context, obj client.Object, reason string) []eventsv1.Event {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace()))).To(Succeed())
+	var found []eventsv1.Event
+	for _, event := range list.Items {
+		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
+			found = append(found, event)
+		}
+	}
+	return found
+}
+
+// eventCount returns how often an object had events with this reason. A process counts the third
+// of equal events, and those after it, only when there have been none for some minutes.
+func eventCount(ctx context.Context, obj client.Object, reason string) int {
+	GinkgoHelper()
+	count := 0
+	for _, event := range eventsOf(ctx, obj, reason) {
+		count++
+		if event.Series != nil {
+			count += int(event.Series.Count) - 1
+		}
+	}
+	return count
+}
+
+// disturb writes the status of a child of which a pod has become unavailable, by kind.
+var disturb = map[string]func(ctx context.Context, named metav1.ObjectMeta){
+	"ModelBox": disturbDeployment,
+	"App":      disturbDeployment,
+	"Genericdaemon": func(ctx context.Context, named metav1.ObjectMeta) {
+		GinkgoHelper()
+		writeDaemonStatus(ctx, named, func(s *appsv1.DaemonSet) { s.Status.NumberAvailable = 1 })
+	},
+}
+
+func disturbDeployment(ctx context.Context, named metav1.ObjectMeta) {
+	GinkgoHelper()
+	writeDeploymentStatus(ctx, named, false, func(d *appsv1.Deployment) {
+		d.Status.AvailableReplicas--
+		d.Status.Conditions[0].Status, d.Status.Conditions[0].Reason = corev1.ConditionFalse, "MinimumReplicasUnavailable"
+	})
+}
+
+// writeDeploymentStatus writes the status that the Deployment controller writes when all pods are
+// available, changed by how. If the template is new, the Deployment has a new revision.
+func writeDeploymentStatus(ctx context.Context, named metav1.ObjectMeta, newTemplate bool, how func(*appsv1.Deployment)) {
+	GinkgoHelper()
+	d := &appsv1.Deployment{ObjectMeta: named}
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n, Conditions: rolledOut(),
+		}
+		if newTemplate {
+			d.Annotations["deployment.kubernetes.io/revision"] += "1"
+		}
+		how(d)
+		return env.Client.Status().Update(ctx, d)
+	}).Should(Succeed())
+}
+
+func writeDaemonStatus(ctx context.Context, named metav1.ObjectMeta, how func(*appsv1.DaemonSet)) {
+	GinkgoHelper()
+	set := &appsv1.DaemonSet{ObjectMeta: named}
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		set.Status = rolledOutOnTwoNodes(set.Generation)
+		how(set)
+		return env.Client.Status().Update(ctx, set)
+	}).Should(Succeed())
 }

@@ -28,6 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -117,10 +119,11 @@ var unstorable = map[string]map[string][]string{
 		`{"image":"a","replicas":%s}`:                                                                                 oddIntegers,
 		`{"image":"a","rollingUpdate":%s}`:                                                                            {`3000000000`, `1e19`, `0`, `-1`, `1.5`},
 	},
-	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: oddIntegers},
+	"App":              {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities, `{"image":"a","replicas":%s}`: oddIntegers, `{"image":"a","schedules":[{"name":"a","schedule":"@daily","replicas":%s}]}`: oddIntegers},
 	"Genericdaemon":    {`{"image":"a","resources":{"limits":{"cpu":%s}}}`: quantities},
 	"UnitedDeployment": {`{"deploymentName":"a","replicas":%s}`: oddIntegers},
-	"Eru":              {`{"historyLimit":%s}`: oddIntegers, `{"jitterSeconds":%s}`: oddIntegers, `{"startingDeadlineSeconds":%s}`: oddIntegers},
+	"Eru": {`{"historyLimit":%s}`: oddIntegers, `{"jitterSeconds":%s}`: oddIntegers, `{"startingDeadlineSeconds":%s}`: oddIntegers,
+		`{"windows":[{"schedule":"@daily","duration":%s}]}`: {`"1"`, `""`, `"h"`, `"1.5h"`, `"-1h"`, `"30s"`, `"169h"`, `"99999h99999m99999s"`, `3600`, `"1h "`}},
 }
 
 var (
@@ -297,23 +300,34 @@ func (h *hostiles) storeOne(ctx context.Context, obj *unstructured.Unstructured)
 	}
 }
 
-// account reports the numbers of objects, and checks that each has a Ready condition of its
-// generation, or none.
+// account reports the numbers of objects, and waits until each has a Ready condition of its
+// generation, or is one whose status the API server refuses whatever it says: the API server
+// judges an unchanged spec again if a list in it has a key twice, or a rule cannot read a value.
 func (h *hostiles) account(ctx context.Context) {
 	GinkgoHelper()
+	c, err := client.New(asController, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
 	list := &unstructured.UnstructuredList{}
 	gvk := h.crd.kind()
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	Expect(env.Client.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
 	reported := map[string]int{}
+	replace := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/status","value":{"observedGeneration":0}}]`))
 	for i := range list.Items {
-		if strings.HasPrefix(list.Items[i].GetName(), "hostile-") {
-			reported[readyOf(&list.Items[i])]++
+		obj := &list.Items[i]
+		if !strings.HasPrefix(obj.GetName(), "hostile-") {
+			Expect(c.Status().Patch(ctx, obj, replace, client.DryRunAll)).To(Succeed())
+			continue
 		}
+		Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			g.Expect(readyOf(obj) != "none" || c.Status().Patch(ctx, obj.DeepCopy(), replace, client.DryRunAll) != nil).To(BeTrue(),
+				"%s has no Ready condition, but the API server accepts a status", obj.GetName())
+		}).Should(Succeed())
+		reported[readyOf(obj)]++
 	}
 	AddReportEntry(fmt.Sprintf("%s: %d stored, %d refused, Ready: %v", gvk.Kind, h.stored.Load(), h.refused.Load(), reported))
 	Expect(reported).To(HaveKey("InvalidSpec"))
-	Expect(reported["none"]).To(BeNumerically("<", h.stored.Load()/3), "the API server accepts nearly every status")
 }
 
 // readyOf returns the reason of an object's Ready condition, if it is of its generation.
@@ -408,3 +422,36 @@ func (c *testCRD) accepts(ctx context.Context) func() bool {
 		return env.Client.Create(ctx, obj, client.DryRunAll) == nil
 	}
 }
+
+// deep is half of the nesting depth that JSON decoders accept. An object that is nested as deeply
+// as the API server stores it, 9,993 levels, ends every list and watch of its kind, because these
+// add levels (docs/troubleshooting.md has the command that removes it).
+const deep = 5000
+
+var _ = Describe("an object that is nested deeply", func() {
+	It("stops no other object, in a watch and in a list", func(ctx context.Context) {
+		namespace := newNamespace()
+		DeferCleanup(removeAll, namespace)
+		store := func(name string) {
+			GinkgoHelper()
+			body := fmt.Sprintf(`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":%q},"spec":{"image":"a:1","podTemplate":%s}}`,
+				name, strings.Repeat(`{"a":`, deep)+"1"+strings.Repeat("}", deep))
+			_, err := kubernetes.NewForConfigOrDie(env.Config).RESTClient().Post().
+				AbsPath("/apis/model.github.com/v1/namespaces/" + namespace + "/modelboxes").Body([]byte(body)).DoRaw(ctx)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		good := func(name string) {
+			GinkgoHelper()
+			box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{Image: "a:1"}}
+			box.Namespace, box.Name = namespace, name
+			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			Eventually(readiness(ctx, box)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")))
+		}
+		store("deep-1")
+		good("after-an-event")
+		stop()
+		store("deep-2")
+		start()
+		good("after-a-list")
+	})
+})

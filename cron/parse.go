@@ -177,9 +177,6 @@ func (f *field) parseItem(item string) (low, high, step int, err error) {
 // parseRange returns the bounds of a range. If the end of a range is Sunday by name, it is the end of the week, as in
 // sat-sun.
 func (f *field) parseRange(item, from, to string) (low, high int, err error) {
-	if to == "" && from != "" {
-		return 0, 0, f.refuse(item, "is a range without an end")
-	}
 	if low, err = f.parseValue(item, from); err != nil {
 		return 0, 0, err
 	}
@@ -190,23 +187,9 @@ func (f *field) parseRange(item, from, to string) (low, high int, err error) {
 		high = f.max
 	}
 	if low > high {
-		return 0, 0, f.refuse(item, "is a range that runs backwards (try "+f.around(low, high)+")")
+		return 0, 0, f.refuse(item, "is a range that runs backwards (give two ranges, such as 5-6,0-1)")
 	}
 	return low, high, nil
-}
-
-// around formats a range that continues after the end of the field at its beginning, as a list that Parse accepts.
-func (f *field) around(low, high int) string {
-	write := func(low, high int) string {
-		if low == high {
-			return strconv.Itoa(low)
-		}
-		return fmt.Sprintf("%d-%d", low, high)
-	}
-	if low > f.end {
-		return write(f.min, high)
-	}
-	return write(low, f.end) + "," + write(f.min, high)
 }
 
 // parseValue returns the value of a number or name.
@@ -221,12 +204,8 @@ func (f *field) parseValue(item, text string) (int, error) {
 		return v, nil
 	case ok:
 		return 0, f.refuse(item, "is out of range")
-	case text == "" || text[0] == '-' || text[0] == '+':
-		return 0, f.refuse(item, "has a sign or lacks a number")
-	case f.names != nil:
-		return 0, f.refuse(item, "is neither a number nor a name")
 	}
-	return 0, f.refuse(item, "is not a number")
+	return 0, f.refuse(item, "is not one of its values")
 }
 
 // refuse returns the error for a part of the field.

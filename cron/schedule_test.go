@@ -44,9 +44,6 @@ func TestNext(t *testing.T) {
 		"29 February across 2100", "0 0 29 2 *", "America/New_York", "2092-03-01T00:00:00Z",
 		[]string{"2096-02-29 00:00:00 -0500", "2104-02-29 00:00:00 -0500"},
 	}, {
-		"the 31st", "0 0 31 * *", "Etc/UTC", "2026-01-31T00:00:00Z",
-		[]string{"2026-03-31 00:00:00 +0000", "2026-05-31 00:00:00 +0000", "2026-07-31 00:00:00 +0000", "2026-08-31 00:00:00 +0000"},
-	}, {
 		"fixed, skipped, once at the change", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
 	}, {
@@ -110,18 +107,6 @@ func TestNext(t *testing.T) {
 		"a repeat of half an hour", "0,45 1 * * *", "Australia/Lord_Howe", "2026-04-04T13:30:00Z",
 		[]string{"2026-04-05 01:00:00 +1100", "2026-04-05 01:45:00 +1100", "2026-04-06 01:00:00 +1030"},
 	}, {
-		"a gap of two hours", "0 1,2 * * *", "Antarctica/Troll", "2026-03-28T12:00:00Z",
-		[]string{"2026-03-29 03:00:00 +0200", "2026-03-30 01:00:00 +0200"},
-	}, {
-		"a repeat of two hours", "0 1,2 * * *", "Antarctica/Troll", "2026-10-24T12:00:00Z",
-		[]string{"2026-10-25 01:00:00 +0200", "2026-10-25 02:00:00 +0200", "2026-10-26 01:00:00 +0000"},
-	}, {
-		"the zone database has negative daylight saving time for Dublin", "30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z",
-		[]string{"2026-10-25 01:30:00 +0100", "2026-10-26 01:30:00 +0000"},
-	}, {
-		"a date that was skipped", "0 12 30 * *", "Pacific/Apia", "2011-11-30T23:00:00Z",
-		[]string{"2012-01-30 12:00:00 +1400"},
-	}, {
 		"a day that was skipped", "0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
 		[]string{"2011-12-29 12:00:00 -1000", "2011-12-31 12:00:00 +1400"},
 	}, {
@@ -136,9 +121,6 @@ func TestNext(t *testing.T) {
 	}, {
 		"an offset with seconds", "10 0 * * *", "Africa/Monrovia", "1972-01-05T12:00:00Z",
 		[]string{"1972-01-06 00:10:00 -0044"},
-	}, {
-		"no changes", "0 0 1 * *", "Asia/Kolkata", "2026-06-30T18:29:59Z",
-		[]string{"2026-07-01 00:00:00 +0530", "2026-08-01 00:00:00 +0530"},
 	}, {
 		"the last day of a leap year, after the zone's table", "0 12 31 12 *", "America/New_York", "2040-12-31T12:00:00Z",
 		[]string{"2040-12-31 12:00:00 -0500", "2041-12-31 12:00:00 -0500"},

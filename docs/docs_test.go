@@ -31,6 +31,26 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
+// pages returns every page for readers, in English and in Chinese.
+func pages() (out []string) {
+	for _, pattern := range []string{"*.md", "zh-CN/*.md", "../*.md"} {
+		files, _ := filepath.Glob(pattern) // The patterns are well-formed.
+		out = append(out, files...)
+	}
+	return out
+}
+
+var longCell = regexp.MustCompile(`(?m)^ *\|(?:.*\|)? *[^| \n][^|\n]{199,}[^| \n]`)
+
+// What does not fit into a cell belongs into sentences or a list below the table.
+func TestCellsAreShort(t *testing.T) {
+	for _, page := range pages() {
+		for _, row := range longCell.FindAllString(read(t, page), -1) {
+			t.Errorf("%s: this row has a cell of more than 200 characters: %s", page, row)
+		}
+	}
+}
+
 // The page explains every reason of a condition, of an event or of an Eru's history.
 func TestEveryReasonIsExplained(t *testing.T) {
 	page := read(t, troubleshooting)
@@ -100,11 +120,7 @@ var (
 )
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	files, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(files, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
+	for _, file := range pages() {
 		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, file), ""), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {

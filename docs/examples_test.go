@@ -5,9 +5,9 @@ package docs_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,16 +16,15 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/modelbox-operator/modelbox-operator/cli/command"
+	cli "github.com/modelbox-operator/modelbox-operator/cli/command"
 )
 
 var (
 	indented   = regexp.MustCompile(`(?m)^(    .*\n)+`)
 	apiVersion = regexp.MustCompile(`(?m)^apiVersion: (\S+)$`)
 	// The groups of the five kinds.
-	ours = regexp.MustCompile(`^(model\.github\.com|app\.huolala\.cn|mydomain\.com|extension\.k8s\.io|mtsre\.meitu\.com)/`)
-	// The first ModelBox of a reader is the input of a command.
-	heredoc = regexp.MustCompile(`(?s)<<'?EOF'?\n(.*?)\nEOF\n`)
+	ours     = regexp.MustCompile(`^(model\.github\.com|app\.huolala\.cn|mydomain\.com|extension\.k8s\.io|mtsre\.meitu\.com)/`)
+	commands = regexp.MustCompile("(?ms)^```sh\n.*?^```\n")
 )
 
 // manifests returns the documents of a page's indented blocks that are whole manifests.
@@ -33,9 +32,6 @@ func manifests(page string) []string {
 	var out []string
 	for _, block := range indented.FindAllString(page, -1) {
 		block = strings.ReplaceAll("\n"+block, "\n    ", "\n")
-		if input := heredoc.FindStringSubmatch(block); input != nil {
-			block = "\n" + input[1] + "\n"
-		}
 		for document := range strings.SplitSeq(block, "\n---\n") {
 			if apiVersion.MatchString(document) && strings.Contains(document, "\nkind: ") && !strings.Contains(document, "\n$ ") {
 				out = append(out, document)
@@ -49,18 +45,16 @@ func manifests(page string) []string {
 // defaults and the rules, and those of Kubernetes' own kinds have no unknown field.
 func TestManifestsOfThePagesAreValid(t *testing.T) {
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	pages, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := map[bool]int{}
-	for _, page := range append(pages, "../README.md") {
+	for _, page := range pages() {
 		for _, manifest := range manifests(read(t, page)) {
 			own := ours.MatchString(apiVersion.FindStringSubmatch(manifest)[1])
 			checked[own]++
 			if own {
-				if output, ok := lint(manifest); !ok {
-					t.Errorf("%s: %s\n%s", page, output, manifest)
+				for _, command := range []string{"lint", "render"} {
+					if output, ok := run(command, manifest); !ok {
+						t.Errorf("%s: %s: %s\n%s", page, command, output, manifest)
+					}
 				}
 			} else if _, _, err := strict.Decode([]byte(manifest), nil, nil); err != nil && !runtime.IsNotRegisteredError(err) {
 				t.Errorf("%s: %v\n%s", page, err, manifest)
@@ -72,29 +66,46 @@ func TestManifestsOfThePagesAreValid(t *testing.T) {
 	}
 }
 
-// lint runs "modelbox lint" on a manifest.
-func lint(manifest string) (string, bool) {
+// run runs a command of modelbox on a manifest.
+func run(command, manifest string) (string, bool) {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(manifest), Out: &out, ErrOut: &out}
-	code := command.Run(command.Env{IOStreams: streams, Program: "modelbox"}, []string{"lint", "-f", "-"})
+	code := cli.Run(cli.Env{IOStreams: streams, Program: "modelbox"}, []string{command, "-f", "-"})
 	return out.String(), code == 0
 }
 
-// The examples of the page of ModelBoxes are the files of config/samples/more, which the tests
-// of the webhooks create.
+// The files of config/samples/more, which the tests of the webhooks create, are examples of
+// servers.md, or modelbox.md has a link to them. The first example is also on the first pages, and in the tutorial, whose commands the
+// end-to-end suite runs.
 func TestExamplesAreSamples(t *testing.T) {
-	page := read(t, "modelbox.md")
+	for page, text := range map[string]string{
+		"../README.md": sample(t, "../config/samples/more/ollama.yaml"), "../README.zh-CN.md": sample(t, "../config/samples/more/ollama.yaml"),
+		"tutorial.md": "\nkubectl apply -f config/samples/more/ollama.yaml\n",
+	} {
+		if !strings.Contains(read(t, page), text) {
+			t.Errorf("%s has no first example:\n%s", page, text)
+		}
+	}
 	files, err := filepath.Glob("../config/samples/more/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d samples (%v)", len(files), err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(page, "    "+strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", "\n    ")+"\n") {
-			t.Errorf("%s is not in modelbox.md, word for word and indented by four spaces", file)
+		if !strings.Contains(read(t, "servers.md"), sample(t, file)) && !strings.Contains(read(t, "modelbox.md"), "("+file+")") {
+			t.Errorf("%s is not in servers.md, word for word and indented by four spaces, and modelbox.md has no link to it", file)
 		}
 	}
+}
+
+func TestTheTutorialIsTranslated(t *testing.T) {
+	english, chinese := commands.FindAllString(read(t, "tutorial.md"), -1), commands.FindAllString(read(t, "zh-CN/tutorial.md"), -1)
+	if !slices.Equal(english, chinese) {
+		t.Errorf("the commands differ:\n%s\n%s", english, chinese)
+	}
+}
+
+// sample returns a file as a page has it.
+func sample(t *testing.T, file string) string {
+	t.Helper()
+	return "    " + strings.ReplaceAll(strings.TrimSpace(read(t, file)), "\n", "\n    ") + "\n"
 }

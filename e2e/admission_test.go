@@ -13,17 +13,6 @@ import (
 )
 
 var _ = Describe("admission", func() {
-	It("sets the defaults of the sample manifest", func(ctx SpecContext) {
-		ns := newNamespace(ctx)
-		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/model_v1_modelbox.yaml")
-		path := "{.spec.resourceType} {.spec.resources.limits.cpu} {.spec.resources.limits.memory} {.spec.serviceType} {.spec.readinessProbe.tcpSocket.port}"
-		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath="+path)).To(Equal("small 1 2Gi NodePort 80"))
-		run(kubectl, "-n", ns, "apply", "-f", "../config/samples/model_v1_modelbox.yaml")
-		Expect(run(kubectl, "-n", ns, "get", "modelbox", "modelbox-sample", "-o", "jsonpath={.metadata.generation}")).To(Equal("1"))
-		Expect(run(kubectl, "-n", ns, "diff", "-f", "../config/samples/model_v1_modelbox.yaml")).To(BeEmpty())
-		Expect(run(kubectl, "-n", ns, "get", "mbo")).To(ContainSubstring("modelbox-sample"))
-	})
-
 	DescribeTable("refuses an invalid object with the path of the field",
 		func(ctx SpecContext, manifest string, want ...string) {
 			out := refused(newNamespace(ctx), manifest)
@@ -42,6 +31,12 @@ spec:
   ports: [{port: 80, targetPort: unknown}]
 `, "spec.image", "spec.resources", "set resourceType: custom", "spec.ports[0].targetPort"),
 	)
+
+	It("bounds what the token of the controller may write", func() {
+		_, err := attempt("", kubectl, "-n", "default", "create", "service", "clusterip", "evil", "--tcp=443", "--dry-run=server",
+			"--as=system:serviceaccount:"+system+":modelbox-controller")
+		Expect(err).To(MatchError(ContainSubstring("ValidatingAdmissionPolicy 'modelbox-controller'")), "its role allows it")
+	})
 
 	It("gives users permissions through view and edit", func(ctx SpecContext) {
 		ns := newNamespace(ctx)

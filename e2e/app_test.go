@@ -47,17 +47,4 @@ var _ = Describe("an App", func() {
 		Eventually(func() []string { return imagesOf(running(ctx, ns, labelsOf("site"))) }).Should(ConsistOf(nginxOther))
 		fetchable(ns, "http://"+app.Status.Address+"/")
 	})
-
-	It("reports an image that cannot be pulled, and does not affect other Apps", func(ctx SpecContext) {
-		ns := newNamespace(ctx)
-		apply(ns, fmt.Sprintf(appManifest, nginx, 1))
-		awaitReady(ns, "app.app.huolala.cn/site")
-		broken := &appv1.App{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "broken"},
-			Spec:       appv1.AppSpec{Image: "registry.invalid/none/none:1"},
-		}
-		Expect(admin.Create(ctx, broken)).To(Succeed())
-		Eventually(readyCondition(ctx, broken)).Should(Equal("False Progressing"))
-		awaitReady(ns, "app.app.huolala.cn/site")
-	})
 })

@@ -7,8 +7,13 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -80,16 +85,12 @@ spec:
   schedule: "0 0 * * *"
 `
 
-var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
+var _ = Describe("the articles' commands, as printed", Serial, Ordered, removing, func() {
 	BeforeAll(func() {
-		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+		DeferCleanup(func() {
 			run(kubectl, "delete", "--ignore-not-found", "deployment", "example-deployment", "opsnatmonitor-v1")
-			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
-			awaitOperator()
 		})
-		stopOperator()
-		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
-		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
+		removeOperator()
 	})
 
 	It("make manifests, make install", func() {
@@ -119,16 +120,22 @@ var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
 	})
 
 	It("make docker-build docker-push, make deploy, and each article's sample", func(ctx SpecContext) {
-		img := "IMG=" + serveRegistry(ctx, buildCrane()) + "/team/modelbox:article"
+		crane := buildCrane()
+		name := serveRegistry(ctx, crane) + "/team/modelbox:article"
+		img := "IMG=" + name
 		step{"make docker-build docker-push " + img, nil}.do()
+		removeLater(name)
+		step{"docker push " + name, []string{"digest: sha256:"}}.do() // As an article about one image prints it.
 		var images []string
 		for _, process := range []string{"webhook", "controller"} {
-			images = append(images, strings.TrimSpace(run("env", img, "../hack/images.sh", "build", process)))
-		}
-		for _, image := range images { // The nodes cannot reach this host's registry.
+			image := strings.TrimSpace(run("env", img, "../hack/images.sh", "build", process))
 			removeLater(image)
+			var pushed inspected
+			Expect(json.Unmarshal([]byte(run(crane, "config", image)), &pushed)).To(Succeed())
+			Expect(pushed.Config).To(Equal(inspect(operatorImage(process)).Config))
+			images = append(images, image)
 		}
-		run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
+		loadImages(images...) // The nodes cannot reach this host's registry.
 		step{"make deploy " + img, []string{"deployment.apps/modelbox-webhook created", "deployment.apps/modelbox-controller created"}}.do()
 		awaitOperator()
 		for _, a := range articles {
@@ -150,6 +157,9 @@ var _ = Describe("the articles' commands, as printed", Serial, Ordered, func() {
 		out, err := try("kubectl get eru")
 		Expect(err).To(HaveOccurred(), out)
 	})
+
+	// It is here because it needs a cluster without the operator.
+	It("the tutorial, from its page", tutorial, SpecTimeout(10*time.Minute))
 })
 
 // shell returns a command as a reader of an article types it: in a clone, with the current
@@ -230,4 +240,64 @@ func configurations() string {
 	GinkgoHelper()
 	return run(kubectl, "get", "-o", "name", "mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings")
+}
+
+// said are parts of what the blocks of docs/tutorial.md print, in their order.
+var said = []string{
+	"deployment.apps/modelbox-controller condition met",
+	"modelbox.model.github.com/qwen condition met",
+	`"text":"`,
+	"modelbox.model.github.com/qwen patched",
+	"ModelFetchFailed",
+	`[NotFound] the commit has no file at /qwen2.5-0.5b-instruct.gguf`,
+	"ModelFetchFailed", // of the command of this repository
+	"modelbox.model.github.com/qwen condition met",
+	`modelbox.model.github.com "qwen" deleted`,
+}
+
+// tutorial runs the commands of the page, block by block, in a cluster without the operator. The page's
+// own cluster is that of the suite, and the hub is a server in it.
+func tutorial(ctx SpecContext) {
+	page, err := os.ReadFile("../docs/tutorial.md")
+	Expect(err).NotTo(HaveOccurred())
+	bin := GinkgoT().TempDir()
+	Expect(os.WriteFile(filepath.Join(bin, "kind"), fmt.Appendf(nil,
+		"#!/bin/sh\n[ $1 != load ] || PATH=${PATH#*:} exec %s \"$@\" --name %s\n", kind, clusterName), 0o755)).To(Succeed())
+	DeferCleanup(func() {
+		for _, process := range []string{"webhook", "controller"} {
+			run(docker, "image", "rm", "--force", "modelbox-"+process+":tutorial")
+		}
+	})
+	printed := ""
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		By(strings.TrimSpace(block[1]))
+		out, err := try("set -eu; trap 'kill $(jobs -p) 2>/dev/null || :' EXIT; PATH=" + bin + ":$PATH\n" + block[1])
+		Expect(err).NotTo(HaveOccurred(), out)
+		printed += out
+		if strings.Contains(block[1], "make deploy") {
+			serveHub(newNamespace(ctx))
+		}
+	}
+	for _, part := range said {
+		_, after, found := strings.Cut(printed, part)
+		Expect(found).To(BeTrue(), "%s\n%s", part, printed)
+		printed = after
+	}
+}
+
+// serveHub makes a server the hub of the operator, by a mirror, and its certificate one that the image
+// of fetch-model trusts.
+func serveHub(ns string) {
+	GinkgoHelper()
+	const fetcher = "modelbox-e2e-fetch:e2e"
+	m, dir := serveModels(ns), GinkgoT().TempDir()
+	cert, err := base64.StdEncoding.DecodeString(run(kubectl, "-n", ns, "get", "secret", "models-tls", "-o", `jsonpath={.data.tls\.crt}`))
+	Expect(err).NotTo(HaveOccurred())
+	write(filepath.Join(dir, "tls.crt"), cert)
+	image(fetcher, dir, "FROM modelbox-controller:tutorial\nCOPY tls.crt /etc/ssl/certs/e2e.pem\n")
+	removeLater(fetcher)
+	run(words(kind, "load", "docker-image", "--name", clusterName, fetcher)...)
+	run(kubectl, "-n", system, "patch", "deployment", "modelbox-controller", "--type=json", "-p", fmt.Sprintf(
+		`[{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": ["--fetch-image=%s", "--model-mirror=hf://=https://%s"]}]`, fetcher, m.host))
+	run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-controller", "--timeout=120s")
 }

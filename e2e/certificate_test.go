@@ -7,14 +7,14 @@ package e2e
 
 import (
 	"math/big"
+	"os"
+	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/modelbox-operator/modelbox-operator/controller/certificate"
 )
 
 // renewal is longer than the controller takes for a renewal: a minute until all API servers have
@@ -22,10 +22,11 @@ import (
 const renewal = 4 * time.Minute
 
 // The steps are those of docs/operations.md.
-var _ = Describe("a certificate that the controller issues", Serial, func() {
-	It("takes the place of cert-manager's, and is renewed, without a lost admission request", func(ctx SpecContext) {
+var _ = Describe("a certificate that the controller issues", func() {
+	It("takes the place of cert-manager's without a lost admission request", long+1, func(ctx SpecContext) {
+		alone("controller", "webhook")
 		DeferCleanup(returnToCertManager)
-		load := admitting(ctx)
+		load := admitting(ctx, seldom)
 
 		By("1: removing what cert-manager works on")
 		run(kubectl, "-n", system, "delete", "certificates.cert-manager.io,issuers.cert-manager.io", "--all")
@@ -34,13 +35,6 @@ var _ = Describe("a certificate that the controller issues", Serial, func() {
 		run("make", "--no-print-directory", "-C", "..", "deploy", "CERTS=self-managed")
 		run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-controller", "--timeout=240s")
 		Eventually(issuer, renewal).WithArguments(ctx).Should(HavePrefix("modelbox-webhook-ca@"))
-		awaitServed(ctx)
-
-		By("renewing it")
-		before := leaf(ctx).SerialNumber
-		run(kubectl, "-n", system, "annotate", "secret", "modelbox-webhook-tls", certificate.AnnotationRenew+"=now")
-		Eventually(requested, renewal).WithArguments(ctx).Should(BeFalse())
-		Expect(leaf(ctx).SerialNumber).NotTo(Equal(before))
 		awaitServed(ctx)
 
 		By("applying the manifests again, which changes neither the Secret nor caBundle")
@@ -52,21 +46,13 @@ var _ = Describe("a certificate that the controller issues", Serial, func() {
 		By("beginning a new pod, which has only the Secret")
 		restart("modelbox-webhook")
 		Eventually(func() ([]*big.Int, error) { return served(ctx) }).Should(HaveEach(Equal(leaf(ctx).SerialNumber)))
-		load.lostNone("the change to the controller's certificate, and its renewal")
+		load.lostNone("the change to the controller's certificate")
 	})
 })
 
 func issuer(ctx SpecContext) string {
 	GinkgoHelper()
 	return leaf(ctx).Issuer.CommonName
-}
-
-// requested tells whether a renewal is requested, and not complete.
-func requested(ctx SpecContext) bool {
-	GinkgoHelper()
-	secret := get(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "modelbox-webhook-tls"}})
-	_, ok := secret.Annotations[certificate.AnnotationRenew]
-	return ok
 }
 
 // returnToCertManager restores the state of the manifests, also after a failure.
@@ -81,4 +67,120 @@ func returnToCertManager(ctx SpecContext) {
 	awaitServed(ctx)
 	trust(ctx, root("modelbox-root"))
 	awaitOperator()
+}
+
+// The steps are those of docs/operations.md.
+var _ = Describe("a new root certificate", disturbing-1, func() {
+	It("replaces the old one without a lost admission request", func(ctx SpecContext) {
+		alone("webhook")
+		DeferCleanup(func(ctx SpecContext) { // Restore the state of the manifests, also after a failure.
+			inject("inject-ca-from=modelbox-system/modelbox-webhook")
+			returnToCertManager(ctx)
+		})
+		load := admitting(ctx, often)
+
+		By("1: creating the new root in addition to the old one")
+		_, err := attempt(newRoot, kubectl, "apply", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() {
+			run(kubectl, "-n", system, "delete", "--ignore-not-found", "certificate/modelbox-root-2", "secret/modelbox-root-2", "secret/modelbox-roots")
+		})
+		run(kubectl, "-n", system, "wait", "--for=condition=Ready", "--timeout=60s", "certificate/modelbox-root-2")
+
+		By("2: trusting both roots")
+		both := filepath.Join(GinkgoT().TempDir(), "ca.crt")
+		Expect(os.WriteFile(both, []byte(root("modelbox-root")+root("modelbox-root-2")), 0o600)).To(Succeed())
+		run(kubectl, "-n", system, "create", "secret", "generic", "modelbox-roots", "--from-file", both)
+		run(kubectl, "-n", system, "annotate", "secret", "modelbox-roots", "cert-manager.io/allow-direct-injection=true")
+		inject("inject-ca-from-secret=modelbox-system/modelbox-roots")
+		bothRoots := HaveEach(And(ContainSubstring(root("modelbox-root")), ContainSubstring(root("modelbox-root-2"))))
+		Eventually(trusted).WithArguments(ctx).Should(bothRoots)
+
+		By("3: issuing the webhook's certificate with the new root")
+		run(kubectl, "-n", system, "patch", "issuer", "modelbox-ca", "--type=merge", "-p", `{"spec":{"ca":{"secretName":"modelbox-root-2"}}}`)
+		Eventually(func() string {
+			renew(ctx)
+			return leaf(ctx).Issuer.CommonName
+		}).Should(Equal("modelbox-root-2"))
+		awaitServed(ctx)
+
+		By("4: trusting only the new root")
+		inject("inject-ca-from=modelbox-system/modelbox-webhook")
+		Eventually(func() []string {
+			trust(ctx, root("modelbox-root-2"))
+			return trusted(ctx)
+		}).Should(HaveEach(root("modelbox-root-2")))
+		restart("modelbox-webhook")
+		Expect(trusted(ctx)).To(HaveEach(root("modelbox-root-2")))
+		load.lostNone("a new root certificate")
+	})
+})
+
+const newRoot = `
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: modelbox-root-2
+  namespace: modelbox-system
+spec:
+  isCA: true
+  commonName: modelbox-root-2
+  secretName: modelbox-root-2
+  duration: 87600h
+  renewBefore: 8760h
+  privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Never}
+  issuerRef: {name: modelbox-self-signed, kind: Issuer, group: cert-manager.io}
+`
+
+// root returns a root certificate from its Secret, as PEM.
+func root(secret string) string {
+	GinkgoHelper()
+	return run(kubectl, "-n", system, "get", "secret", secret, "-o", `go-template={{index .data "tls.crt" | base64decode}}`)
+}
+
+// inject sets the source from which cert-manager injects the CA bundle.
+func inject(source string) {
+	GinkgoHelper()
+	for _, configurations := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+		run(kubectl, "annotate", configurations, "modelbox-webhook", "cert-manager.io/inject-ca-from-", "cert-manager.io/inject-ca-from-secret-")
+		run(kubectl, "annotate", "--overwrite", configurations, "modelbox-webhook", "cert-manager.io/"+source)
+	}
+}
+
+// trust sets the CA bundle of the webhook configurations. cert-manager adds to it, and
+// does not remove a root that has not expired.
+func trust(ctx SpecContext, bundle string) {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Name: "modelbox-webhook"}
+	Eventually(func() error {
+		mutating := get(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named})
+		for i := range mutating.Webhooks {
+			mutating.Webhooks[i].ClientConfig.CABundle = []byte(bundle)
+		}
+		return admin.Update(ctx, mutating)
+	}).Should(Succeed())
+	Eventually(func() error {
+		validating := get(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: named})
+		for i := range validating.Webhooks {
+			validating.Webhooks[i].ClientConfig.CABundle = []byte(bundle)
+		}
+		return admin.Update(ctx, validating)
+	}).Should(Succeed())
+}
+
+// trusted returns the CA bundle of each webhook.
+func trusted(ctx SpecContext) []string {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Name: "modelbox-webhook"}
+	var bundles []string
+	for _, w := range get(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: named}).Webhooks {
+		bundles = append(bundles, string(w.ClientConfig.CABundle))
+	}
+	for _, w := range get(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: named}).Webhooks {
+		bundles = append(bundles, string(w.ClientConfig.CABundle))
+	}
+	samples, err := filepath.Glob("../config/samples/*.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(bundles).To(HaveLen(2*len(samples)), "two webhooks for each kind")
+	return bundles
 }

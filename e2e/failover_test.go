@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,19 +26,20 @@ import (
 	children "github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
-var _ = Describe("when the leading controller", Serial, func() {
-	// median is the limit for the time from the end of the leader to the first write of
-	// its successor, as the median of the rounds. longest is the limit in each round for
-	// the time until the children of ten objects are written. After SIGKILL the successor
-	// waits until the lease of 15 s expires. It sees a renewal, and the end of the lease, up
-	// to 4.4 s late (2.2 retry periods of 2 s), and after SIGTERM the release, on average 1.6 s late.
+// takeovers is how often each of the two ends of a leader is tried.
+const takeovers = 3
+
+var _ = Describe("when the leading controller", disturbing, func() {
+	// limit is that of the time from the end of the leader until the other one has its lease. After
+	// SIGKILL this waits until the lease of 15 s expires: it sees a renewal, and the end of the lease, up
+	// to 4.4 s late (2.2 retry periods of 2 s). After SIGTERM it must not have to wait for that, because
+	// the lease is released. What a slow machine adds fits into both.
 	DescribeTable("ends, the other one takes over, and no child is written twice",
-		func(ctx SpecContext, median, longest time.Duration, end func(context.Context, string)) {
+		func(ctx SpecContext, limit time.Duration, end func(context.Context, string)) {
+			alone("controller")
 			ns := newNamespace(ctx)
 			writes := watchChildren(ctx, ns)
-			var times []time.Duration
-			var slowest time.Duration
-			for round := range 5 {
+			for round := range takeovers {
 				Eventually(func() []corev1.Pod { return readyPods(ctx, "modelbox-controller") }).Should(HaveLen(2))
 				// Some of these children are written by the one leader, some by the other.
 				for i := range 10 {
@@ -52,28 +53,20 @@ var _ = Describe("when the leading controller", Serial, func() {
 				for i := range 10 {
 					create(ctx, ns, fmt.Sprintf("%s%d", prefix, i))
 				}
-				Eventually(writes.children).WithArguments(prefix).WithTimeout(40*time.Second).WithPolling(20*time.Millisecond).
-					Should(HaveLen(20), "a Deployment and a Service each")
+				Eventually(writes.written).WithArguments(prefix).WithTimeout(2*time.Minute).WithPolling(20*time.Millisecond).
+					Should(Equal(20), "a Deployment and a Service each")
 				all := time.Since(ended)
 				Eventually(holder).ShouldNot(Or(Equal(old), BeEmpty()))
 				acquired := get(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "modelbox-controller"}}).Spec.AcquireTime
-				// After SIGTERM the old leader may still write some of them, or all.
-				first := acquired.Sub(ended)
-				if later := slices.DeleteFunc(writes.children(prefix), acquired.After); len(later) > 0 {
-					first = slices.MinFunc(later, time.Time.Compare).Sub(ended)
-				}
-				AddReportEntry(fmt.Sprintf("the command took %s; after it: lease acquired %s, first write %s, all %s",
-					ended.Sub(begun), acquired.Sub(ended), first, all), ReportEntryVisibilityAlways)
-				times, slowest = append(times, first), max(slowest, all)
+				AddReportEntry(fmt.Sprintf("the command took %s; after it: lease acquired %s, all written %s",
+					ended.Sub(begun), acquired.Sub(ended), all), ReportEntryVisibilityAlways)
+				Expect(acquired.Sub(ended)).To(BeNumerically("<", limit))
 			}
-			Eventually(writes.children).WithArguments("").Should(HaveLen(200))
+			Eventually(writes.written).WithArguments("").Should(Equal(40 * takeovers))
 			Expect(writes.repeated()).To(BeEmpty())
-			slices.Sort(times)
-			Expect(times[len(times)/2]).To(BeNumerically("<", median), "%v", times)
-			Expect(slowest).To(BeNumerically("<", longest))
 		},
-		Entry("by SIGKILL, within 19 s, and never more than 25 s", 19*time.Second, 25*time.Second, kill),
-		Entry("by SIGTERM, within 4.4 s, and never more than 8 s", 4400*time.Millisecond, 8*time.Second, func(_ context.Context, pod string) {
+		Entry("by SIGKILL, when the lease has expired", 30*time.Second, kill),
+		Entry("by SIGTERM, before it would expire", 12*time.Second, func(_ context.Context, pod string) {
 			run(kubectl, "-n", system, "delete", "pod", pod, "--wait=false")
 		}),
 	)
@@ -108,9 +101,7 @@ type childWrites struct {
 	// versions holds, for each child, the controller's entries in managedFields, by
 	// operation and time.
 	versions map[childKey]map[string]bool
-	// first is when the controller's entry was first seen for each child.
-	first map[childKey]time.Time
-	again []string
+	again    []string
 }
 
 type childKey struct{ kind, name string }
@@ -118,7 +109,7 @@ type childKey struct{ kind, name string }
 // watchChildren watches the Deployments and Services of a namespace.
 func watchChildren(ctx context.Context, ns string) *childWrites {
 	GinkgoHelper()
-	w := &childWrites{versions: map[childKey]map[string]bool{}, first: map[childKey]time.Time{}}
+	w := &childWrites{versions: map[childKey]map[string]bool{}}
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}} {
 		watcher, err := admin.Watch(ctx, list, client.InNamespace(ns))
 		Expect(err).NotTo(HaveOccurred())
@@ -148,9 +139,6 @@ func (w *childWrites) record(obj client.Object) {
 	}
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager == children.FieldManager && entry.Subresource == "" {
-			if len(w.versions[child]) == 0 {
-				w.first[child] = time.Now()
-			}
 			w.versions[child][fmt.Sprintf("%s at %s", entry.Operation, entry.Time)] = true
 		}
 	}
@@ -159,18 +147,16 @@ func (w *childWrites) record(obj client.Object) {
 	}
 }
 
-// children returns the times of the controller's first writes of the children whose
-// names have a prefix.
-func (w *childWrites) children(prefix string) []time.Time {
+// written returns how many children whose names have a prefix the controller has written.
+func (w *childWrites) written(prefix string) (count int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var times []time.Time
-	for child, first := range w.first {
-		if strings.HasPrefix(child.name, prefix) {
-			times = append(times, first)
+	for child, versions := range w.versions {
+		if strings.HasPrefix(child.name, prefix) && len(versions) > 0 {
+			count++
 		}
 	}
-	return times
+	return count
 }
 
 // repeated returns the children that the controller wrote more than once.
@@ -178,4 +164,77 @@ func (w *childWrites) repeated() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.again
+}
+
+var _ = Describe("without any webhook pod", Serial, func() {
+	It("everything else continues, errors name the webhook, and admission works again when the pods are back", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		box := &modelv1.ModelBox{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "here"},
+			Spec:       modelv1.ModelBoxSpec{Image: nginx, ResourceType: modelv1.ResourceTypeCustom, Resources: &corev1.ResourceRequirements{}},
+		}
+		deleted := box.DeepCopy()
+		deleted.Name = "deleted"
+		for _, b := range []*modelv1.ModelBox{box, deleted} {
+			Expect(admin.Create(ctx, b)).To(Succeed())
+			awaitReady(ns, "modelbox/"+b.Name)
+		}
+
+		By("stopping all webhook pods")
+		DeferCleanup(func() {
+			scaleWebhook(2)
+			awaitOperator()
+		})
+		scaleWebhook(0)
+		// Without a grace period: a graceful end takes up to two minutes.
+		run(kubectl, "-n", system, "delete", "pods", "-l", "app.kubernetes.io/name=modelbox-webhook", "--force", "--grace-period=0")
+		Eventually(func() []corev1.Pod {
+			pods := &corev1.PodList{}
+			Expect(admin.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": "modelbox-webhook"})).To(Succeed())
+			return pods.Items
+		}, 3*time.Minute).Should(BeEmpty())
+
+		By("creating and changing objects of the operator's kinds: refused, with the webhook's name")
+		fresh := box.DeepCopy()
+		fresh.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "fresh"}
+		// The Pod objects are deleted, but the processes may still respond on open
+		// connections until they end.
+		Eventually(dryRunErrors).WithArguments(ctx).Should(HaveLen(parallelRequests))
+		Expect(admin.Create(ctx, fresh)).To(MatchError(ContainSubstring(`failed calling webhook "default.modelbox.model.github.com"`)))
+		spec := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))
+		Expect(admin.Patch(ctx, get(ctx, box), spec)).To(MatchError(ContainSubstring(`failed calling webhook`)))
+
+		By("other workloads and namespaces, and metadata and deletion of the operator's kinds: not affected")
+		deployment(ctx, ns, "other", 1, nil)
+		awaitAvailable(ns, "other")
+		other := newNamespace(ctx)
+		run(kubectl, "delete", "namespace", other, "--timeout=60s")
+		run(kubectl, "-n", ns, "label", "modelbox/here", "still=works")
+		run(kubectl, "-n", ns, "delete", "modelbox/deleted", "--timeout=30s")
+
+		By("the controller: still reconciles and writes status")
+		run(kubectl, "-n", ns, "scale", "modelbox/here", "--replicas=2")
+		Eventually(func() int32 { return get(ctx, box).Status.AvailableReplicas }).Should(Equal(int32(2)))
+		before := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "here"}})
+		Expect(admin.Delete(ctx, before.DeepCopy())).To(Succeed())
+		Eventually(func() (types.UID, error) {
+			now := &appsv1.Deployment{}
+			err := admin.Get(ctx, client.ObjectKeyFromObject(before), now)
+			return now.UID, err
+		}).ShouldNot(Or(BeEmpty(), Equal(before.UID)))
+		awaitReady(ns, "modelbox/here")
+
+		By("starting the webhook again")
+		scaleWebhook(2)
+		run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-webhook", "--timeout=120s")
+		back := time.Now()
+		fresh.ResourceVersion = ""
+		Eventually(func() error { return admin.Create(ctx, fresh) }, 30*time.Second).Should(Succeed())
+		AddReportEntry("admitting again after the pods were ready", time.Since(back).String(), ReportEntryVisibilityAlways)
+	})
+})
+
+func scaleWebhook(replicas int) {
+	GinkgoHelper()
+	run(kubectl, "-n", system, "scale", "deployment", "modelbox-webhook", fmt.Sprint("--replicas=", replicas))
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,35 +37,29 @@ type chartRelease struct {
 	images string
 }
 
-var _ = Describe("the Helm chart", Serial, Ordered, func() {
-	var release chartRelease
-	BeforeAll(func() {
-		DeferCleanup(func() { // The other specs need the operator, also after a failure.
+var _ = Describe("the Helm chart", Serial, removing, func() {
+	It("installs, upgrades, rolls back and uninstalls the operator, and objects survive", func(ctx SpecContext) {
+		release := newChartRelease()
+		DeferCleanup(func() {
 			stopOperator()
-			_, _ = release.try("uninstall", "modelbox", "--wait")
+			_, _ = release.try("uninstall", "modelbox") // There may be none after a failure.
 			run(kubectl, "delete", "--ignore-not-found", "namespace", system)
-			Eventually(applyOperator, 2*time.Minute, time.Second).Should(Succeed())
-			awaitOperator()
 		})
-		release = newChartRelease()
-		stopOperator()
-		Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
-		Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
+		removeOperator()
 		run(kubectl, "create", "namespace", system)
 		run(kubectl, "label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
-	})
 
-	It("installs, upgrades, rolls back and uninstalls the operator, and objects survive", func(ctx SpecContext) {
 		By("helm install")
 		Expect(release.run("install")).To(ContainSubstring("is installed in namespace " + system))
 		awaitOperator()
+		Expect(release.try("test", "modelbox", "--logs")).To(MatchRegexp(`modelbox-test\n(.*\n)*Phase: +Succeeded`))
 		ns := newNamespace(ctx)
 		apply(ns, fmt.Sprintf(ofAUser, nginx))
 		awaitReady(ns, "modelbox/survivor")
 		before := survivorOf(ctx, ns)
 		Expect(before.pods).To(HaveLen(2))
 
-		load := admitting(ctx)
+		load := admitting(ctx, often)
 		By("helm upgrade, with other values")
 		release.run("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--drain=12s}", "--set", "dashboard.enabled=true")
 		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(1))
@@ -92,7 +85,9 @@ var _ = Describe("the Helm chart", Serial, Ordered, func() {
 
 		By("helm install again, over the CRDs that have stayed, and without cert-manager")
 		run(kubectl, "-n", system, "delete", "--ignore-not-found", "secret", "modelbox-webhook-tls") // cert-manager leaves it.
-		release.run("install", "--set", "certs.mode=self-managed")
+		release.run("install", "--wait=hookOnly", "--set", "certs.mode=self-managed")
+		run(kubectl, "-n", system, "wait", "--for=jsonpath={.data.tls\\.crt}", "--timeout=2m", "secret/modelbox-webhook-tls")
+		awaitServed(ctx) // The pods began before the Secret had it.
 		awaitOperator()
 		Expect(issuer(ctx)).To(HavePrefix("modelbox-webhook-ca@"))
 		Expect(survivorOf(ctx, ns)).To(Equal(before))

@@ -56,7 +56,10 @@ var _ = Describe("the images", func() {
 
 	It("are the same when their modules come from a mirror, without a network", long, func() {
 		const proxy = "GOPROXY=file:///mirror"
-		run(makeImages("modelbox-e2e-mirror", "docker-build", proxy, "GOLANG_IMAGE="+golangWithMirror(), "DOCKER_BUILD_FLAGS=--network none")...)
+		removeLater("modelbox-e2e-mirror")
+		// The variables of the suite's own images have no effect.
+		run("make", "--no-print-directory", "-C", "..", "IMG=modelbox-e2e-mirror", "TAG=e2e", "IMG_WEBHOOK=", "IMG_CONTROLLER=", "REGISTRY=",
+			"docker-build", proxy, "GOLANG_IMAGE="+golangWithMirror(), "DOCKER_BUILD_FLAGS=--network none")
 		for _, process := range []string{"webhook", "controller"} {
 			image := "modelbox-e2e-mirror-" + process + ":e2e"
 			removeLater(image)
@@ -64,26 +67,7 @@ var _ = Describe("the images", func() {
 			Expect(run(docker, "history", "--no-trunc", image)).NotTo(ContainSubstring("GOPROXY"))
 		}
 	})
-
-	It("are pushed under the names with which they were built", func(ctx SpecContext) {
-		crane := buildCrane()
-		registry := serveRegistry(ctx, crane)
-		run(makeImages(registry+"/team/modelbox", "docker-build", "docker-push")...)
-		for _, process := range []string{"webhook", "controller"} {
-			image := registry + "/team/modelbox-" + process + ":e2e"
-			removeLater(image)
-			var pushed inspected
-			Expect(json.Unmarshal([]byte(run(crane, "config", image)), &pushed)).To(Succeed())
-			Expect(pushed.Config).To(Equal(inspect(operatorImage(process)).Config))
-		}
-	})
 })
-
-// makeImages returns the command of a target of the Makefile, for images whose names begin
-// with img and whose tag is e2e. The variables of the suite's own images have no effect on it.
-func makeImages(img string, args ...string) []string {
-	return append([]string{"make", "--no-print-directory", "-C", "..", "IMG=" + img, "TAG=e2e", "IMG_WEBHOOK=", "IMG_CONTROLLER=", "REGISTRY="}, args...)
-}
 
 // golangWithMirror builds an image from the Go image that the operator is built from, and
 // returns its name. It has the modules of go.mod and fetch/go.mod in /mirror, a folder that the go command reads

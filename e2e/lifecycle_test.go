@@ -6,15 +6,12 @@
 package e2e
 
 import (
-	"context"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // everyKind holds an object of each kind. The UnitedDeployment and the Eru need the
@@ -58,24 +55,17 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 		apply(ns, everyKind)
 		awaitReady(ns, "modelbox/box")
 
-		replaceWebhook(ctx)
-
 		By("deleting every object of the installation, and a user's namespace, in random order")
 		install := documents(run(kubectl, "kustomize", "../config"))
 		deleted := append(documents(run(kubectl, "get", "namespace", ns, "-o", "yaml")), install...)
 		order.Shuffle(len(deleted), func(i, j int) { deleted[i], deleted[j] = deleted[j], deleted[i] })
-		for _, document := range deleted {
-			Eventually(func() error {
-				_, err := attempt(document, kubectl, "delete", "--ignore-not-found", "--wait=false", "-f", "-")
-				// The objects of a deleted CRD are deleted too.
-				if err != nil && strings.Contains(err.Error(), "no matches for kind") {
-					return nil
-				}
-				return err
-			}, 30*time.Second, time.Second).Should(Succeed(), document)
-		}
+		Eventually(func() error {
+			_, err := attempt(stream(deleted), kubectl, "delete", "--ignore-not-found", "--wait=false", "-f", "-")
+			return err
+		}, 30*time.Second, time.Second).Should(Succeed())
+		stopOperator()
 		left := func() string {
-			out, err := attempt(strings.Join(deleted, "\n---\n"), kubectl, "get", "--ignore-not-found", "-o", "name", "-f", "-")
+			out, err := attempt(stream(deleted), kubectl, "get", "--ignore-not-found", "-o", "name", "-f", "-")
 			if err != nil && !strings.Contains(err.Error(), "no matches for kind") && !strings.Contains(err.Error(), "not found") {
 				return err.Error()
 			}
@@ -85,17 +75,10 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 
 		By("applying every object of the installation in random order, each until it is accepted")
 		order.Shuffle(len(install), func(i, j int) { install[i], install[j] = install[j], install[i] })
-		pending := install
-		Eventually(func() []string {
-			var failed []string
-			for _, document := range pending {
-				if _, err := attempt(document, kubectl, "apply", "-f", "-"); err != nil {
-					failed = append(failed, document)
-				}
-			}
-			pending = failed
-			return pending
-		}, 2*time.Minute, time.Second).Should(BeEmpty())
+		Eventually(func() error {
+			_, err := attempt(stream(install), kubectl, "apply", "-f", "-")
+			return err
+		}, 2*time.Minute, time.Second).Should(Succeed())
 		awaitOperator()
 
 		again := newNamespace(ctx)
@@ -105,19 +88,18 @@ var _ = Describe("installing and uninstalling", Serial, func() {
 	})
 })
 
-// replaceWebhook replaces the pods of the webhook. A pod to which the API server has idle
-// connections ends when they are closed, which takes more than a minute. The new pods have none,
-// and end by themselves.
-func replaceWebhook(ctx context.Context) {
+// removeOperator removes what "make deploy" has installed, all objects of the five kinds, and what
+// these own.
+func removeOperator() {
 	GinkgoHelper()
-	restart("modelbox-webhook")
-	for _, pod := range terminating(ctx, "modelbox-webhook") {
-		run(kubectl, "-n", system, "delete", "pod", pod, "--ignore-not-found", "--force", "--grace-period=0")
-	}
+	stopOperator()
+	Expect(try("make undeploy")).Error().NotTo(HaveOccurred())
+	Expect(try("make uninstall")).Error().NotTo(HaveOccurred())
 }
 
-// stopOperator ends all pods of the operator at once. It is for specs that need a cluster without
-// the operator, and do not test how it ends: otherwise its namespace waits for pods as above.
+// stopOperator ends all pods of the operator at once. It is for specs that do not test how they end: a
+// pod of the webhook to which the API server has idle connections ends when they are closed, which takes
+// up to a minute.
 func stopOperator() {
 	GinkgoHelper()
 	_, _ = attempt("", kubectl, "-n", system, "scale", "deployment", "--all", "--replicas=0") // There may be none.
@@ -127,19 +109,8 @@ func stopOperator() {
 	}).Should(BeEmpty())
 }
 
-// terminating returns the names of the pods of a process that are being deleted.
-func terminating(ctx context.Context, process string) []string {
-	GinkgoHelper()
-	pods := &corev1.PodList{}
-	Expect(admin.List(ctx, pods, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": process})).To(Succeed())
-	var names []string
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
-}
+// stream returns a YAML stream of documents.
+func stream(documents []string) string { return strings.Join(documents, "\n---\n") }
 
 // documents returns the documents of a YAML stream.
 func documents(stream string) []string {

@@ -8,12 +8,13 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -108,26 +109,6 @@ var _ = Describe("a ModelBox", func() {
 			return run(kubectl, "-n", ns, "get", "deployment,service", "-o", "name")
 		}).Should(BeEmpty(), "children are deleted with their owner")
 	})
-
-	It("restarts a container whose liveness probe fails", func(ctx SpecContext) {
-		ns := newNamespace(ctx)
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sick"},
-			Spec: modelv1.ModelBoxSpec{
-				Image: nginx,
-				Ports: []modelv1.Port{{Port: 80}},
-				LivenessProbe: &corev1.Probe{
-					ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/sick", Port: intstr.FromInt32(80)}},
-					PeriodSeconds:    1,
-					FailureThreshold: 1,
-				},
-				ResourceType: modelv1.ResourceTypeCustom,
-				Resources:    &corev1.ResourceRequirements{},
-			},
-		}
-		Expect(admin.Create(ctx, box)).To(Succeed())
-		Eventually(func() int32 { return restarts(ctx, ns, "sick") }).Should(BeNumerically(">=", 1))
-	})
 })
 
 // labelsOf returns the labels of the pods of a ModelBox, or of another kind's object,
@@ -143,3 +124,74 @@ func imagesOf(pods []corev1.Pod) []string {
 	}
 	return images
 }
+
+const sizesManifest = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: modelbox-sizes
+  namespace: modelbox-system
+data:
+  sizes.yaml: |
+    sizes:
+      e2e-tiny:
+        resources: {limits: {cpu: 100m, memory: %s}}
+        scheduling: {tolerations: [{key: e2e, operator: Exists}]}
+        rollout: {maxSurge: 0, maxUnavailable: 1}
+        server:
+          image: %s
+          command: [httpd, -f, -v]
+          args: ["-p", "${port}", "-h", "${model.path}"]
+          port: 8080
+          readinessProbe: {httpGet: {path: /config.json}, periodSeconds: 1}
+          startupSeconds: 120
+`
+
+var _ = Describe("a size of the platform", func() {
+	It("makes an object of a size and a model complete, and a changed size is that of new objects and restarts nothing", long, func(ctx SpecContext) {
+		m := serveModels(newNamespace(ctx))
+		ns := m.ns
+		DeferCleanup(func() { run(kubectl, "-n", system, "delete", "configmap", "modelbox-sizes") })
+		// Both webhook pods have read the file when a size has the same values many times in a row.
+		settled := func(memory string) {
+			GinkgoHelper()
+			_, err := attempt(fmt.Sprintf(sizesManifest, memory, modelsImage), kubectl, "apply", "-f", "-")
+			Expect(err).NotTo(HaveOccurred())
+			began := time.Now()
+			dry := &modelv1.ModelBox{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "dry-"},
+				Spec:       modelv1.ModelBoxSpec{ResourceType: "e2e-tiny", ModelFileURL: "https://models.example.com/a.zip"},
+			}
+			Eventually(func(g Gomega) {
+				for range 10 {
+					box := dry.DeepCopy()
+					g.Expect(admin.Create(ctx, box, client.DryRunAll)).To(Succeed())
+					g.Expect(box.Spec.Resources.Limits.Memory().String()).To(Equal(memory))
+				}
+				// The kubelet updates the file 60 to 90 s after the ConfigMap at the latest, and the webhook reads it every 5 s.
+			}).WithTimeout(3 * time.Minute).WithPolling(5 * time.Second).Should(Succeed())
+			AddReportEntry("seconds until new objects have the size", int(time.Since(began).Seconds()))
+		}
+		settled("64Mi")
+		apply(ns, fmt.Sprintf(`{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: sized}, spec: {resourceType: e2e-tiny, model: {uri: "http://%s/model.tar.gz", sha256: %s}}}`,
+			m.host, sumOf("model.tar.gz")))
+		awaitReady(ns, "modelbox/sized")
+		pods := running(ctx, ns, labelsOf("sized"))
+		Expect(pods).To(HaveLen(1))
+		Expect(pods[0].Spec.Containers[0].Resources.Requests.Memory().String()).To(Equal("64Mi"))
+		Expect(pods[0].Spec.Tolerations).To(ContainElement(corev1.Toleration{Key: "e2e", Operator: corev1.TolerationOpExists}))
+
+		By("changing the size")
+		settled("80Mi")
+		run(kubectl, "-n", ns, "scale", "modelbox/sized", "--replicas=2")
+		Eventually(func() int { return len(running(ctx, ns, labelsOf("sized"))) }).Should(Equal(2))
+		awaitReady(ns, "modelbox/sized")
+		newClient(ctx, ns)
+		Expect(fetch(ns, "http://sized:8080/config.json")).To(ContainSubstring("bert"))
+		for _, pod := range running(ctx, ns, labelsOf("sized")) {
+			Expect(pod.Spec.Containers[0].Resources.Requests.Memory().String()).To(Equal("64Mi"), pod.Name)
+		}
+		Expect(refused(ns, `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: other}, spec: {image: "`+nginx+`", resourceType: e2e-none}}`)).
+			To(ContainSubstring("e2e-tiny"))
+	}, SpecTimeout(10*time.Minute))
+})

@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (m models) failed() []modelCase {
 }
 
 var _ = Describe("the model of a ModelBox", func() {
-	It("is complete and read-only when its server starts, or status says why it is not there", Serial, func(ctx SpecContext) {
+	It("is complete and read-only when its server starts, or status says why it is not there", long, func(ctx SpecContext) {
 		m := serveModels(newNamespace(ctx))
 		s3 := m.serveS3()
 		m.credentials("right", "MODEL_TOKEN="+modelToken)
@@ -128,7 +129,7 @@ var _ = Describe("the model of a ModelBox", func() {
 		Expect(m.gets("/redirect/http/model.zip")).To(BeNumerically(">=", 1))
 	}, SpecTimeout(7*time.Minute))
 
-	It("is being fetched, with its progress in the log, until it is there", func(ctx SpecContext) {
+	It("is being fetched, with its progress in the log, until it is there", long, func(ctx SpecContext) {
 		m := serveModels(newNamespace(ctx))
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: m.ns, Name: "slow"}}
 		apply(m.ns, server("slow", fmt.Sprintf("model: {uri: \"http://%s/slow/model.tar.gz\", sha256: %s}", m.host, sumOf("model.tar.gz"))+checking))
@@ -138,6 +139,38 @@ var _ = Describe("the model of a ModelBox", func() {
 		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionStalled)).To(BeFalse())
 		Eventually(func() string { return m.fetchLog("slow") }).Should(MatchRegexp(`progress: .* of .* \(\d+ %\), .*/s\n(?s:.*)progress: `))
 		Eventually(readyCondition(ctx, box), time.Minute).Should(Equal("True Ready"))
+	})
+
+	It("is one of several, whose files are fetched at once, and not again after a failure", long, func(ctx SpecContext) {
+		m := serveModels(newNamespace(ctx))
+		m.credentials("hub", "HF_ENDPOINT=https://"+m.host)
+		apply(m.ns, server("several", fmt.Sprintf(`
+model: {uri: "hf://%[1]s@%[2]s", credentials: {name: hub}}
+models:
+- {name: weights, uri: "hf://%[3]s@%[2]s", include: ["*.safetensors"], mountPath: /weights, credentials: {name: hub}}`,
+			modelserver.Interrupted, modelserver.Commit, modelserver.Hub)+trusting+
+			strings.Replace(checking, "touch /checked", `[ "$(ls -A /weights)" = `+modelserver.Weights+` ] && touch /checked`, 1)))
+		m.awaitReady("several") // The first file is served after the others, so they are not fetched one after another.
+		var lines string
+		bytes := 0
+		for _, name := range slices.Sorted(maps.Keys(modelserver.Files())) {
+			content, asked := modelserver.Files()[name], 1
+			if name == modelserver.Sums {
+				asked = 2
+			}
+			Expect(m.gets(modelserver.PathOf(modelserver.Interrupted, name))).To(Equal(asked), name)
+			lines += modelserver.SHA256(content) + "  " + name + "\n"
+			bytes += len(content)
+		}
+		box := &modelv1.ModelBox{}
+		Eventually(func() (*modelv1.ModelStatus, error) {
+			err := admin.Get(ctx, client.ObjectKey{Namespace: m.ns, Name: "several"}, box)
+			return box.Status.Model, err
+		}, 2*time.Minute).ShouldNot(BeNil())
+		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{
+			URI: box.Spec.Model.URI, Digest: "sha256:" + modelserver.SHA256([]byte(lines)), Bytes: int64(bytes),
+		}))
+		Expect(box.Status.Models).To(ConsistOf(And(HaveField("Name", "weights"), HaveField("Bytes", BeEquivalentTo(len(modelserver.Files()[modelserver.Weights]))))))
 	})
 
 	It("is an image of a registry, or a directory of a claim", func(ctx SpecContext) {

@@ -8,7 +8,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,6 +25,18 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
+// alone waits until no other spec disturbs these processes of the operator, and then disturbs them alone
+// until its end.
+func alone(processes ...string) {
+	GinkgoHelper()
+	for _, process := range processes {
+		lock, err := os.Create(filepath.Join(os.TempDir(), clusterName+"."+process+".lock"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(lock.Close) // After the cleanup of the spec.
+		Eventually(syscall.Flock).WithArguments(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB).WithTimeout(15 * time.Minute).Should(Succeed())
+	}
+}
+
 // newNamespace creates a namespace for one spec, and deletes it afterwards.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
@@ -30,19 +46,6 @@ func newNamespace(ctx context.Context) string {
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, ns))).To(Succeed())
 	})
 	return ns.Name
-}
-
-// namespacesOfSpecs returns the namespaces of specs, also of those that have ended.
-func namespacesOfSpecs(ctx context.Context) ([]string, error) {
-	list := &corev1.NamespaceList{}
-	err := admin.List(ctx, list)
-	var names []string
-	for _, ns := range list.Items {
-		if strings.HasPrefix(ns.Name, "e2e-") {
-			names = append(names, ns.Name)
-		}
-	}
-	return names, err
 }
 
 // apply applies a manifest as a user would, and returns what kubectl prints.
@@ -145,9 +148,9 @@ func newClient(ctx context.Context, ns string) string {
 	return pod.Name
 }
 
-// fetch gets a URL from the client pod.
-func fetch(ns, url string) (string, error) {
-	return attempt("", kubectl, "-n", ns, "exec", "client", "--", "wget", "-q", "-T", "3", "-O", "-", url)
+// fetch gets a URL from the client pod. More arguments are options of wget.
+func fetch(ns, url string, options ...string) (string, error) {
+	return attempt("", append(append([]string{kubectl, "-n", ns, "exec", "client", "--", "wget", "-q", "-T", "3", "-O", "-"}, options...), url)...)
 }
 
 // fetchable waits until the client pod can get a URL.
@@ -159,11 +162,14 @@ func fetchable(ns, url string) {
 	}).Should(Succeed())
 }
 
-// fetchRepeatedly gets a URL in a loop from a pod. stop ends the loop and returns the
-// numbers of successes and failures.
-func fetchRepeatedly(ctx context.Context, ns, url string) (stop func() (ok, failed int)) {
+// fetchRepeatedly gets a URL in a loop from a pod, with options of wget in the words of a shell. stop
+// ends the loop and returns the numbers of successes and failures; the report has the latter with their time and cause.
+func fetchRepeatedly(ctx context.Context, ns, url string, options ...string) (stop func() (ok, failed int)) {
 	GinkgoHelper()
-	loop := fmt.Sprintf("while [ ! -e /tmp/stop ]; do if wget -q -T 3 -O /dev/null %s; then echo ok; else echo failed; fi; done", url)
+	loop := fmt.Sprintf(`while [ ! -e /tmp/stop ]; do
+  since=$(date +%%s)
+  if error=$(wget -q -T 3 -O /dev/null %s %s 2>&1); then echo ok; else echo "failed at $(date -u +%%T), after $(($(date +%%s) - since)) s: $error"; fi
+done`, strings.Join(options, " "), url)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "load"},
 		Spec: corev1.PodSpec{
@@ -176,12 +182,25 @@ func fetchRepeatedly(ctx context.Context, ns, url string) (stop func() (ok, fail
 	}
 	Expect(admin.Create(ctx, pod)).To(Succeed())
 	awaitReady(ns, "pod/load")
-	return func() (int, int) {
+	return func() (ok, failed int) {
 		GinkgoHelper()
-		run(kubectl, "-n", ns, "exec", "load", "--", "touch", "/tmp/stop")
-		run(kubectl, "-n", ns, "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s", "pod/load")
-		lines := run(kubectl, "-n", ns, "logs", "load")
-		return strings.Count(lines, "ok"), strings.Count(lines, "failed")
+		// The loop may end before the command that ends it does, which is killed with the container then.
+		if _, err := attempt("", kubectl, "-n", ns, "exec", "load", "--", "touch", "/tmp/stop"); err != nil {
+			GinkgoWriter.Println("ending the requests:", err)
+		}
+		run(kubectl, "-n", ns, "wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s", "pod/load")
+		var failures []string
+		for line := range strings.Lines(run(kubectl, "-n", ns, "logs", "load")) {
+			if line == "ok\n" {
+				ok++
+			} else {
+				failures = append(failures, line)
+			}
+		}
+		if len(failures) > 0 {
+			AddReportEntry("requests that failed", strings.Join(failures, ""), ReportEntryVisibilityAlways)
+		}
+		return ok, len(failures)
 	}
 }
 

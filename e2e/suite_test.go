@@ -54,8 +54,15 @@ var (
 
 const system = "modelbox-system"
 
-// long is the priority of the specs that wait for more than a minute, which begin first.
-const long = SpecPriority(1)
+const (
+	// long is the priority of the specs that wait for a minute or more, which begin first.
+	long = SpecPriority(1)
+	// disturbing is the priority of the specs that restart or end processes of the operator. They
+	// begin when the other parallel specs have begun, which must pass beside them.
+	disturbing = SpecPriority(-1)
+	// removing is the priority of the serial specs that leave the cluster without the operator.
+	removing = SpecPriority(-3)
+)
 
 func setting(name, byDefault string) string {
 	if value := os.Getenv(name); value != "" {
@@ -98,9 +105,16 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 		createCluster()
 	}
 	run(words(kind, "export", "kubeconfig", "--name", clusterName, "--kubeconfig", kubeconfig)...)
-	loadImages()
+	models := make(chan struct{})
+	go func() { // Only the specs of models need it.
+		defer GinkgoRecover()
+		defer close(models)
+		loadImages(buildModels(), buildOllama())
+	}()
+	loadOperator()
 	installCertManager(made)
 	deploy(made)
+	<-models
 	return []byte(kubeconfig)
 }, func(kubeconfig []byte) {
 	Expect(os.Setenv("KUBECONFIG", string(kubeconfig))).To(Succeed())
@@ -150,17 +164,23 @@ func createCluster() {
 	run(args...)
 }
 
-// loadImages loads the operator's images, which must exist, and those of the other
+// loadOperator loads the operator's images, which must exist, and those of the other
 // images that exist locally.
-func loadImages() {
+func loadOperator() {
 	GinkgoHelper()
 	By("loading images")
-	images := []string{operatorImage("webhook"), operatorImage("controller"), buildModels()}
+	images := []string{operatorImage("webhook"), operatorImage("controller")}
 	for _, image := range []string{nginx, nginxOther, busybox} {
 		if _, err := attempt("", docker, "image", "inspect", image); err == nil {
 			images = append(images, image)
 		}
 	}
+	loadImages(images...)
+}
+
+// loadImages copies images from docker to the nodes.
+func loadImages(images ...string) {
+	GinkgoHelper()
 	run(append(words(kind, "load", "docker-image", "--name", clusterName), images...)...)
 }
 
@@ -225,9 +245,9 @@ func run(args ...string) string {
 }
 
 // attempt runs a command with a text on its standard input. Its output is part of the
-// error too. On a new machine some commands compile for minutes.
+// error too. On a new machine some commands compile for minutes, Ollama on two busy cores for a quarter of an hour.
 func attempt(stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(stdin)

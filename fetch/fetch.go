@@ -5,9 +5,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
@@ -17,175 +21,257 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 	"github.com/modelbox-operator/modelbox-operator/fetch/unpack"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// fetch leaves the complete model in its place on the volume.
-func fetch(ctx context.Context, f flags, getenv func(string) string, log *report.Log, options guard.Options) error {
-	volume, err := place.Open(f.volume, f.directory, log)
-	if err != nil {
-		return err
+// fetch leaves each complete model in its place on its volume, one after another.
+func fetch(ctx context.Context, f flags, getenv func(string) string, log *report.Log, options guard.Options) ([]modeluri.Fetched, error) {
+	client, counter := guard.New(f.mirrors, options), &report.Counter{}
+	defer client.Close()
+	defer report.Progress(log, counter, f.progressEvery)()
+	downloader := &download.Downloader{
+		Client: client, ConnectFor: f.connectFor, RetryFor: f.retryFor, Connections: f.connections, Log: log, Counter: counter,
 	}
-	defer volume.Close() //nolint:errcheck // Nothing was written through it that is not synced.
-	if done, err := prepared(volume, log); done || err != nil {
-		return err
+	var works []string
+	for _, m := range f.all() {
+		_, name := workOf(f.settings(m, getenv, log))
+		works = append(works, name)
 	}
-	if f.shared {
-		release, err := volume.Lock(ctx, f.progressEvery)
+	var done []modeluri.Fetched
+	for _, m := range f.all() {
+		one := &fetcher{flags: f, Settings: f.settings(m, getenv, log), works: works, downloader: downloader, log: log, counter: counter}
+		record, err := one.fetch(ctx)
 		if err != nil {
-			return err
+			return nil, named(m.Name, err)
 		}
-		defer release()
-		if done, err := prepared(volume, log); done || err != nil {
-			return err
-		}
+		done = append(done, modeluri.Fetched{Name: m.Name, Digest: record.Digest, Bytes: record.Bytes})
 	}
-	work, err := volume.Begin()
-	if err != nil {
-		return err
-	}
-	defer work.End()
-	return newFetcher(f, getenv, log, options).into(ctx, work)
+	return done, nil
 }
 
-// prepared removes what earlier starts left, and is true if the model is in its place.
-func prepared(volume *place.Volume, log *report.Log) (bool, error) {
-	if err := volume.RemoveLeftovers(); err != nil {
-		return false, err
-	}
-	done, err := volume.Complete()
-	if done {
-		log.Line("the model is there already")
-	}
-	return done, err
-}
-
-// fetcher is one run of the program.
+// fetcher fetches one model.
 type fetcher struct {
-	flags      flags
-	settings   source.Settings
-	client     *guard.Client
+	source.Settings
+	flags flags
+	// works are the names of the work directories of all models.
+	works      []string
 	downloader *download.Downloader
 	log        *report.Log
 	counter    *report.Counter
 }
 
-func newFetcher(f flags, getenv func(string) string, log *report.Log, options guard.Options) *fetcher {
-	client, counter := guard.New(f.mirrors, options), &report.Counter{}
-	return &fetcher{
-		flags: f, client: client, log: log, counter: counter,
-		downloader: &download.Downloader{Client: client, ConnectFor: f.connectFor, RetryFor: f.retryFor, Log: log, Counter: counter},
-		settings:   source.Settings{URI: f.uri, SHA256: f.sha256, Getenv: getenv, Mirrors: f.mirrors, MaxFiles: f.maxFiles, MaxBytes: f.sizeLimit},
+// fetch leaves the complete model in its place, and returns what is recorded of it.
+func (f *fetcher) fetch(ctx context.Context) (place.Record, error) {
+	volume, err := place.Open(f.Volume, f.Directory, f.log)
+	if err != nil {
+		return place.Record{}, err
 	}
+	defer volume.Close() //nolint:errcheck // Nothing was written through it that is not synced.
+	if done, err := f.prepared(volume); done || err != nil {
+		return volume.Recorded(), err
+	}
+	if f.Shared {
+		release, err := volume.Lock()
+		if err != nil {
+			return place.Record{}, err
+		}
+		defer release()
+		if done, err := f.prepared(volume); done || err != nil {
+			return volume.Recorded(), err
+		}
+		if there, err := volume.Complete(); there || err != nil {
+			return f.proved(ctx, volume, err)
+		}
+	}
+	return f.into(ctx, volume)
 }
 
-// into fetches the model into the work directory, and publishes it.
-func (f *fetcher) into(ctx context.Context, work *place.Work) error {
-	defer f.client.Close()
-	defer report.Progress(f.log, f.counter, f.flags.progressEvery)()
-	model, err := source.Resolve(ctx, f.settings, f.downloader)
-	if err != nil {
-		return err
+// prepared removes what earlier starts left, and is true if the model is in its place. In a volume that is shared, the name of the
+// directory or the record must say that it is this model.
+func (f *fetcher) prepared(volume *place.Volume) (bool, error) {
+	done, err := volume.Complete()
+	_, own := workOf(f.Settings)
+	works := slices.DeleteFunc(slices.Clone(f.works), func(name string) bool { return done && name == own })
+	if err := volume.RemoveLeftovers(f.Shared, works...); err != nil {
+		return false, err
 	}
-	if err := f.files(ctx, work, model); err != nil {
-		return err
+	if f.Shared && f.SHA256 == "" && !volume.Recorded().Has(f.Identity()) {
+		done = false
+	}
+	if done {
+		f.log.Line("the model is there already")
+	}
+	return done, err
+}
+
+// proved verifies a complete model that another source has filled, or an earlier release, by what this source lists.
+func (f *fetcher) proved(ctx context.Context, volume *place.Volume, err error) (place.Record, error) {
+	if err != nil {
+		return place.Record{}, err
+	}
+	f.log.Line("the model is there already, but not known to be of this source: verifying its files")
+	list, err := source.Resolve(ctx, f.Settings, f.downloader)
+	if err != nil {
+		return place.Record{}, err
+	}
+	directory, err := volume.Model()
+	if err != nil {
+		return place.Record{}, err
+	}
+	defer directory.Close() //nolint:errcheck // It was only read.
+	f.counter.Begin("verifying", total(list))
+	fetched, err := verify(directory, list.Files, f.counter)
+	if err != nil {
+		return place.Record{}, failure.New(failure.Refused, "the volume has another model in the directory %s than %s has (%w): remove that directory, or use another claim",
+			f.Directory, failure.Quote(f.Identity()), err)
+	}
+	f.counter.Begin("", 0)
+	record := f.record(list, fetched)
+	record.Sources = append(volume.Recorded().Sources, record.Sources...)
+	volume.Record(record)
+	return record, nil
+}
+
+// record returns what is known of a model whose files were fetched. Its digest is that of the one file, or of what sha256sum prints for
+// all of them, sorted by name.
+func (f *fetcher) record(list source.Model, fetched []download.Fetched) place.Record {
+	record, sum := place.Record{}, sha256.New()
+	if identity := f.Identity(); identity != "" {
+		record.Sources = []string{identity}
+	}
+	for i, each := range fetched {
+		record.Bytes += each.Bytes
+		fmt.Fprintf(sum, "%s  %s\n", each.SHA256, list.Files[i].Name)
+	}
+	if record.Digest = "sha256:" + hex.EncodeToString(sum.Sum(nil)); list.Archives {
+		record.Digest = "sha256:" + fetched[0].SHA256
+	}
+	return record
+}
+
+// into fetches the model into a work directory, and publishes it.
+func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.Record, err error) {
+	key, _ := workOf(f.Settings)
+	work, err := volume.Begin(key)
+	if err != nil {
+		return record, err
+	}
+	journal := newJournal(work, f.log)
+	defer func() { work.End(journal.isOfUse(err)) }()
+	list, err := source.Resolve(ctx, f.Settings, f.downloader)
+	if err != nil {
+		return record, err
+	}
+	fetched, err := f.files(ctx, work, journal, list)
+	if err != nil {
+		return record, err
 	}
 	f.log.Line("flushing to the volume")
 	f.counter.Begin("", 0)
-	if err := work.Publish(); err != nil {
-		return err
+	record = f.record(list, fetched)
+	if err = work.Publish(record); err != nil {
+		return record, err
 	}
 	f.log.Line("the model is complete")
-	return nil
+	return record, nil
 }
 
-func (f *fetcher) files(ctx context.Context, work *place.Work, model source.Model) error {
-	directory, err := work.Model()
+// files fetches the files of a list into the work directory.
+func (f *fetcher) files(ctx context.Context, work *place.Work, journal *journal, list source.Model) ([]download.Fetched, error) {
+	if first := list.Files[0]; list.Archives && unpack.FormatOf(first.Name) != unpack.Plain {
+		fetched, err := f.archive(ctx, work, journal, first)
+		return []download.Fetched{fetched}, err
+	}
+	directory, err := work.Model(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
-	first := model.Files[0]
-	if format := unpack.FormatOf(first.Name); model.Archives && format != unpack.Plain {
-		return f.archive(ctx, work, first, format, directory)
+	if err := prune(directory, list.Files); err != nil {
+		return nil, err
 	}
-	f.counter.Begin("progress", total(model))
-	left := f.flags.sizeLimit
-	for _, file := range model.Files {
-		fetched, err := f.plain(ctx, directory, file, left)
-		if err != nil {
-			return err
-		}
-		left -= inBlocks(fetched)
-	}
-	return nil
+	f.counter.Begin("progress", total(list))
+	fetched := make([]download.Fetched, len(list.Files))
+	return fetched, download.Each(ctx, f.flags.connections, len(list.Files), func(ctx context.Context, i int) (err error) {
+		fetched[i], err = f.plain(ctx, directory, journal, list.Files[i])
+		return err
+	})
 }
 
-// block is the unit that the volume, and the kubelet's measure of it, count files in.
-const block = 4096
-
-// inBlocks returns how many bytes of the volume a file of a size takes.
-func inBlocks(bytes int64) int64 { return (bytes + block - 1) / block * block }
+// left returns how many bytes sizeLimit leaves for one file, in whole blocks.
+func (f *fetcher) left() int64 {
+	return max(f.SizeLimit-place.Own, 0) / place.Block * place.Block
+}
 
 // total returns how many bytes a model has; 0 is unknown.
-func total(model source.Model) (bytes int64) {
-	for _, file := range model.Files {
+func total(list source.Model) (bytes int64) {
+	for _, file := range list.Files {
 		bytes += max(file.Size, 0)
 	}
 	return bytes
 }
 
 // plain fetches a file of the model to its place in the directory.
-func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File, limit int64) (int64, error) {
+func (f *fetcher) plain(ctx context.Context, directory *os.Root, journal *journal, file source.File) (download.Fetched, error) {
 	if err := directory.MkdirAll(path.Dir(file.Name), 0o755); err != nil {
-		return 0, err
+		return download.Fetched{}, err
 	}
-	to, err := directory.OpenFile(file.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return 0, failure.New(failure.Refused, "the model has two files of one name: %s: check HF_ENDPOINT and the mirrors", failure.Quote(file.Name))
-	}
+	to, err := directory.OpenFile(file.Name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return 0, err
+		return download.Fetched{}, err
 	}
-	fetched, err := f.download(ctx, file, to, limit)
-	return fetched.Bytes, errors.Join(err, to.Close())
+	limit := f.left()
+	if file.Size >= 0 {
+		limit = file.Size // It counts in the list.
+	}
+	fetched, err := f.download(ctx, journal, file, to, limit)
+	return fetched, errors.Join(err, to.Close())
 }
 
 // download fetches and verifies a file.
-func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (download.Fetched, error) {
+func (f *fetcher) download(ctx context.Context, journal *journal, file source.File, to *os.File, limit int64) (download.Fetched, error) {
 	f.log.Line("fetching %s", guard.Show(file.URL))
 	begin := time.Now()
+	file.Kept, file.Save = journal.kept(file.Name, to, file.Size), func(kept *download.Kept) { journal.save(file.Name, kept) }
 	fetched, err := f.downloader.File(ctx, file.Item, to, limit)
 	if err != nil {
 		return fetched, err
 	}
+	journal.done(file.Name, file.Hash.Want != "")
 	verified := "verified"
 	if file.Hash.Want == "" {
 		verified = "not verified: set spec.model.sha256"
 	}
-	f.log.Line("fetched %s in %s; its hash is %s (%s)", report.Bytes(fetched.Bytes), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified)
+	f.log.Line("fetched %s of %s in %s; its hash is %s (%s)",
+		report.Bytes(fetched.Bytes), guard.Show(file.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified)
 	return fetched, nil
 }
 
 // archive fetches an archive, and unpacks it within what its own size leaves of the limit.
-func (f *fetcher) archive(ctx context.Context, work *place.Work, file source.File, format unpack.Format, directory *os.Root) error {
+func (f *fetcher) archive(ctx context.Context, work *place.Work, journal *journal, file source.File) (download.Fetched, error) {
 	to, err := work.Download()
 	if err != nil {
-		return err
+		return download.Fetched{}, err
 	}
 	defer to.Close() //nolint:errcheck // It is removed.
-	f.counter.Begin("progress", 0)
-	fetched, err := f.download(ctx, file, to, f.flags.sizeLimit)
+	directory, err := work.Model(true)
 	if err != nil {
-		return err
+		return download.Fetched{}, err
 	}
-	f.log.Line("unpacking %s", format)
+	defer directory.Close() //nolint:errcheck // It has no data of its own.
+	f.counter.Begin("progress", 0)
+	fetched, err := f.download(ctx, journal, file, to, f.left())
+	if err != nil {
+		return fetched, err
+	}
+	f.log.Line("unpacking %s", unpack.FormatOf(file.Name))
 	f.counter.Begin("unpacking", 0)
-	unpacked, err := unpack.Archive(format, to, fetched.Bytes, directory, unpack.Limits{
-		MaxFiles: f.flags.maxFiles, MaxBytes: f.flags.sizeLimit - fetched.Bytes, MaxRatio: f.flags.maxRatio, Counter: f.counter,
+	unpacked, err := unpack.Archive(file.Name, to, fetched.Bytes, directory, unpack.Limits{
+		MaxFiles: f.flags.maxFiles, MaxBytes: f.left() - place.InBlocks(fetched.Bytes), MaxRatio: f.flags.maxRatio, Counter: f.counter,
 	})
 	if err != nil {
-		return err
+		return fetched, err
 	}
 	f.log.Line("unpacked %d files with %s", unpacked.Files, report.Bytes(unpacked.Bytes))
-	return work.RemoveDownload()
+	return fetched, work.RemoveDownload()
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -20,46 +21,50 @@ import (
 // interrupted is the exit code after SIGTERM, as shells have it.
 const interrupted = 128 + int(syscall.SIGTERM)
 
+// memoryLimit is how many bytes the garbage collector keeps the program below, which is less than the 128 MiB that docs/models.md says.
+const memoryLimit = 96 << 20
+
 func main() {
-	syscall.Umask(0o022) // The server may run as another user than the fetcher.
+	syscall.Umask(0o022)              // The server may run as another user than the fetcher.
+	debug.SetMemoryLimit(memoryLimit) // What is live is less: only a list that a server sends makes much garbage.
 	os.Exit(run(os.Args[1:], os.Getenv, report.NewLog(os.Stdout), guard.Options{}))
 }
 
 // run returns the exit code: 0, 1 after a failure, and 143 after a signal.
 func run(args []string, getenv func(string) string, log *report.Log, client guard.Options) int {
+	getenv = log.Hiding(getenv)
+	for _, arg := range args {
+		log.HideWithin(arg)
+	}
 	flags, err := parse(args)
-	ender := &ender{log: log, terminationLog: flags.terminationLog}
+	var once sync.Once
+	end := func(err error) int {
+		once.Do(func() { log.LastWord(flags.terminationLog, failure.Of(err)) })
+		return 1
+	}
+	if err == nil && client.Proxy == nil {
+		client.Proxy, err = guard.Proxy(getenv)
+	}
 	if err != nil {
-		return ender.end(failure.Of(err))
+		return end(err)
 	}
-	stop := ender.onSignal()
-	defer stop()
-	if err := fetch(context.Background(), flags, getenv, log, client); err != nil {
-		return ender.end(failure.Of(err))
+	defer onSignal(func() { end(context.Canceled) })()
+	models, err := fetch(context.Background(), flags, getenv, log, client)
+	if err != nil {
+		return end(err)
 	}
+	once.Do(func() { log.Success(flags.terminationLog, models) })
 	return 0
-}
-
-// ender writes the last word, once.
-type ender struct {
-	once           sync.Once
-	log            *report.Log
-	terminationLog string
-}
-
-func (e *ender) end(last *failure.Failure) int {
-	e.once.Do(func() { e.log.LastWord(e.terminationLog, last) })
-	return 1
 }
 
 // onSignal ends the process at once when it gets SIGTERM or SIGINT. What it leaves in the work directory, the next start
 // removes: that is quicker than to wait for the volume.
-func (e *ender) onSignal() (stop func()) {
+func onSignal(end func()) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		if _, open := <-signals; open {
-			e.end(failure.Of(context.Canceled))
+			end()
 			os.Exit(interrupted)
 		}
 	}()

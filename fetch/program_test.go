@@ -12,10 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Variables that make the test's binary something else.
@@ -28,7 +30,7 @@ const (
 )
 
 // built returns the program as a release has it: without the race detector it starts much faster.
-func built(t *testing.T) string {
+func built(t testing.TB) string {
 	t.Helper()
 	path, err := build()
 	if err != nil {
@@ -120,7 +122,7 @@ func withoutProxies(environment []string) []string {
 	return kept
 }
 
-func certificate(t *testing.T, server *httptest.Server) string {
+func certificate(t testing.TB, server *httptest.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	if server.Certificate() == nil {
@@ -131,6 +133,38 @@ func certificate(t *testing.T, server *httptest.Server) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// peak waits for the end of a command that was started in a session of its own. It returns the most memory in bytes that the processes of
+// the session had. The kernel's own count of it begins with what the parent had.
+func peak(command *exec.Cmd) (most int64, err error) {
+	ended := make(chan error)
+	go func() { ended <- command.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			return most, err
+		case <-time.After(20 * time.Millisecond):
+			most = max(most, memory(strconv.Itoa(command.Process.Pid)))
+		}
+	}
+}
+
+func memory(session string) (bytes int64) {
+	directories, _ := filepath.Glob("/proc/[0-9]*")
+	for _, each := range directories {
+		stat, _ := os.ReadFile(filepath.Join(each, "stat")) // A process may end at any moment.
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(after); len(fields) < 4 || fields[3] != session {
+			continue
+		}
+		status, _ := os.ReadFile(filepath.Join(each, "status"))
+		if _, after, found := strings.Cut(string(status), "VmHWM:"); found {
+			size, _ := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+			bytes += size << 10
+		}
+	}
+	return bytes
 }
 
 // code waits for the program's end, and returns its exit code.
@@ -163,7 +197,7 @@ func (p *program) lastWord(t *testing.T) string {
 	return string(word)
 }
 
-// leftovers returns what a volume has beside the model and the lock of its name.
+// leftovers returns what a volume has beside the model, and the lock and the record of its name.
 func leftovers(t *testing.T, volume string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(volume)
@@ -172,7 +206,7 @@ func leftovers(t *testing.T, volume string) []string {
 	}
 	var names []string
 	for _, each := range entries {
-		if each.Name() != "model" && each.Name() != ".lock-model" {
+		if each.Name() != "model" && each.Name() != ".lock-model" && each.Name() != ".model-model" {
 			names = append(names, each.Name())
 		}
 	}

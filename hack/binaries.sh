@@ -76,10 +76,13 @@ package() {
   esac
 }
 
-# build PACKAGE... compiles programs, and prints how far it is: -v prints each package.
+# build PROGRAM... compiles programs, and prints how far it is: -v prints each package.
 build() {
-  go build -v "${flags[@]}" -o "$made/" "$@" 2>&1 | tee "$made/log" |
-    awk '!/^go: / && ++n % 250 == 0 {print "  " n " packages compiled"; fflush()}' >&2 || {
+  local packages=() of=$1
+  [ $# -eq 1 ] || of+=" and others"
+  for program in "$@"; do packages+=("$(package "$program")"); done
+  go build -v "${flags[@]}" -o "$made/" "${packages[@]}" 2>&1 | tee "$made/log" |
+    awk -v of="$of" '!/^go: / && ++n % 250 == 0 {print "  " n " packages of " of " compiled"; fflush()}' >&2 || {
     tail -n 20 "$made/log" >&2
     say "building $* failed; if modules could not be fetched, check \"go env GOPROXY\", or set MODELBOX_BINARIES"
     return 1
@@ -100,13 +103,11 @@ for program in "${programs[@]}"; do
 done
 
 if [ ${#missing[@]} -gt 0 ]; then
-  say "building ${missing[*]} of Kubernetes $kubernetes (once; usually 8 to 12 minutes on two cores, for about 2,000 packages)"
+  say "building ${missing[*]} of Kubernetes $kubernetes (once; usually 6 to 12 minutes on two cores, for about 2,000 packages)"
   # The modules that follow are fetched while the first program, whose modules are few, is compiled.
   { go mod download && cd ../../.. && go mod download; } >/dev/null 2>&1 &
-  packages=()
-  for program in "${missing[@]}"; do packages+=("$(package "$program")"); done
-  build "${packages[0]}"
-  [ ${#packages[@]} -eq 1 ] || build "${packages[@]:1}"
+  build "${missing[0]}"
+  [ ${#missing[@]} -eq 1 ] || build "${missing[@]:1}"
   [ ! -e "$made/server" ] || mv "$made/server" "$made/etcd"
   for program in "${missing[@]}"; do mv "$made/$program" "$dir/"; done
 fi

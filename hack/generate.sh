@@ -47,11 +47,14 @@ copy crds config/crd/bases/*.yaml
 copy controller config/controller/generated/role.yaml config/controller/{role_binding,service_account,pod_disruption_budget}.yaml
 copy webhook config/webhook/generated/manifests.yaml config/webhook/{service,service_account,pod_disruption_budget}.yaml
 copy aggregated-roles config/aggregated-roles/roles.yaml
-copy policies config/policies/{requester,delegated,controller}.yaml
+copy policies config/policies/{requester,delegated,controller,frozen}.yaml
 copy network config/network/policies.yaml
 copy tracing config/network/tracing/policy.yaml
 copy certs certs/{root,leaf}.yaml
 copy certs-self-managed config/certs-self-managed/{secret,roles}.yaml
+copy keda config/keda/roles.yaml
+copy gateway-api config/gateway-api/roles.yaml
+copy prometheus-operator config/prometheus-operator/roles.yaml
 copy quota config/operator/resource_quota.yaml
 copy monitoring config/monitoring/{services,service_monitors,rules}.yaml
 cp config/monitoring/dashboard/modelbox-operator.json $files/dashboard.json
@@ -114,3 +117,13 @@ echo "generate: the reference of the command modelbox"
   go run ./hack/clidocs | sed 's/ *$//'
 } >"$tmp/cli.md"
 mv "$tmp/cli.md" docs/cli.md
+
+echo "generate: the reference of the flags of both processes"
+{
+  cat hack/clidocs/flags.md
+  go run ./hack/clidocs flags
+} >"$tmp/flags.md"
+mv "$tmp/flags.md" docs/flags.md
+
+echo "generate: the tables of contents"
+go run ./hack/toc README*.md CONTRIBUTING.md docs/*.md docs/zh-CN/*.md

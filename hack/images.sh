@@ -7,6 +7,8 @@
 #   TAG              the tag of a name without one; by default the version
 #
 #   hack/images.sh build PROCESS    the reference for "docker build", which has no digest
+#   hack/images.sh names PROCESS    the same and, for the controller, IMG as it is: who follows an article
+#                                   about a project with one image runs "docker push IMG"
 #   hack/images.sh push PROCESS     the same for "docker push", with a registry or an account
 #   hack/images.sh kustomization    the field images of a kustomization with config as its resource
 set -euo pipefail
@@ -82,15 +84,18 @@ if [ -n "${IMG_WEBHOOK:-}" ] && [ "$IMG_WEBHOOK" = "${IMG_CONTROLLER:-}" ]; then
 fi
 use=${1:-}
 case $use in
-build | push)
+build | names | push)
   # Both are checked before the first of them is built.
   for process in webhook controller; do
     built=$(reference $process)
-    [ "$use" = build ] || [[ $built == */* ]] ||
+    [ "$use" != push ] || [[ $built == */* ]] ||
       fail "$built has no registry to push to: set IMG=registry.example.com/team/modelbox:v1 or REGISTRY=registry.example.com/team/"
   done
   reference "$2"
+  if [ "$use $2" = "names controller" ] && [ -n "${IMG:-}" ] && [ -z "${IMG_CONTROLLER:-}" ] && [ "$IMG" != "${IMG_WEBHOOK:-}" ]; then
+    printf '%s\n' "$IMG"
+  fi
   ;;
 kustomization) kustomization ;;
-*) fail "hack/images.sh build PROCESS, push PROCESS or kustomization" ;;
+*) fail "hack/images.sh build PROCESS, names PROCESS, push PROCESS or kustomization" ;;
 esac

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Writes the files of a release into a directory: for each image an OCI archive of all platforms with
-# SBOMs and provenance as attestations, install.yaml and the Helm chart with the images by digest, the
-# command modelbox for each platform, and the checksums of all of these, signed if COSIGN_KEY is set.
+# SBOMs and provenance as attestations, install.yaml (install-self-managed.yaml needs no cert-manager) and
+# the Helm chart with the images by digest, the command modelbox for each platform, and the checksums of all
+# of these, signed if COSIGN_FLAGS is set. hack/publish.sh pushes the images and the chart.
 #
-#   VERSION, REGISTRY, PLATFORMS, CLI_PLATFORMS, DOCKER, DOCKER_BUILD_ARGS, COSIGN_KEY
+#   VERSION, REGISTRY, PLATFORMS, CLI_PLATFORMS, DOCKER, DOCKER_BUILD_ARGS, COSIGN_FLAGS
 #   hack/release.sh DIRECTORY
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +24,9 @@ for process in webhook controller; do
   export "IMG_${process^^}=$REGISTRY$name:$VERSION@${digest:?"$DOCKER wrote no digest"}"
   sed -i.bak -e "/^$process:/,/^ *digest:/{s|repository: .*|repository: $REGISTRY$name|;s|digest: .*|digest: $digest|;}" "$dist/chart/modelbox-operator/values.yaml"
 done
-./hack/manifests.sh config "" "" "$(./hack/images.sh kustomization)" >"$dist/install.yaml"
+images=$(./hack/images.sh kustomization)
+./hack/manifests.sh config "" "" "$images" >"$dist/install.yaml"
+./hack/manifests.sh config "" "" "$images" self-managed >"$dist/install-self-managed.yaml"
 rm "$dist/metadata" "$dist/chart/modelbox-operator/values.yaml.bak"
 tar -c -z -f "$dist/modelbox-operator-${VERSION#v}.tgz" -C "$dist/chart" modelbox-operator && rm -r "$dist/chart"
 for platform in $CLI_PLATFORMS; do
@@ -31,5 +34,6 @@ for platform in $CLI_PLATFORMS; do
     -o "$dist/modelbox-$VERSION-${platform//\//-}$([ "${platform%/*}" != windows ] || echo .exe)" ./cli
 done
 cp SECURITY.md LICENSE "$dist/"
-cd "$dist" && sha256sum -- * >SHA256SUMS
-[ -z "${COSIGN_KEY:-}" ] || cosign sign-blob --yes --key "$COSIGN_KEY" --bundle SHA256SUMS.sigstore.json SHA256SUMS
+(cd "$dist" && sha256sum -- * >SHA256SUMS)
+# shellcheck disable=SC2086
+[ -z "${COSIGN_FLAGS:-}" ] || cosign sign-blob $COSIGN_FLAGS --bundle "$dist/SHA256SUMS.sigstore.json" "$dist/SHA256SUMS"

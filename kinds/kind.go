@@ -28,14 +28,24 @@ type Kind[T any] struct {
 	// they show which values were derived and which a client set.
 	Default func(obj, old *T, ops *patch.Ops)
 
+	// Admit, if it is not nil, is Default in the mutating webhook, which alone knows more than the object:
+	// it also returns the errors that only this shows.
+	Admit func(obj, old *T, ops *patch.Ops) field.ErrorList
+
 	// Validate returns all errors of an object after Default, those of the schema's
 	// bounds included. It changes nothing.
 	Validate func(obj *T) field.ErrorList
+
+	// Immutable returns the errors of an update that changes what cannot change. It may be nil.
+	Immutable func(obj, old *T) field.ErrorList
 
 	// Warn returns a sentence for each thing that is allowed but risky, of at most
 	// 120 characters; the API server cuts longer ones. It may be nil, and is
 	// called only for a valid object.
 	Warn func(obj *T) []string
+
+	// WarnUpdate returns such sentences for what a valid update changes. It may be nil.
+	WarnUpdate func(obj, old *T) []string
 }
 
 // Object is a pointer to a kind's type.

@@ -42,11 +42,11 @@ func runServer(t *testing.T, certDir string, makeServer func(*options) (webhook.
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := makeServer(&options{address: addresses[0], certDir: certDir, drain: time.Second})
+	s, err := makeServer(&options{address: addresses[0], certDir: certDir, drain: 2 * time.Second}) // A busy machine can let a client wait for a second.
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(s)
+	register(s, noSizes)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{T: t, address: addresses[0], stop: cancel, ended: make(chan error, 1)}
 	go func() { r.ended <- s.Start(ctx) }()
@@ -226,7 +226,7 @@ func inBubble(t *testing.T, test func(*testing.T, *server, pipes)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		register(s)
+		register(s, noSizes)
 		p := make(pipes)
 		h := &http.Server{Handler: s.WebhookMux(), IdleTimeout: 90 * time.Second}
 		go func() { _ = h.Serve(p) }()

@@ -131,8 +131,3 @@ spec:
 	Entry("client-side"),
 	Entry("server-side", "--server-side"),
 )
-
-var _ = It("an unknown name of a field of an Eru is refused by the strict validation of kubectl", func() {
-	_, err := applied(`,"deploymentNmae":"a"`)(newNamespace())
-	Expect(err).To(MatchError(ContainSubstring(`unknown field "spec.deploymentNmae"`)))
-})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -92,22 +93,69 @@ var _ = DescribeTable("an invalid object is refused at once, with the field and 
 		}
 	},
 	Entry("App", schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
-		map[string]any{"image": "A B", "replicas": -1, "envs": []any{map[string]any{"name": "A=B"}}},
-		"spec.image", "spec.replicas", "spec.envs[0].name"),
+		map[string]any{"image": "A B", "replicas": -1, "envs": []any{map[string]any{"name": "A=B"}},
+			"schedules": []any{map[string]any{"name": "a", "schedule": "never", "replicas": 1}}},
+		"spec.image", "spec.replicas", "spec.envs[0].name", "spec.schedules[0].schedule"),
 	Entry("Genericdaemon", schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
 		map[string]any{"image": "syslog:1", "label": "a b=c", "rollingUpdate": "0%"},
 		"spec.label", "spec.rollingUpdate"),
 	Entry("UnitedDeployment", schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"},
-		map[string]any{"deploymentName": "Web", "replicas": -1},
-		"spec.deploymentName", "spec.replicas"),
+		map[string]any{"deploymentName": "Web", "replicas": -1, "schedules": []any{map[string]any{"name": "A", "schedule": "@daily", "replicas": -1}}},
+		"spec.deploymentName", "spec.replicas", "spec.schedules[0].name", "spec.schedules[0].replicas"),
 	Entry("Eru", schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"},
-		map[string]any{"schedule": "0 0 30 2 *", "timeZone": "Mars/Base", "historyLimit": 101},
-		"spec.schedule", "spec.timeZone", "spec.historyLimit"),
+		map[string]any{"schedule": "0 0 30 2 *", "timeZone": "Mars/Base", "historyLimit": 101,
+			"windows": []any{map[string]any{"schedule": "never", "duration": "30s"}}, "skipDates": []any{"2026-02-30"}},
+		"spec.schedule", "spec.timeZone", "spec.historyLimit", "spec.windows[0].schedule", "spec.windows[0].duration", "spec.skipDates[0]"),
 )
 
 var _ = DescribeTable("a spec that is allowed but risky causes a warning", func(manifest string, want string) {
 	Expect(kubectlIn(newNamespace(), manifest, "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring(want)))
 },
 	Entry("the next runs of an Eru", `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: eru}, spec: {enabled: true, schedule: "0 3 * * *"}}`, "T03:00:00"),
+	Entry("the next times of schedules", `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: web}, spec: {image: "nginx:1.27", schedules: [{name: night, schedule: "0 3 * * *", replicas: 4}]}}`, "spec.schedules[0]: 4 replicas from "),
 	Entry("a daemon on every node", `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: gd}, spec: {image: "syslog:1"}}`, "every node"),
 )
+
+var _ = It("config/samples is applied by one command", func() {
+	folder := filepath.Join(testenv.Root(), "config", "samples")
+	DeferCleanup(func() { kubectlIn("default", "", "delete", "--ignore-not-found", "-f", folder) })
+	output := kubectlIn("default", "", "apply", "--validate=strict", "-f", folder)
+	for _, created := range []string{
+		"app.app.huolala.cn/nginx-app", "modelbox.model.github.com/modelbox-sample", "genericdaemon.mydomain.com/syslog",
+		"deployment.apps/example-deployment", "uniteddeployment.extension.k8s.io/example-united-deployment",
+		"deployment.apps/opsnatmonitor-v1", "eru.mtsre.meitu.com/opsnatmonitor-v1",
+	} {
+		Expect(output).To(ContainSubstring(created + " created\n"))
+	}
+	Expect(kubectlIn("default", "", "diff", "-f", folder)).To(BeEmpty())
+})
+
+var _ = It("the worked examples of config/samples/more are accepted without a warning", func() {
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "samples", "more", "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	namespace := newNamespace()
+	for _, file := range files {
+		manifest, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		output := kubectlIn(namespace, string(manifest), "create", "--dry-run=server", "--validate=strict", "-f", "-")
+		Expect(output).To(ContainSubstring("created (server dry run)"), file)
+		Expect(output).NotTo(ContainSubstring("Warning"), file)
+	}
+})
+
+var _ = It("the examples of docs/models.md are accepted without a warning", func() {
+	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "models.md"))
+	Expect(err).NotTo(HaveOccurred())
+	namespace, created := newNamespace(), 0
+	for _, example := range regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1) {
+		manifest := strings.ReplaceAll("\n"+example, "\n    ", "\n")
+		if !strings.HasPrefix(manifest, "\napiVersion: ") {
+			continue
+		}
+		output := kubectlIn(namespace, manifest, "create", "--dry-run=server", "--validate=strict", "-f", "-")
+		Expect(output).NotTo(ContainSubstring("Warning"), manifest)
+		created += strings.Count(output, "created (server dry run)")
+	}
+	Expect(created).To(BeNumerically(">", 20))
+})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/webhook/sizesfile"
 )
 
 func main() {
@@ -56,6 +57,7 @@ type options struct {
 	probeAddress, pprofAddress string
 	address, certDir           string
 	drain                      time.Duration
+	sizes                      string
 	tls                        tlsOptions
 	tracing                    tracing.Options
 }
@@ -64,7 +66,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	flags.StringVar(&o.metrics.BindAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 disables it")
 	flags.BoolVar(&o.metrics.SecureServing, "metrics-secure", false, "serve /metrics by TLS")
-	flags.StringVar(&o.metrics.CertDir, "metrics-cert-path", "", "directory of the certificate for --metrics-secure; self-signed if empty")
+	flags.StringVar(&o.metrics.CertDir, "metrics-cert-path", "", "directory of the certificate for --metrics-secure, read again when it changes; self-signed if empty")
 	flags.StringVar(&o.metrics.CertName, "metrics-cert-name", "tls.crt", "file of the certificate in --metrics-cert-path")
 	flags.StringVar(&o.metrics.KeyName, "metrics-cert-key", "tls.key", "file of the private key in --metrics-cert-path")
 	flags.StringVar(&o.metricsClientCA, "metrics-client-ca", "", "file of CA certificates; if set, a client of /metrics must present a certificate issued by one of them")
@@ -73,6 +75,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.address, "webhook-bind-address", ":9443", "address that the webhooks are served on")
 	flags.StringVar(&o.certDir, "cert-dir", "/etc/modelbox-webhook/tls", "directory of tls.crt and tls.key, read again when they change")
 	flags.DurationVar(&o.drain, "drain", 15*time.Second, "how long to keep serving after becoming unready, while endpoints are updated")
+	flags.StringVar(&o.sizes, "sizes", "/etc/modelbox-webhook/sizes/sizes.yaml", "file of the cluster's sizes, read again when it changes; "+
+		"without it, only small, medium and large are there")
 	o.tls.addFlags(flags)
 	o.tracing.AddFlags(flags)
 }
@@ -88,7 +92,11 @@ func serve(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	register(mgr.GetWebhookServer())
+	file := sizesfile.New(o.sizes)
+	if err := mgr.Add(file); err != nil {
+		return err
+	}
+	register(mgr.GetWebhookServer(), file.Get)
 	return mgr.Start(ctx)
 }
 

@@ -4,9 +4,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/command"
 )
 
 var _ = Describe("a ModelBox at admission", func() {
@@ -32,24 +36,6 @@ var _ = Describe("a ModelBox at admission", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
 			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.7.9", Ports: []modelv1.Port{{Port: 80}}},
 		}
-	})
-	kubectl := func(stdin string, args ...string) string {
-		GinkgoHelper()
-		return kubectlIn(box.Namespace, stdin, args...)
-	}
-
-	It("takes the users' manifest unchanged and fills in the rest", func() {
-		kubectl(sample("modelbox"), "apply", "-f", "-")
-		box.Name = "modelbox-sample"
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
-		Expect(box.Spec.ResourceType).To(Equal(modelv1.ResourceTypeSmall))
-		Expect(box.Spec.Resources.Requests).To(Equal(box.Spec.Resources.Limits))
-		Expect(box.Spec.Resources.Limits.Cpu().Equal(resource.MustParse("1"))).To(BeTrue())
-		Expect(box.Spec.Resources.Limits.Memory().Equal(resource.MustParse("2Gi"))).To(BeTrue())
-		Expect(box.Spec.ReadinessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(80)))
-		Expect(box.Spec.LivenessProbe.TCPSocket.Port).To(Equal(intstr.FromInt32(80)))
-		Expect(box.Spec.ServiceType).To(Equal(corev1.ServiceTypeNodePort))
-		Expect(*box.Spec.RollingUpdate).To(Equal(intstr.FromString("30%")))
 	})
 
 	It("is refused with all of its errors in one answer, and how to correct them", func() {
@@ -73,54 +59,6 @@ var _ = Describe("a ModelBox at admission", func() {
 		}
 		Expect(fields).To(ConsistOf("spec.image", "spec.replicas", "spec.resources", "spec.ports[0].nodePort", "spec.podTemplate.spec.nodeSelektor"))
 		Expect(err).To(MatchError(ContainSubstring("set resourceType: custom")))
-	})
-
-	It("gets what a new object gets that has only what clients set, whichever they are", func() {
-		manifest := func(spec string) string {
-			return `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"box"},"spec":` + spec + `}`
-		}
-		stored := func(jsonpath string) func() string {
-			return func() string { return kubectl("", "get", "mb/box", "-o", "jsonpath="+jsonpath) }
-		}
-		merge := func(spec string) { kubectl("", "patch", "mb/box", "--type=merge", "-p", `{"spec":`+spec+`}`) }
-		small := `{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}`
-
-		By("an empty probe in a manifest")
-		kubectl(manifest(`{"image":"a:1","ports":[{"port":80}],"readinessProbe":{}}`), "apply", "-f", "-")
-		kubectl(manifest(`{"image":"a:1","ports":[{"port":81}],"readinessProbe":{}}`), "apply", "-f", "-")
-		Expect(stored("{.spec.readinessProbe} {.spec.livenessProbe}")()).To(Equal(`{"tcpSocket":{"port":81}} {"tcpSocket":{"port":81}}`))
-		By("a manager of an empty spec")
-		kubectl(manifest(`{}`), "apply", "--server-side", "--field-manager=other", "-f", "-")
-		merge(`{"resourceType":"medium"}`)
-		Expect(stored("{.spec.resources}")()).To(Equal(`{"limits":{"cpu":"2","memory":"4Gi"},"requests":{"cpu":"2","memory":"4Gi"}}`))
-		merge(`{"resourceType":null}`)
-		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal("small " + small))
-		By("a merge patch of some resources")
-		merge(`{"resources":{"limits":{"cpu":"500m","memory":"1Gi"}}}`)
-		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {"limits":{"cpu":"500m","memory":"1Gi"}}`))
-		merge(`{"resources":null}`)
-		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal("small " + small))
-		merge(`{"resources":{"limits":{"nvidia.com/gpu":1}}}`)
-		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {"limits":{"nvidia.com/gpu":1}}`))
-		By("a device beside a preset")
-		merge(`{"resourceType":"medium"}`)
-		Expect(stored("{.spec.resources}")()).To(Equal(`{"limits":{"cpu":"2","memory":"4Gi","nvidia.com/gpu":1},"requests":{"cpu":"2","memory":"4Gi"}}`))
-		merge(`{"resourceType":"large"}`)
-		Expect(stored("{.spec.resources}")()).To(Equal(`{"limits":{"cpu":"4","memory":"8Gi","nvidia.com/gpu":1},"requests":{"cpu":"4","memory":"8Gi"}}`))
-		merge(`{"resourceType":null,"resources":null}`)
-		By("empty resources under custom")
-		kubectl(manifest(`{"image":"a:1","resourceType":"custom","resources":{}}`), "apply", "--server-side", "--field-manager=other", "-f", "-")
-		Expect(stored("{.spec.resourceType} {.spec.resources}")()).To(Equal(`custom {}`))
-	})
-
-	It("warns about a spec that is allowed but risky", func() {
-		box.Spec.Image = "nginx"
-		manifest, err := json.Marshal(map[string]any{
-			"apiVersion": "model.github.com/v1", "kind": "ModelBox",
-			"metadata": map[string]any{"name": "box"}, "spec": map[string]any{"image": "nginx"},
-		})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(kubectl(string(manifest), "apply", "-f", "-")).To(And(ContainSubstring("Warning: "), ContainSubstring("spec.image")))
 	})
 
 	It("is refused, on an update, only for errors that the update adds", func() {
@@ -147,5 +85,62 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(calls()).To(Equal(mark+2), "one call of each webhook")
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
 		Expect(calls()).To(Equal(mark + 2))
+	})
+})
+
+// The process reads the file again when it changes. Stored objects keep what they have until they are resized.
+var _ = Describe("sizes", Serial, func() {
+	const sizes = `sizes: {llm: {resources: {limits: {cpu: 1}}, server: {image: "IMAGE", args: ["--model=${model.path}", "--port=${port}"], port: 8000}}}`
+	It("are filled in, and written again by modelbox resize", func(ctx SpecContext) {
+		path := filepath.Join(GinkgoT().TempDir(), "sizes.yaml")
+		write := func(image string) {
+			GinkgoHelper()
+			Expect(os.WriteFile(path, bytes.ReplaceAll([]byte(sizes), []byte("IMAGE"), []byte(image)), 0o600)).To(Succeed())
+		}
+		write("llm:1")
+		stop()
+		start(func(o *options) { o.sizes = path })
+		DeferCleanup(func() {
+			stop()
+			start(nil)
+		})
+		box := &modelv1.ModelBox{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sized"},
+			Spec:       modelv1.ModelBoxSpec{ResourceType: "llm", ModelFileURL: "https://example.com/a.bin"},
+		}
+		fresh := box.DeepCopy()
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) error { return env.Client.Delete(ctx, box) })
+		Expect(box.Spec.Image).To(Equal("llm:1"))
+		Expect(box.Spec.Args).To(Equal([]string{"--model=/models", "--port=8000"}))
+
+		write("llm:2")
+		Eventually(func(g Gomega) {
+			other := fresh.DeepCopy()
+			other.Name = "other"
+			g.Expect(env.Client.Create(ctx, other, client.DryRunAll)).To(Succeed())
+			g.Expect(other.Spec.Image).To(Equal("llm:2"))
+		}).Should(Succeed())
+		scaled := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2,"command":["serve"]}}`))
+		Expect(env.Client.Patch(ctx, box, scaled)).To(Succeed())
+		Expect(box.Spec.Image).To(Equal("llm:1"))
+
+		modelbox := func(args ...string) string {
+			GinkgoHelper()
+			var out, errOut bytes.Buffer
+			streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}
+			code := command.Run(command.Env{IOStreams: streams, Program: "modelbox", Clock: clock.RealClock{}, Client: env.Client},
+				append(args, "--namespace", "default"))
+			Expect(code).To(BeZero(), errOut.String())
+			return out.String()
+		}
+		Expect(modelbox("status", "--sizes", path)).To(MatchRegexp(`sized +llm +image\n`))
+		Expect(modelbox("resize", "modelbox/sized")).To(Equal("modelbox/sized resized: image\n"))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(box), box)).To(Succeed())
+		Expect(box.Spec.Image).To(Equal("llm:2"))
+		Expect(box.Spec.Command).To(Equal([]string{"serve"}))
+		Expect(modelbox("resize", "modelbox/sized")).To(Equal("modelbox/sized has the current values of size llm already\n"))
+		Expect(modelbox("status", "--sizes", path)).NotTo(ContainSubstring("sized"))
+		Expect(modelbox("sizes", "--sizes", path)).To(MatchRegexp(`llm +1 +- +- +llm:2 +yes`))
 	})
 })

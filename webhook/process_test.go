@@ -139,7 +139,8 @@ type process struct {
 	client                    *http.Client
 }
 
-func startProcess(t *testing.T, env []string, flags ...string) *process {
+// certDir returns a directory with the certificate of a webhook.
+func certDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := certificates.New("webhook", 1)
@@ -148,6 +149,12 @@ func startProcess(t *testing.T, env []string, flags ...string) *process {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+func startProcess(t *testing.T, env []string, flags ...string) *process {
+	t.Helper()
+	dir := certDir(t)
 	addresses, err := freeport.Addresses(3)
 	if err != nil {
 		t.Fatal(err)
@@ -260,9 +267,11 @@ func TestMetricsByTLS(t *testing.T) {
 	p.end()
 }
 
-// TestFlagsWithoutEffect: a flag that would have no effect is an error.
+// TestFlagsWithoutEffect: a flag that would have no effect is an error. It is the only one: a process without a certificate
+// ends as well, perhaps before it listens to an address.
 func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
+	dir := certDir(t)
 	for flag, want := range map[string]string{
 		"--metrics-cert-path=/nowhere":   "--metrics-secure",
 		"--metrics-client-ca=ca.crt":     "--metrics-secure",
@@ -272,7 +281,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		"--metrics-bind-address=nowhere": "nowhere",
 		"--webhook-bind-address=9443":    "missing port",
 	} {
-		command := exec.CommandContext(t.Context(), os.Args[0], "--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhook-bind-address=127.0.0.1:0", flag)
+		command := exec.CommandContext(t.Context(), os.Args[0], "--cert-dir="+dir, "--drain=0s", "--health-probe-bind-address=0", "--metrics-bind-address=0",
+			"--webhook-bind-address=127.0.0.1:0", flag)
 		command.Env = []string{asProcess + "=1"}
 		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v %s, want %q", flag, err, out, want)

@@ -33,13 +33,24 @@ type correction struct {
 var corrections = []correction{
 	{
 		schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
-		`{name: main, image: "server:1", replicas: 2, resourceType: custom, rollingUpdate: 30%, serviceType: NodePort, defaultProbes: Enabled,
+		`{name: main, image: "server:1", replicas: 2, schedules: [{name: a, schedule: "@daily", timeZone: Etc/UTC, replicas: 1}], resourceType: custom, rollingUpdate: 30%, serviceType: NodePort, defaultProbes: Enabled,
 resources: {limits: {cpu: "2", memory: 4Gi}, requests: {cpu: "1"}}, paused: false,
 ports: [{name: http, port: 80, targetPort: 8080, nodePort: 30080, protocol: TCP, appProtocol: http}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
 envs: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{prefix: P_, secretRef: {name: s}}],
-readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 8080}, failureThreshold: 3},` + template + `}`,
-		with(badTemplate, map[string][]any{
-			"name": {"A B"}, "image": {"A B"}, "replicas": {-1}, "resourceType": {"huge"},
+readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 8080}, failureThreshold: 3},
+restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {maxUnavailable: 30%}, minReadySeconds: 5, revisionHistoryLimit: 3,
+podMetadata: {labels: {pool: a}, annotations: {note: b}}, serviceMetadata: {labels: {pool: a}}, deploymentMetadata: {annotations: {note: b}},
+service: {externalTrafficPolicy: Local, sessionAffinity: ClientIP},
+route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
+		with(badTemplate, with(badWindows, map[string][]any{
+			"podMetadata/labels/pool": {"a b"}, "serviceMetadata/labels/pool": {"a b"}, "podMetadata/labels/app.kubernetes.io~1name": {"other"},
+			"podMetadata/labels/squad": {"twice"}, "deploymentMetadata/annotations/model.github.com~1desired-hash": {"1"}, "minReadySeconds": {-1, 86401},
+			"revisionHistoryLimit": {-1, 1001}, "service/externalTrafficPolicy": {"Other"}, "service/internalTrafficPolicy": {"Other"}, "service/sessionAffinity": {"Other"},
+			"service/trafficDistribution": {"Other"}, "service/loadBalancerClass": {"a b"}, "service/loadBalancerSourceRanges": {[]any{"10.0.0.0/8"}},
+			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
+			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
+			"disruption/maxUnavailable": {0, "0%"}, "name": {"A B"}, "image": {"A B"}, "replicas": {-1}, "resourceType": {"A B"},
+			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
 			"rollingUpdate": {0, "0%"}, "serviceType": {"Other"}, "defaultProbes": {"Perhaps"},
 			"resources/limits/cpu": {"-1"},
 			"ports/0/name":         {"A B"}, "ports/0/port": {0, 70000}, "ports/0/targetPort": {"A B"}, "ports/0/nodePort": {70000},
@@ -47,43 +58,77 @@ readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProb
 			"envs/0/name": {"A=B"}, "envs/1/valueFrom/fieldRef/fieldPath": {"metadata.nothing"}, "envFrom/0/prefix": {"a=b"},
 			"envFrom/0/secretRef/name": {"A B"}, "readinessProbe/httpGet/port": {0, "none"}, "readinessProbe/periodSeconds": {-1},
 			"livenessProbe/failureThreshold": {-1}, "livenessProbe/tcpSocket/port": {0},
+		})),
+	},
+	{
+		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
+		`{image: "server:1", replicas: 2, resources: {limits: {cpu: "2"}}, envs: [{name: A, value: b}], schedules: [{name: a, schedule: "@daily", timeZone: Etc/UTC, replicas: 1}],
+ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
+restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {minAvailable: 1}, minReadySeconds: 5, podMetadata: {labels: {pool: a}},
+service: {sessionAffinity: ClientIP},
+route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
+		with(badTemplate, with(badWindows, map[string][]any{
+			"minReadySeconds": {600}, "podMetadata/labels/pool": {"a b"}, "service/sessionAffinity": {"Other"}, "service/externalTrafficPolicy": {"Local"},
+			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
+			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
+			"disruption/minAvailable": {0, "101%"}, "image": {"A B"}, "replicas": {-1}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
+			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
+			"ports/0/port": {0}, "ports/0/name": {"A B"}, "ports/1/protocol": {"ABC"},
+		})),
+	},
+	{
+		schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
+		`{image: "syslog:1", label: tier=edge, rollingUpdate: 20%, resources: {limits: {cpu: "1"}}, envs: [{name: A, value: b}],
+imagePullPolicy: Always, command: [a], args: [b], envFrom: [{secretRef: {name: s}}],
+restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"],` + template + `}`,
+		with(badTemplate, with(badWindows, map[string][]any{
+			"imagePullPolicy": {"Other"}, "envFrom/0/secretRef/name": {"A B"}, "terminationGracePeriodSeconds": {-1},
+			"image": {"A B"}, "label": {"a b=c d"}, "rollingUpdate": {0}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
+		})),
+	},
+	{
+		schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"},
+		`{deploymentName: web, replicas: 3, schedules: [{name: a, schedule: "@daily", timeZone: Etc/UTC, replicas: 1}]}`,
+		map[string][]any{
+			"deploymentName": {"A B", ""}, "replicas": {-1},
+			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
+		},
+	},
+	{
+		schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"},
+		`{deploymentName: web, enabled: true, schedule: "0 3 * * *", timeZone: Asia/Shanghai, startingDeadlineSeconds: 60, jitterSeconds: 5, historyLimit: 3,
+windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"]}`,
+		with(badWindows, map[string][]any{
+			"deploymentName": {"A B"}, "schedule": {"never", "0 0 30 2 *"}, "timeZone": {"Mars/Base"},
+			"startingDeadlineSeconds": {-1}, "jitterSeconds": {-1}, "historyLimit": {101},
 		}),
 	},
 	{
 		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
-		`{image: "server:1", replicas: 2, resources: {limits: {cpu: "2"}}, envs: [{name: A, value: b}],
-ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],` + template + `}`,
-		with(badTemplate, map[string][]any{
-			"image": {"A B"}, "replicas": {-1}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
-			"ports/0/port": {0}, "ports/0/name": {"A B"}, "ports/1/protocol": {"ABC"},
-		}),
-	},
-	{
-		schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
-		`{image: "syslog:1", label: tier=edge, rollingUpdate: 20%, resources: {limits: {cpu: "1"}}, envs: [{name: A, value: b}],` + template + `}`,
-		with(badTemplate, map[string][]any{
-			"image": {"A B"}, "label": {"a b=c d"}, "rollingUpdate": {0}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
-		}),
-	},
-	{
-		schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"},
-		`{deploymentName: web, replicas: 3}`,
-		map[string][]any{"deploymentName": {"A B", ""}, "replicas": {-1}},
-	},
-	{
-		schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"},
-		`{deploymentName: web, enabled: true, schedule: "0 3 * * *", timeZone: Asia/Shanghai, startingDeadlineSeconds: 60, jitterSeconds: 5, historyLimit: 3}`,
+		`{image: "server:1", autoscaling: {minReplicas: 2, maxReplicas: 4, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`,
 		map[string][]any{
-			"deploymentName": {"A B"}, "schedule": {"never", "0 0 30 2 *"}, "timeZone": {"Mars/Base"},
-			"startingDeadlineSeconds": {-1}, "jitterSeconds": {-1}, "historyLimit": {101},
+			"autoscaling/minReplicas": {-1, 0}, "autoscaling/maxReplicas": {0, -1}, "autoscaling/metrics/0/type": {"Other", "Pods"},
+			"autoscaling/metrics/0/resource/name": {""}, "autoscaling/metrics/0/resource/target/averageUtilization": {0},
+		},
+	},
+	{
+		schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
+		`{image: "server:1", autoscaling: {minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16}}}`,
+		map[string][]any{
+			"autoscaling/minReplicas":              {-1, 5},
+			"autoscaling/prometheus/serverAddress": {"prometheus:9090"}, "autoscaling/prometheus/query": {""}, "autoscaling/prometheus/target": {"0", "-1"},
 		},
 	},
 }
 
-const template = `podTemplate: {metadata: {labels: {team: a}}, spec: {hostNetwork: false, terminationGracePeriodSeconds: 30, serviceAccountName: sa,
+const template = `podTemplate: {metadata: {labels: {team: a, squad: a}}, spec: {hostNetwork: false, terminationGracePeriodSeconds: 30, serviceAccountName: sa,
 nodeSelector: {disk: ssd}, volumes: [{name: data, emptyDir: {sizeLimit: 1Gi}}], imagePullSecrets: [{name: s}],
 containers: [{name: side, image: "side:1", resources: {limits: {cpu: "1"}}, ports: [{name: sideport, containerPort: 9090}],
 env: [{name: X, value: "y"}], volumeMounts: [{name: data, mountPath: /data}]}]}}`
+
+var badWindows = map[string][]any{
+	"windows/0/schedule": {"never"}, "windows/0/timeZone": {"Mars/Base"}, "windows/0/duration": {"30s", "169h"}, "skipDates/0": {"2026-02-30"},
+}
 
 var badTemplate = map[string][]any{
 	"podTemplate/spec/unknown":                            {1, map[string]any{}},
@@ -142,7 +187,10 @@ func TestErrorsAreCorrectedOneByOne(t *testing.T) {
 func TestWrongTypesAreCorrectedOneByOne(t *testing.T) {
 	t.Parallel()
 	mux := webhooks(t)
-	for _, kind := range corrections[:3] { // Those with a podTemplate.
+	for _, kind := range corrections {
+		if !strings.Contains(kind.spec, template) {
+			continue
+		}
 		kind.bad = wrongTypes
 		for seed := range uint64(30) {
 			correct(t, mux, kind, seed)

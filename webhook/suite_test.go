@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -133,6 +134,9 @@ func calls() int {
 	return int(total)
 }
 
+// noSizes are the sizes of a cluster that has only the built-in ones.
+func noSizes() modelbox.Sizes { return nil }
+
 // webhooks returns the webhooks of all kinds by their paths.
 func webhooks(t testing.TB) *http.ServeMux {
 	t.Helper()
@@ -142,7 +146,7 @@ func webhooks(t testing.TB) *http.ServeMux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(mgr.GetWebhookServer())
+	register(mgr.GetWebhookServer(), noSizes)
 	return mgr.GetWebhookServer().WebhookMux()
 }
 

@@ -25,9 +25,9 @@ import (
 // +kubebuilder:webhook:path=/mutate-mtsre-meitu-com-v1-eru,mutating=true,name=default.eru.mtsre.meitu.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 // +kubebuilder:webhook:path=/validate-mtsre-meitu-com-v1-eru,mutating=false,name=validate.eru.mtsre.meitu.com,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 
-// register registers the two webhooks of each kind.
-func register(server admission.Registry) {
-	admission.Register(server, modelbox.Kind())
+// register registers the two webhooks of each kind. sizes returns the sizes of the cluster.
+func register(server admission.Registry, sizes func() modelbox.Sizes) {
+	admission.Register(server, modelbox.KindWithSizes(sizes))
 	admission.Register(server, app.Kind())
 	admission.Register(server, genericdaemon.Kind())
 	admission.Register(server, uniteddeployment.Kind())

@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -58,6 +58,14 @@ func (f clusterFlags) client() (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
+// connect returns a client of the API server, and the namespace of the flag, or that of the context.
+func (f clusterFlags) connect() (c client.WithWatch, namespace string, err error) {
+	if c, err = f.client(); err == nil { // Its error says what to do.
+		namespace, err = f.namespace()
+	}
+	return c, namespace, err
+}
+
 // target is the object that a command works with.
 type target struct {
 	kind   *kinds.Kind
@@ -82,23 +90,15 @@ func (f clusterFlags) target(args []string) (*target, error) {
 	if len(words) != 2 || words[0] == "" || words[1] == "" {
 		return nil, fmt.Errorf("%q names no object: write KIND/NAME, such as modelbox/web", strings.Join(args, " "))
 	}
-	return f.named(words[0], words[1])
-}
-
-func (f clusterFlags) named(kindName, name string) (*target, error) {
-	kind, err := kinds.Find(kindName)
+	kind, err := kinds.Find(words[0])
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := f.namespace()
+	c, namespace, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.client()
-	if err != nil {
-		return nil, err
-	}
-	return &target{kind, client.ObjectKey{Namespace: namespace, Name: name}, c}, nil
+	return &target{kind, client.ObjectKey{Namespace: namespace, Name: words[1]}, c}, nil
 }
 
 // bindWithoutShorthand adds the flags to a command in which -n is something else.
@@ -112,52 +112,29 @@ func (f clusterFlags) bindWithoutShorthand(cmd *cobra.Command) {
 
 // onTarget makes a command one for an object of some kinds in the cluster.
 func (f clusterFlags) onTarget(cmd *cobra.Command, is func(*kinds.Kind) bool, run func(context.Context, *target) error) *cobra.Command {
-	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = online, cobra.RangeArgs(1, 2), f.completeNames(is)
+	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = online, cobra.RangeArgs(1, 2), completeKinds(is)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		target, err := f.target(args)
 		if err != nil {
 			return err
 		}
-		return run(cmd.Context(), target)
+		return again(func() error { return run(cmd.Context(), target) })
 	}
 	f.AddFlags(cmd.Flags())
 	return cmd
 }
 
-// completionTimeout is how long a shell waits for the names of objects.
-const completionTimeout = 3 * time.Second
+// again runs what reads, decides, and writes what it has read with a precondition: up to four times within half a
+// second, while others, such as a controller that writes status, change it in between.
+func again(run func() error) error { return retry.RetryOnConflict(retry.DefaultBackoff, run) }
 
-// completeNames lets the shell complete KIND/NAME, and KIND NAME, of the kinds that a command
-// is for. Without a cluster there are no names.
-func (f clusterFlags) completeNames(is func(*kinds.Kind) bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
-		kind, name, slash := strings.Cut(typed, "/")
-		prefix := kind + "/"
-		switch {
-		case len(args) == 1 && !strings.Contains(args[0], "/"):
-			kind, name, prefix = args[0], typed, ""
-		case len(args) > 0:
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		case !slash:
-			for _, kind := range kinds.All {
-				if is(kind) {
-					out = append(out, kind.Singular()+"/")
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+// completeKinds lets the shell complete KIND/ of the kinds that a command is for.
+func completeKinds(is func(*kinds.Kind) bool) cobra.CompletionFunc {
+	var names []string
+	for _, kind := range kinds.All {
+		if is(kind) {
+			names = append(names, kind.Singular()+"/")
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		target, err := f.named(kind, name)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, _ := namesOf(ctx, target.client, target.kind, target.key.Namespace)
-		for _, found := range names {
-			if strings.HasPrefix(found, name) {
-				out = append(out, prefix+found)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
 	}
+	return cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp)
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -31,12 +32,13 @@ type Env struct {
 	genericiooptions.IOStreams
 	// Program is the path by which it was called.
 	Program string
-	Clock   clock.WithTicker
+	Clock   clock.PassiveClock
 	// Client is used instead of one for the kubeconfig, if it is set.
 	Client client.WithWatch
-	// Terminal says that the standard output is one: what changes is then drawn in its place.
-	// Interactive says that the standard input is one: then the user can be asked.
-	Terminal, Interactive bool
+	// HTTP asks the servers of models instead of http.DefaultClient, if it is set.
+	HTTP *http.Client
+	// Interactive says that the standard input is a terminal: then the user can be asked.
+	Interactive bool
 }
 
 // The exit codes. Each command documents those that it has.
@@ -45,7 +47,7 @@ const (
 	exitNo = 1
 	// exitTimeout is that a result was waited for too long.
 	exitTimeout = 2
-	// exitFailed is an error of lint and of render --diff, of which exitNo is a result.
+	// exitFailed is an error of lint and plan, of which exitNo is a result.
 	exitFailed = 3
 )
 
@@ -124,8 +126,8 @@ const (
 )
 
 var commands = []func(Env) *cobra.Command{
-	newLint, newRender, newNext,
-	newStatus, newRestart, newPause, newResume, newHistory, newUndo, newVersion,
+	newLint, newRender, newNext, newPlan, newPin, newAdopt,
+	newStatus, newRestart, newPause, newResume, newSizes, newResize, newHistory, newUndo, newVersion,
 }
 
 // displayName returns how the user calls the program: kubectl finds its plug-ins by name.
@@ -162,6 +164,7 @@ func (e *Env) print(format string, value any, text func(io.Writer) error) error 
 	case format == "json":
 		encoder := json.NewEncoder(e.Out)
 		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	case format == "yaml":
 		data, err := yaml.Marshal(value)
@@ -169,7 +172,7 @@ func (e *Env) print(format string, value any, text func(io.Writer) error) error 
 			_, err = e.Out.Write(data)
 		}
 		return err
-	case format == "text" && text != nil:
+	case (format == "text" || format == "table") && text != nil:
 		return text(e.Out)
 	}
 	return fmt.Errorf("unknown output format %q; see --help", format)

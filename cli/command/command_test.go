@@ -5,6 +5,7 @@ package command_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
-	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -57,19 +58,19 @@ func TestLint(t *testing.T) {
 			"<stdin>:4: warning: ModelBox \"web\": spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent\n",
 			"1 object checked: 0 errors, 1 warning\n", 0,
 		}},
-		"strict": {boxOf("a"), []string{"-", "--strict", "-o", "github"}, result{
-			"::warning file=<stdin>,line=4,title=ModelBox \"web\"::spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent\n", "", 1,
+		"no findings in JSON": {boxOf("a:1"), []string{"-", "-o", "json"}, result{"[]\n", "", 0}},
+		"strict": {boxOf("a"), []string{"-", "--strict"}, result{
+			"<stdin>:4: warning: ModelBox \"web\": spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent\n",
+			"1 object checked: 0 errors, 1 warning\n", 1,
 		}},
 		"an error": {boxOf("''"), []string{"-f-"}, result{
 			"<stdin>:4: error: ModelBox \"web\": spec.image: Required value: specify an image such as registry.example.com/team/server:1.2\n",
 			"1 object checked: 1 error, 0 warnings\n", 1,
 		}},
-		"an unknown field":       {boxOf("a:1") + "x: 1", []string{"-", "-o", "json", "--validate", "ignore"}, result{"[]\n", "", 0}},
 		"other kinds":            {"apiVersion: v1\nkind: Pod", []string{"-"}, result{"", "0 objects checked: 0 errors, 0 warnings\n", 0}},
 		"no file":                {"", []string{"-f", "none.yaml"}, result{"", "error: stat none.yaml: no such file or directory\n", 3}},
 		"nothing":                {"", nil, result{"", "error: name what to check: -f FILE, -f FOLDER, or -f - for the standard input\n", 3}},
-		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\": use one of text, json, sarif, github\n", 3}},
-		"an unknown validation":  {boxOf("a:1"), []string{"-", "--validate", "no"}, result{"", "error: --validate=no: use strict, warn or ignore\n", 3}},
+		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\"; see --help\n", 3}},
 		"an unknown flag":        {"", []string{"--x"}, result{"", "error: unknown flag: --x; see 'modelbox lint --help'\n", 1}},
 		"the namespace of flags": {strings.Replace(boxOf("a:1"), "name: web", "name: web, namespace: a", 1), []string{"-", "-n", "b"}, result{"", "1 object checked: 0 errors, 0 warnings\n", 0}},
 	} {
@@ -82,9 +83,70 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// A file of sizes is checked, and so are manifests with it.
+func TestSizes(t *testing.T) {
+	sizes, wrong := filepath.Join(t.TempDir(), "sizes.yaml"), filepath.Join(t.TempDir(), "wrong.yaml")
+	for name, text := range map[string]string{
+		sizes: "sizes: {gpu-l4: {resources: {limits: {cpu: 8, nvidia.com/gpu: 1}}, scheduling: {runtimeClassName: nvidia}}}",
+		wrong: "sizes: {gpu-l4: {resourcez: {}}}",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sized := func(fields string) string { return strings.Replace(boxOf("a:1"), "a:1", "a:1, "+fields, 1) }
+	box := sized("resourceType: gpu-l4")
+	for name, tc := range map[string]struct {
+		stdin string
+		args  []string
+		want  string // A part of the output, or of the error.
+		code  int
+	}{
+		"the file alone": {"", []string{"lint", "--sizes", sizes}, "0 objects checked: 0 errors, 0 warnings\n", 0},
+		"a wrong file":   {"", []string{"lint", "--sizes", wrong}, "sizes.gpu-l4.resourcez: ", 3},
+		"no such file":   {"", []string{"lint", "--sizes", "none.yaml"}, "no such file", 3},
+		"an object":      {box, []string{"lint", "--sizes", sizes, "-"}, "1 object checked: 0 errors, 1 warning\n", 0},
+		"another value":  {sized("resourceType: gpu-l4, scheduling: {runtimeClassName: a}"), []string{"lint", "--sizes", sizes, "-"}, "spec.scheduling.runtimeClassName: Invalid value", 1},
+		"no such size":   {sized("resourceType: huge"), []string{"lint", "--sizes", sizes, "-"}, `Unsupported value: "huge"`, 1},
+		"rendered":       {box, []string{"render", "--sizes", sizes, "-f", "-"}, "runtimeClassName: nvidia", 0},
+		"not rendered":   {box, []string{"render", "-f", "-"}, "the values of a size of the cluster are not known", 1},
+	} {
+		got := run(tc.stdin, tc.args...)
+		if got.code != tc.code || !strings.Contains(got.out+got.err, tc.want) {
+			t.Errorf("%s: %+v, want %q and %d", name, got, tc.want, tc.code)
+		}
+	}
+}
+
+// Each shipped size has an example, which is without errors and warnings with it.
+func TestLintOfTheExamplesOfSizes(t *testing.T) {
+	dir := filepath.Join(testenv.Root(), "config", "sizes")
+	data, err := os.ReadFile(filepath.Join(dir, "sizes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := os.ReadFile(filepath.Join(dir, "examples.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, errs := sizes.Parse(data)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	for name := range all {
+		if !strings.Contains(string(examples), "resourceType: "+string(name)+",") {
+			t.Errorf("%s has no example", name)
+		}
+	}
+	got := run(string(examples), "lint", "--strict", "--sizes", filepath.Join(dir, "sizes.yaml"), "-")
+	if want := fmt.Sprintf("%d objects checked: 0 errors, 0 warnings\n", len(all)); got.code != 0 || got.err != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
 // Each sample is without errors, and each format can be written.
 func TestLintOfSamples(t *testing.T) {
-	for _, format := range lint.Formats {
+	for _, format := range []string{"text", "json", "yaml"} {
 		got := run("", "lint", "-R", "-o", format, "-f", filepath.Join(testenv.Root(), "config", "samples"))
 		if got.code != 0 {
 			t.Errorf("%s: %+v", format, got)
@@ -146,7 +208,6 @@ func TestRender(t *testing.T) {
 		"an Eru with defaults": {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}", []string{"--defaults"}, "timeZone: Etc/UTC", 0},
 		"a model":              {withModel, nil, "image: modelbox-controller:" + version.Version + "\n", 0},
 		"its image":            {withModel, []string{"--fetch-image", "r.io/c:1"}, "image: r.io/c:1\n", 0},
-		"two forms":            {boxOf("a:1"), []string{"--defaults", "--diff"}, "none of the others can be", 1},
 		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "unknown output format \"x\"", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,33 +220,22 @@ func TestRender(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	eru := "apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: nightly}\nspec: {schedule: '30 2 * * *', timeZone: Europe/Berlin, jitterSeconds: 60}\n"
 	for name, tc := range map[string]struct {
 		stdin string
 		args  []string
 		want  result
 	}{
 		"a schedule": {"", []string{"30 2 * * *", "--time-zone", "Europe/Berlin", "-n", "2"}, result{out: `
-RUN                             IN    NOTE
-Sat 2026-03-28T02:30:00+01:00   90m   
-Sun 2026-03-29T03:00:00+02:00   25h   clocks go forward 1h at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change
-`}},
-		"a file": {eru, []string{"-f", "-", "-n", "1"}, result{out: `
-eru/nightly: 30 2 * * * (Europe/Berlin)
-note: spec.enabled is false, so it does not run; each run starts up to 60 s later (spec.jitterSeconds)
-RUN                             IN    NOTE
-Sat 2026-03-28T02:30:00+01:00   90m   
+TIME                            IN    NAMESPACE   OBJECT   ACTION   NOTE
+Sat 2026-03-28T02:30:00+01:00   90m   -           -        -        
+Sun 2026-03-29T03:00:00+02:00   25h   -           -        -        clocks go forward 1h at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change (Europe/Berlin)
 `}},
 		"JSON": {"", []string{"@daily", "-n", "1", "-o", "json", "--after", "2026-01-01T12:00:00Z"}, result{out: `
 [
   {
-    "schedule": "@daily",
+    "time": "2026-01-02T00:00:00Z",
     "timeZone": "Etc/UTC",
-    "runs": [
-      {
-        "time": "2026-01-02T00:00:00Z"
-      }
-    ]
+    "changes": false
   }
 ]
 `}},
@@ -194,15 +244,106 @@ Sat 2026-03-28T02:30:00+01:00   90m
 		"too many":     {"", []string{"@daily", "-n", "1001"}, result{err: "error: --number: must be from 1 to 1000", code: 1}},
 		"no schedule":  {"", []string{"a b"}, result{err: "error: schedule \"a b\": a schedule has five fields", code: 1}},
 		"no zone":      {"", []string{"@daily", "--time-zone", "Mars/Base"}, result{err: "time zone", code: 1}},
-		"nothing":      {"", nil, result{err: "error: name an Eru (eru/NAME), a file (-f FILE) or a schedule (\"30 2 * * *\")\n", code: 1}},
-		"no Eru":       {boxOf("a:1"), []string{"-f", "-"}, result{err: "error: the files have no Eru\n", code: 1}},
-		"both":         {eru, []string{"-f", "-", "@daily"}, result{err: "error: name a file or an Eru or a schedule, not several of them\n", code: 1}},
+		"both":         {boxOf("a:1"), []string{"-f", "-", "@daily"}, result{err: "not several of them\n", code: 1}},
 		"a wrong time": {"", []string{"@daily", "--after", "today"}, result{err: "write it as 2026-10-25T00:00:00Z", code: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(tc.stdin, append([]string{"next"}, tc.args...)...)
 			if got.code != tc.want.code || got.out != strings.TrimPrefix(tc.want.out, "\n") || !strings.Contains(got.err, tc.want.err) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+const scheduled = `
+kind: Eru
+apiVersion: mtsre.meitu.com/v1
+metadata: {name: nightly}
+spec:
+  enabled: true
+  schedule: "30 2 * * *"
+  timeZone: Europe/Berlin
+  skipDates: ["2026-03-29"]
+  windows: [{schedule: "0 2 * * 6,7", timeZone: Europe/Berlin, duration: 2h}]
+---
+{kind: Eru, apiVersion: mtsre.meitu.com/v1, metadata: {name: disabled}, spec: {schedule: "30 1 * * *"}}
+---
+{kind: Eru, apiVersion: mtsre.meitu.com/v1, metadata: {name: other, namespace: other}, spec: {enabled: true, schedule: "30 1 28 * *"}}
+---
+kind: App
+apiVersion: app.huolala.cn/v1
+metadata: {name: web}
+spec: {image: "a:1", schedules: [{name: morning, schedule: "30 1 * * *", replicas: 6}]}
+---
+kind: ModelBox
+apiVersion: model.github.com/v1
+metadata: {name: llm}
+spec: {resourceType: gpu-l4, schedules: [{name: day, schedule: "0 9 * * *", timeZone: Asia/Shanghai, replicas: 2}]}
+---
+kind: UnitedDeployment
+apiVersion: extension.k8s.io/v1
+metadata: {name: united}
+spec: {deploymentName: web, replicas: 1, schedules: [{name: a, schedule: "30 1 29 * *", replicas: 0}, {name: b, schedule: "30 3 29 3 *", timeZone: Europe/Berlin, replicas: 1}]}
+---
+{kind: Service, apiVersion: v1, metadata: {name: web}, spec: {schedules: 1}}
+`
+
+// All that is scheduled, in one time zone: with windows, changes of the clocks and collisions.
+func TestNextOfAll(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stdin string
+		args  []string
+		want  result
+	}{
+		"a table": {scheduled, []string{"-o", "table", "--time-zone", "Asia/Shanghai", "-n", "9"}, result{out: `
+TIME                            IN    NAMESPACE   OBJECT         ACTION                               NOTE
+Sat 2026-03-28T09:00:00+08:00   60m   default     eru/nightly    window of 2h opens                   
+Sat 2026-03-28T09:00:00+08:00   60m   default     modelbox/llm   2 replicas (day)                     
+Sat 2026-03-28T09:30:00+08:00   90m   default     eru/nightly    restart                              1 more in this minute
+Sat 2026-03-28T09:30:00+08:00   90m   default     app/web        6 replicas (morning)                 1 more in this minute
+Sat 2026-03-28T09:30:00+08:00   90m   other       eru/other      restart                              
+Sun 2026-03-29T09:00:00+08:00   25h   default     eru/nightly    no restart: outside of the windows   clocks go forward 1h at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change (Europe/Berlin)
+Sun 2026-03-29T09:00:00+08:00   25h   default     eru/nightly    no window: a date of skipDates       clocks go forward 1h at 2026-03-29 02:00; 02:00 does not exist on this day, so it runs right after the change (Europe/Berlin)
+Sun 2026-03-29T09:00:00+08:00   25h   default     modelbox/llm   2 replicas (day)                     
+Sun 2026-03-29T09:30:00+08:00   25h   default     app/web        6 replicas (morning)                 2 more in this minute
+`}},
+		"windows of restartOnChange": {strings.Replace(boxOf("a:1"), "image: a:1",
+			`restartOnChange: Referenced, windows: [{schedule: "0 2 * * *", duration: 2h}], image: "a:1"`, 1), []string{"-n", "1"}, result{out: `
+TIME                       IN     NAMESPACE   OBJECT         ACTION               NOTE
+Sat 2026-03-28T02:00:00Z   120m   default     modelbox/web   window of 2h opens   
+`}},
+		"JSON": {scheduled, []string{"-o", "json", "-n", "1", "--after", "2026-03-29T01:00:00Z", "--time-zone", "Europe/Berlin", "--namespace", "serving"}, result{out: `
+[
+  {
+    "time": "2026-03-29T03:30:00+02:00",
+    "namespace": "serving",
+    "object": "app/web",
+    "field": "spec.schedules[0]",
+    "timeZone": "Etc/UTC",
+    "action": "6 replicas (morning)",
+    "changes": true,
+    "collisions": 2
+  }
+]
+`}},
+		"nothing is scheduled": {boxOf("a:1"), []string{"-o", "json"}, result{out: "[]\n"}},
+		"what is invalid": {strings.Replace(scheduled, "30 2 * * *", "never", 1), []string{"-n", "1"}, result{out: `
+TIME                       IN    NAMESPACE   OBJECT         ACTION             NOTE
+Sat 2026-03-28T01:00:00Z   60m   default     modelbox/llm   2 replicas (day)   
+`, err: "warning: Eru default/nightly is left out: spec.schedule: a schedule has five fields "}},
+		"a value of another type":  {strings.Replace(boxOf("a:1"), "image: a:1", "schedules: 1", 1), nil, result{out: "TIME   IN   NAMESPACE   OBJECT   ACTION   NOTE\n", err: "warning: ModelBox default/web is left out: "}},
+		"a file that has no YAML":  {"a: [", nil, result{err: "error: <stdin>:1: ", code: 1}},
+		"no such time zone":        {scheduled, []string{"--time-zone", "Mars"}, result{err: "error: time zone \"Mars\": ", code: 1}},
+		"none of them":             {scheduled, []string{"-n", "0"}, result{err: "error: --number: must be from 1 to 1000", code: 1}},
+		"and a schedule":           {scheduled, []string{"@daily"}, result{err: "error: name files, all namespaces, an object or a schedule", code: 1}},
+		"no such format of output": {scheduled, []string{"-o", "xml"}, result{err: "error: unknown output format", code: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(tc.stdin, append([]string{"next", "-f", "-"}, tc.args...)...)
+			tc.want.out = strings.TrimPrefix(tc.want.out, "\n")
+			if diff := cmp.Diff(tc.want.out, got.out); diff != "" || got.code != tc.want.code || !strings.HasPrefix(got.err, tc.want.err) || tc.want.err == "" && got.err != "" {
+				t.Errorf("%d %s(-want +got):\n%s", got.code, got.err, diff)
 			}
 		})
 	}

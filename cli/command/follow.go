@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
@@ -22,25 +22,17 @@ const followEach = time.Second
 // follow shows the progress of an object until it is Ready or Stalled. It reads the object each
 // second, so that it needs no permission to watch.
 func (o *statusOptions) follow(ctx context.Context, t *target) error {
-	var timeout <-chan time.Time
-	if o.timeout > 0 {
-		timeout = o.Clock.After(o.timeout)
-	}
 	f := follower{statusOptions: o, target: t}
-	for {
-		if done, err := f.read(ctx); done {
-			f.endLine()
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timeout:
-			f.endLine()
-			return &exitError{exitTimeout, fmt.Errorf("%s is neither Ready nor Stalled after %s", t, o.timeout)}
-		case <-o.Clock.After(followEach):
-		}
+	limit, stop := ctx, context.CancelFunc(func() {})
+	if o.timeout > 0 {
+		limit, stop = context.WithTimeout(ctx, o.timeout)
 	}
+	defer stop()
+	err := wait.PollUntilContextCancel(limit, followEach, true, func(context.Context) (bool, error) { return f.read(ctx) })
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return &exitError{exitTimeout, fmt.Errorf("%s is neither Ready nor Stalled after %s", t, o.timeout)}
+	}
+	return err
 }
 
 type follower struct {
@@ -59,8 +51,11 @@ func (f *follower) read(ctx context.Context) (done bool, err error) {
 	switch first := f.uid == ""; {
 	case err == nil && (first || obj.GetUID() == f.uid):
 		f.uid = obj.GetUID()
-		f.show(tree.Progress(obj))
-		return outcome(f.target, obj)
+		f.show(tree.Message(obj))
+		if state := tree.State(obj); state != tree.Stalled {
+			return state == tree.Ready, nil
+		}
+		return true, errors.New(f.target.String() + " is Stalled: " + tree.Message(obj))
 	case first, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return true, err
 	case err == nil, apierrors.IsNotFound(err):
@@ -70,33 +65,10 @@ func (f *follower) read(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// outcome reports whether an object has an outcome, and returns that of a failure as an error.
-func outcome(t *target, obj client.Object) (bool, error) {
-	switch tree.Outcome(obj) {
-	case tree.Succeeded:
-		return true, nil
-	case tree.Failed:
-		return true, errors.New(t.String() + " is Stalled: " + tree.Message(obj))
-	}
-	return false, nil
-}
-
-// show prints a line if it differs from the last one: on a terminal in its place.
+// show prints a line if it differs from the last one.
 func (f *follower) show(text string) {
-	line := fmt.Sprintf("%s  %s", f.target, text)
-	switch {
-	case line == f.line:
-	case f.Terminal:
-		fmt.Fprintf(f.Out, "\r\033[K%s", line)
-	default:
+	if line := fmt.Sprintf("%s  %s", f.target, text); line != f.line {
+		f.line = line
 		fmt.Fprintln(f.Out, line)
-	}
-	f.line = line
-}
-
-// endLine ends the line that was printed on a terminal.
-func (f *follower) endLine() {
-	if f.Terminal && f.line != "" {
-		fmt.Fprintln(f.Out)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
 )
@@ -32,8 +32,11 @@ func newHistory(env Env) *cobra.Command {
 	cmd := o.cluster.onTarget(&cobra.Command{
 		Use:   "history KIND/NAME",
 		Short: "Show the revisions of a ModelBox or an App",
-		Long: `Show the revisions of the Deployment of a ModelBox or an App, with the image of the main container and the time at
-which each was first rolled out. Kubernetes keeps the last 10. A * marks the current one.`,
+		Long: `Show the revisions of the Deployment of a ModelBox or an App, with the image of the main container, the model and the
+time at which each was first rolled out. Kubernetes keeps the last 10. A * marks the current one.
+
+MODEL is what spec.model was verified by: its sha256, or the digest of an image. Without one, it is the digest of
+status.model for the current revision, and the URI for others.`,
 		Example: example(`{} history modelbox/web`),
 	}, hasHistory, o.run)
 	bindOutput(cmd, &o.output, "text", "json", "yaml")
@@ -43,22 +46,28 @@ which each was first rolled out. Kubernetes keeps the last 10. A * marks the cur
 func hasHistory(kind *kinds.Kind) bool { return kind.Workload() && kind.Singular() != "genericdaemon" }
 
 func (o *historyOptions) run(ctx context.Context, target *target) error {
-	h, err := target.history(ctx)
+	_, h, err := target.history(ctx)
 	if err != nil {
 		return err
 	}
 	return o.print(o.output, h.revisions, func(w io.Writer) error {
 		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-		fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tCHANGE-CAUSE")
+		fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tMODEL\tCHANGE-CAUSE")
 		for _, r := range h.revisions {
 			mark := ""
 			if r.Current {
 				mark = " *"
 			}
-			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, r.ChangeCause)
+			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, shortModel(&r), r.ChangeCause)
 		}
 		return table.Flush()
 	})
+}
+
+// shortModel returns the beginning of the digest of a revision's model, or its URI.
+func shortModel(r *rollout.Revision) string {
+	const digits = len("sha256:") + 12
+	return cmp.Or(r.Digest[:min(len(r.Digest), digits)], r.Model, "-")
 }
 
 // history is the Deployment of an object, its revisions, and the name of the main container.
@@ -68,33 +77,43 @@ type history struct {
 	container  string
 }
 
-// history returns the history of the target.
-func (t *target) history(ctx context.Context) (*history, error) {
+// history returns the target, and its history.
+func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *history, error) {
 	if !hasHistory(t.kind) {
-		return nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
+		return nil, nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
 	}
-	obj := t.kind.New()
+	obj, deployment := t.kind.Unstructured(), &appsv1.Deployment{}
 	if err := t.get(ctx, obj); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	deployment := &appsv1.Deployment{}
 	if err := t.get(ctx, deployment); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !metav1.IsControlledBy(deployment, obj) {
-		return nil, fmt.Errorf("deployment %q is not controlled by %s", deployment.Name, t)
+		return nil, nil, fmt.Errorf("deployment %q is not controlled by %s", deployment.Name, t)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sets := &appsv1.ReplicaSetList{}
 	if err := t.client.List(ctx, sets, client.InNamespace(t.key.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("listing ReplicaSets: %w", err)
+		return nil, nil, fmt.Errorf("listing ReplicaSets: %w", err)
 	}
-	container := obj.GetName()
-	if box, ok := obj.(*modelv1.ModelBox); ok {
-		container = cmp.Or(box.Spec.Name, container)
+	name, _, _ := unstructured.NestedString(obj.Object, "spec", "name") // The schema knows its type.
+	container := cmp.Or(name, obj.GetName())
+	revisions := rollout.Revisions(deployment, sets.Items, container)
+	addDigest(revisions, obj)
+	return obj, &history{deployment, revisions, container}, nil
+}
+
+// addDigest adds to the current revision what status says of its model. Only the operator writes status.
+func addDigest(revisions []rollout.Revision, obj *unstructured.Unstructured) {
+	if len(revisions) == 0 {
+		return
 	}
-	return &history{deployment, rollout.Revisions(deployment, sets.Items, container), container}, nil
+	uri, _, _ := unstructured.NestedString(obj.Object, "status", "model", "uri") // The schema knows its type.
+	if last := &revisions[len(revisions)-1]; last.Digest == "" && last.Model == uri {
+		last.Digest, _, _ = unstructured.NestedString(obj.Object, "status", "model", "digest")
+	}
 }

@@ -6,14 +6,13 @@ package command
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
-	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
 // fileFlags name the files that a command reads.
@@ -30,9 +29,10 @@ func (f *fileFlags) bind(cmd *cobra.Command) {
 
 type lintOptions struct {
 	Env
-	files                       fileFlags
-	output, namespace, validate string
-	strict                      bool
+	files             fileFlags
+	sizes             sizesFlag
+	output, namespace string
+	strict            bool
 }
 
 func newLint(env Env) *cobra.Command {
@@ -43,7 +43,8 @@ func newLint(env Env) *cobra.Command {
 		Short:   "Find what the API server would refuse, without a cluster",
 		Long: `Find what the API server and the operator's webhooks would refuse in manifests of the five kinds, and what they
 would warn of: unknown and duplicate fields, the schema, and the operator's own rules, all errors at once, with their
-paths and lines. No cluster and no network is used, so it runs in pre-commit hooks and in CI.
+paths and lines. More than ten scheduled times in one minute of a namespace are a warning. No cluster and no network is
+used, so it runs in pre-commit hooks and in CI.
 
 Objects of other kinds are passed over. What only a cluster knows is not checked: other webhooks, policies,
 quotas, permissions, and names that are taken.
@@ -55,33 +56,35 @@ Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set
 			{} lint -R -f deploy/
 			kustomize build . | {} lint -f -
 
-			# Annotate a pull request on GitHub, and fail on warnings
-			{} lint -R -f deploy/ -o github --strict`),
+			# Check the sizes of the cluster, and manifests with them
+			{} lint --sizes sizes.yaml -f modelbox.yaml
+
+			# For a machine, and with the exit code 1 on warnings
+			{} lint -R -f deploy/ -o json --strict`),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	o.files.bind(cmd)
-	bindOutput(cmd, &o.output, lint.Formats...)
+	o.sizes.bind(cmd)
+	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with code 1 on warnings as well")
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of the objects that name none")
-	cmd.Flags().StringVar(&o.validate, "validate", "strict", "unknown and duplicate fields are errors (strict), warnings (warn), or nothing (ignore), as for kubectl apply")
-	complete(cmd, "validate", "strict", "warn", "ignore")
 	return cmd
 }
 
 func (o *lintOptions) run(args []string) error {
 	found, checked, err := o.check(args)
 	if err == nil {
-		err = lint.Write(o.Out, o.output, found, version.Version)
+		err = o.print(o.output, found, func(w io.Writer) error { return lint.Write(w, found) })
 	}
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
 	failures, warnings := lint.Count(found)
 	if o.output == "text" {
-		fmt.Fprintf(o.ErrOut, "%s checked: %s, %s\n", counted(checked, "object"), counted(failures, "error"), counted(warnings, "warning"))
+		fmt.Fprintf(o.ErrOut, "%s checked: %s, %s\n", counted(len(checked), "object"), counted(failures, "error"), counted(warnings, "warning"))
 	}
 	if failures > 0 || o.strict && warnings > 0 {
 		return &exitError{code: exitNo}
@@ -89,31 +92,24 @@ func (o *lintOptions) run(args []string) error {
 	return nil
 }
 
-func (o *lintOptions) check(args []string) ([]lint.Finding, int, error) {
-	validation, err := fieldValidation(o.validate)
+func (o *lintOptions) check(args []string) ([]lint.Finding, []lint.Object, error) {
+	sizes, err := o.sizes.read()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	paths := append(o.files.names, args...)
+	if len(paths) == 0 && sizes != nil {
+		return []lint.Finding{}, nil, nil
+	}
 	if len(paths) == 0 {
-		return nil, 0, errors.New("name what to check: -f FILE, -f FOLDER, or -f - for the standard input")
+		return nil, nil, errors.New("name what to check: -f FILE, -f FOLDER, or -f - for the standard input")
 	}
 	docs, err := manifest.Read(paths, o.files.recursive, o.In)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	found, checked := lint.Check(docs, o.namespace, validation)
+	found, checked := lint.Check(docs, o.namespace, sizes)
 	return found, checked, nil
-}
-
-// fieldValidation returns the parameter of a request for the flag --validate.
-func fieldValidation(flag string) (string, error) {
-	for _, value := range []string{metav1.FieldValidationStrict, metav1.FieldValidationWarn, metav1.FieldValidationIgnore} {
-		if strings.EqualFold(flag, value) {
-			return value, nil
-		}
-	}
-	return "", fmt.Errorf("--validate=%s: use strict, warn or ignore", flag)
 }
 
 // counted returns a number with its noun.

@@ -14,16 +14,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
 
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 type nextOptions struct {
@@ -31,50 +32,48 @@ type nextOptions struct {
 	cluster                 clusterFlags
 	files                   fileFlags
 	number                  int
+	all                     bool
 	timeZone, after, output string
 }
 
 func newNext(env Env) *cobra.Command {
 	o := &nextOptions{Env: env, cluster: newClusterFlags(env)}
 	cmd := &cobra.Command{
-		Use:     "next {eru/NAME | -f FILE | SCHEDULE [--time-zone ZONE]}",
+		Use:     "next [KIND/NAME | SCHEDULE | -f FILE | -A] [--time-zone ZONE]",
 		GroupID: offline,
-		Short:   "Show the next runs of an Eru or of a schedule",
-		Long: `Show the next runs of an Eru in the cluster, of the Erus in a file, or of a cron schedule. A note marks the runs
-that a change of the clocks concerns: those whose local time does not exist or comes twice, and the first run
-after a change. Only eru/NAME needs a cluster.`,
+		Short:   "Show the next times of a schedule, of an object, or of all that is scheduled",
+		Long: `List the next scheduled times of a cron schedule, of an object, of the objects in files, of those of the namespace, or
+with -A of those of all namespaces, in one table and in one time zone: restarts of Erus, replicas, and windows that open.
+
+A note marks the times that a change of the clocks concerns: those whose local time does not exist or comes twice, and
+the first one after a change. It marks, too, the times at which several objects of a namespace change in one minute.
+Erus that are not enabled are left out. Paused objects and frozen namespaces are not. A schedule and files need no cluster.`,
 		Example: example(`
 			# When will an Eru restart its Deployment?
 			{} next eru/nightly --namespace serving
 
 			# Try a schedule before it is used
 			{} next "30 2 * * *" --time-zone Europe/Berlin -n 5
-			{} next -f eru.yaml`),
+			{} next -f eru.yaml
+
+			# All that is scheduled in the cluster, and in manifests
+			{} next -A --time-zone Europe/Berlin
+			{} next -f deploy/ -R -o json`),
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: o.cluster.completeNames(func(k *kinds.Kind) bool { return k.Singular() == "eru" }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd.Context(), args, cmd.Flags().Changed("time-zone"))
-		},
+		ValidArgsFunction: completeKinds(func(*kinds.Kind) bool { return true }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.files.bind(cmd)
 	o.cluster.bindWithoutShorthand(cmd)
-	cmd.Flags().IntVarP(&o.number, "number", "n", 10, "number of runs, 1 to 1000")
-	cmd.Flags().StringVar(&o.timeZone, "time-zone", "Etc/UTC", "IANA name of the time zone of SCHEDULE, such as Europe/Berlin")
-	cmd.Flags().StringVar(&o.after, "after", "", "instant after which the runs are, such as 2026-10-25T00:00:00Z; the current time by default")
-	bindOutput(cmd, &o.output, "text", "json", "yaml")
+	cmd.Flags().IntVarP(&o.number, "number", "n", 10, "number of times, 1 to 1000")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list the scheduled times of all objects in all namespaces")
+	cmd.Flags().StringVar(&o.timeZone, "time-zone", rules.DefaultTimeZone, "IANA name of the time zone of SCHEDULE, and of the list, such as Europe/Berlin")
+	cmd.Flags().StringVar(&o.after, "after", "", "instant after which the times are, such as 2026-10-25T00:00:00Z; the current time by default")
+	bindOutput(cmd, &o.output, "table", "json", "yaml")
 	return cmd
 }
 
-// scheduled is a schedule and its next runs.
-type scheduled struct {
-	Name     string     `json:"name,omitempty"`
-	Schedule string     `json:"schedule"`
-	TimeZone string     `json:"timeZone"`
-	Remark   string     `json:"remark,omitempty"`
-	Runs     []runs.Run `json:"runs"`
-}
-
-func (o *nextOptions) run(ctx context.Context, args []string, zoneGiven bool) error {
+func (o *nextOptions) run(ctx context.Context, args []string) error {
 	now := o.Clock.Now()
 	if o.after != "" {
 		var err error
@@ -85,136 +84,108 @@ func (o *nextOptions) run(ctx context.Context, args []string, zoneGiven bool) er
 	if o.number < 1 || o.number > 1000 {
 		return errors.New("--number: must be from 1 to 1000; the namespace is --namespace, without a short form")
 	}
-	specs, err := o.schedules(ctx, args, zoneGiven)
+	zone, err := cron.LoadLocation(o.timeZone)
+	if err != nil {
+		return fmt.Errorf("time zone %q: %w", o.timeZone, err)
+	}
+	schedules, err := o.schedules(ctx, args)
 	if err != nil {
 		return err
 	}
-	for i := range specs {
-		if err := specs[i].setRuns(now, o.number); err != nil {
-			return err
-		}
+	times := runs.First(schedules, now, o.number)
+	for i := range times {
+		times[i].Time = times[i].Time.In(zone)
 	}
-	return o.print(o.output, specs, func(w io.Writer) error { return writeRuns(w, specs, now) })
+	return o.print(o.output, times, func(w io.Writer) error { return writeTimes(w, times, now) })
 }
 
-// schedules returns the schedules that the arguments name, without their runs.
-func (o *nextOptions) schedules(ctx context.Context, args []string, zoneGiven bool) ([]scheduled, error) {
-	switch {
-	case len(o.files.names) > 0 && len(args) > 0:
-		return nil, errors.New("name a file or an Eru or a schedule, not several of them")
-	case len(o.files.names) > 0:
-		return o.inFiles()
-	case len(args) == 0:
-		return nil, errors.New(`name an Eru (eru/NAME), a file (-f FILE) or a schedule ("30 2 * * *")`)
-	case isReference(args[0]):
-		if zoneGiven {
-			return nil, errors.New("--time-zone is for a schedule: an Eru has spec.timeZone")
-		}
-		return o.inCluster(ctx, args[0])
+// schedules returns the schedule of the argument, or those of objects. What is invalid of several objects is left out.
+func (o *nextOptions) schedules(ctx context.Context, args []string) ([]*runs.Time, error) {
+	named := len(args) > 0
+	if named && (o.all || len(o.files.names) > 0) {
+		return nil, errors.New("name files, all namespaces, an object or a schedule, not several of them")
 	}
-	return []scheduled{{Schedule: args[0], TimeZone: o.timeZone}}, nil
-}
-
-// isReference reports whether an argument is eru/NAME. A schedule has spaces or begins with @.
-func isReference(arg string) bool {
-	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
-}
-
-func (o *nextOptions) inFiles() ([]scheduled, error) {
-	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
+	if named && !isReference(args[0]) {
+		schedule, err := runs.New(args[0], o.timeZone)
+		if err != nil {
+			return nil, fmt.Errorf("schedule %q: %w", args[0], err)
+		}
+		return []*runs.Time{schedule}, nil
+	}
+	objects, err := o.objects(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	var out []scheduled
-	for i := range docs {
-		doc := &docs[i]
-		kind := kinds.Of(doc.GVK.GroupKind())
-		if doc.Err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, doc.Err)
-		}
-		if kind == nil || kind.Singular() != "eru" {
+	var out []*runs.Time
+	for i := range objects {
+		found, err := runs.Of(&objects[i])
+		if err != nil {
+			fmt.Fprintf(o.ErrOut, "warning: %s %s/%s is left out: %v\n", objects[i].GetKind(), objects[i].GetNamespace(), objects[i].GetName(), err)
 			continue
 		}
-		resp := create.Dry(kind, create.Request{
-			Body: doc.Data, YAML: doc.YAML, Namespace: cmp.Or(doc.Namespace, metav1.NamespaceDefault), Validation: metav1.FieldValidationStrict,
-		})
-		if err := resp.Err(); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, err)
-		}
-		obj := &mtsrev1.Eru{}
-		if err := create.Into(resp.Object, obj); err != nil {
-			return nil, err
-		}
-		out = append(out, scheduleOf(obj))
-	}
-	if len(out) == 0 {
-		return nil, errors.New("the files have no Eru")
+		out = append(out, found...)
 	}
 	return out, nil
 }
 
-func (o *nextOptions) inCluster(ctx context.Context, arg string) ([]scheduled, error) {
-	target, err := o.cluster.target([]string{arg})
-	if err != nil {
-		return nil, err
-	}
-	obj := &mtsrev1.Eru{}
-	if target.kind.Singular() != "eru" {
-		return nil, fmt.Errorf("%s has no schedule: name an Eru", arg)
-	}
-	if err := target.get(ctx, obj); err != nil {
-		return nil, err
-	}
-	eru.Default(obj, nil, nil)
-	return []scheduled{scheduleOf(obj)}, nil
+// isReference reports whether an argument is KIND/NAME. A schedule has spaces or begins with @.
+func isReference(arg string) bool {
+	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
 }
 
-// scheduleOf returns the schedule of an Eru that has its defaults.
-func scheduleOf(obj *mtsrev1.Eru) scheduled {
-	out := scheduled{Name: obj.Name, Schedule: obj.Spec.Schedule, TimeZone: obj.Spec.TimeZone}
-	var remarks []string
-	if !obj.Spec.Enabled {
-		remarks = append(remarks, "spec.enabled is false, so it does not run")
+// objects returns the object of the argument; those of the files; or those of the namespace, or of all, of the kinds that the
+// cluster has.
+func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstructured.Unstructured, err error) {
+	switch {
+	case len(o.files.names) > 0:
+		return o.documents()
+	case len(args) > 0:
+		target, err := o.cluster.target(args)
+		if err != nil {
+			return nil, err
+		}
+		obj := target.kind.Unstructured()
+		err = target.get(ctx, obj)
+		return []unstructured.Unstructured{*obj}, err
 	}
-	if jitter := obj.Spec.JitterSeconds; jitter > 0 {
-		remarks = append(remarks, fmt.Sprintf("each run starts up to %d s later (spec.jitterSeconds)", jitter))
+	c, namespace, err := o.cluster.connect()
+	if o.all {
+		namespace = metav1.NamespaceAll
 	}
-	out.Remark = strings.Join(remarks, "; ")
-	return out
+	for i := 0; err == nil && i < len(kinds.All); i++ {
+		var items []unstructured.Unstructured
+		if items, err = listOf(ctx, c, kinds.All[i], namespace); meta.IsNoMatchError(err) {
+			err = nil
+		}
+		out = append(out, items...)
+	}
+	return out, err
 }
 
-func (s *scheduled) setRuns(after time.Time, n int) error {
-	schedule, err := cron.Parse(s.Schedule)
-	if err != nil {
-		return fmt.Errorf("schedule %q: %w", s.Schedule, err)
+func (o *nextOptions) documents() (out []unstructured.Unstructured, err error) {
+	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
+	for i := range docs {
+		obj := unstructured.Unstructured{}
+		if err := cmp.Or(docs[i].Err, yaml.Unmarshal(docs[i].Data, &obj.Object)); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
+		}
+		if kinds.Of(docs[i].GVK.GroupKind()) != nil {
+			obj.SetNamespace(cmp.Or(docs[i].Namespace, *o.cluster.Namespace, metav1.NamespaceDefault))
+			out = append(out, obj)
+		}
 	}
-	zone, err := cron.LoadLocation(s.TimeZone)
-	if err != nil {
-		return fmt.Errorf("time zone %q: %w", s.TimeZone, err)
-	}
-	s.Runs = runs.Next(schedule, zone, after, n)
-	return nil
+	return out, err
 }
 
-func writeRuns(w io.Writer, specs []scheduled, now time.Time) error {
-	for i, spec := range specs {
-		if i > 0 {
-			fmt.Fprintln(w)
+func writeTimes(w io.Writer, times []runs.Time, now time.Time) error {
+	table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "TIME\tIN\tNAMESPACE\tOBJECT\tACTION\tNOTE")
+	for _, t := range times {
+		if t.Collisions > 0 {
+			t.Note = strings.TrimSuffix(fmt.Sprintf("%d more in this minute; %s", t.Collisions, t.Note), "; ")
 		}
-		if spec.Name != "" {
-			fmt.Fprintf(w, "eru/%s: %s (%s)\n", spec.Name, spec.Schedule, spec.TimeZone)
-		}
-		if spec.Remark != "" {
-			fmt.Fprintln(w, "note:", spec.Remark)
-		}
-		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-		fmt.Fprintln(table, "RUN\tIN\tNOTE")
-		for _, run := range spec.Runs {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", run.Time.Format("Mon "+time.RFC3339), duration.HumanDuration(run.Time.Sub(now)), run.Note)
-		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			t.Time.Format("Mon "+time.RFC3339), duration.HumanDuration(t.Time.Sub(now)), cmp.Or(t.Namespace, "-"), cmp.Or(t.Object, "-"), cmp.Or(t.Action, "-"), t.Note)
 	}
-	return nil
+	return table.Flush()
 }

@@ -23,7 +23,7 @@ func TestOffline(t *testing.T) {
 		noNetwork(t)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run", "^(TestOffline|TestLint.*|TestRender.*|TestNext|TestTheNameOfTheProgram)$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run", "^(TestOffline|TestLint.*|TestRender.*|TestNext.*|TestTheNameOfTheProgram)$", "-test.v")
 	cmd.Env = append(os.Environ(), offlineEnv+"=namespace", "KUBECONFIG=/dev/null")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,

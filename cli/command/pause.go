@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,16 +45,18 @@ the changes of its spec, replicas included, and repairs the drift of its childre
 }
 
 func (o *pauseOptions) run(ctx context.Context, target *target) error {
-	if !target.kind.Workload() {
-		return errors.New(instead(target.kind))
+	switch {
+	case target.kind.Singular() == "eru":
+		return errors.New("an Eru cannot be paused: set spec.enabled to false")
+	case !target.kind.Workload():
+		return errors.New("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
 	}
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(target.kind.GVK)
+	obj := target.kind.Unstructured()
 	if err := target.get(ctx, obj); err != nil {
 		return err
 	}
 	done := map[bool]string{true: "paused", false: "resumed"}[o.paused]
-	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "paused"); paused == o.paused {
+	if kinds.IsPaused(obj) == o.paused {
 		fmt.Fprintf(o.Out, "%s %s (unchanged)\n", target, done)
 		return nil
 	}
@@ -65,12 +66,4 @@ func (o *pauseOptions) run(ctx context.Context, target *target) error {
 	}
 	fmt.Fprintf(o.Out, "%s %s\n", target, done)
 	return nil
-}
-
-// instead says what to do in place of pausing an object of a kind without spec.paused.
-func instead(kind *kinds.Kind) string {
-	if kind.Singular() == "eru" {
-		return "an Eru cannot be paused: set spec.enabled to false"
-	}
-	return "a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are"
 }

@@ -11,18 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
 )
 
 // fieldManager is the field manager of what the command writes.
 const fieldManager = "modelbox-cli"
-
-// restartedAt is the annotation of a pod template that kubectl rollout restart writes as well.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 type restartOptions struct {
 	Env
@@ -61,25 +59,18 @@ func (o *restartOptions) run(ctx context.Context, target *target) error {
 // restart writes the time of the restart, unless the child has changed since it was read.
 func (o *restartOptions) restart(ctx context.Context, t *target, child client.Object) error {
 	at := o.Clock.Now().UTC().Truncate(time.Second)
-	if last, err := time.Parse(time.RFC3339, templateOf(child).Annotations[restartedAt]); err == nil && !at.After(last) {
+	if last, err := time.Parse(time.RFC3339, render.TemplateOf(child).Annotations[api.AnnotationRestartedAt]); err == nil && !at.After(last) {
 		return fmt.Errorf("%s was already restarted for %s, which is not before now: the clocks differ, or it was restarted within this second",
 			t, last.Format(time.RFC3339))
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		child.GetUID(), child.GetResourceVersion(), restartedAt, at.Format(time.RFC3339))
+		child.GetUID(), child.GetResourceVersion(), api.AnnotationRestartedAt, at.Format(time.RFC3339))
 	name := child.GetName()
 	if err := t.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("restarting %s: %w", name, err)
 	}
-	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(kindOf(child)), name)
+	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(render.KindOf(child)), name)
 	return nil
-}
-
-func templateOf(child client.Object) *corev1.PodTemplateSpec {
-	if set, ok := child.(*appsv1.DaemonSet); ok {
-		return &set.Spec.Template
-	}
-	return &child.(*appsv1.Deployment).Spec.Template
 }
 
 // restartable returns why a restart would have no effect.
@@ -87,7 +78,7 @@ func restartable(child client.Object) error {
 	deployment, ok := child.(*appsv1.Deployment)
 	switch {
 	case child.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %q is being deleted", strings.ToLower(kindOf(child)), child.GetName())
+		return fmt.Errorf("%s %q is being deleted", strings.ToLower(render.KindOf(child)), child.GetName())
 	case ok && deployment.Spec.Paused:
 		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", child.GetName(), child.GetName())
 	}

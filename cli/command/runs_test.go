@@ -4,11 +4,14 @@
 package command_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
@@ -54,14 +57,12 @@ func TestRuns(t *testing.T) {
 2026-03-31T03:00:00+02:00`},
 		"years apart": {"0 0 29 2 *", "Europe/Berlin", "2026-01-01T00:00:00Z", `
 2028-02-29T00:00:00+01:00 clocks go forward 1h at 2026-03-29 02:00; clocks go back 1h at 2026-10-25 03:00; clocks go forward 1h at 2027-03-28 02:00; clocks go back 1h at 2027-10-31 03:00`},
+		"years apart, after 2037": {"0 0 29 2 *", "Europe/Berlin", "2040-11-01T00:00:00Z", `
+2044-02-29T00:00:00+01:00 clocks go forward 1h at 2041-03-31 02:00; clocks go back 1h at 2041-10-27 03:00; clocks go forward 1h at 2042-03-30 02:00; clocks go back 1h at 2042-10-26 03:00`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			schedule, err := cron.Parse(tc.schedule)
-			if err != nil {
-				t.Fatal(err)
-			}
-			zone, err := cron.LoadLocation(tc.zone)
+			schedule, err := runs.New(tc.schedule, tc.zone)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,8 +72,12 @@ func TestRuns(t *testing.T) {
 			}
 			want := strings.Split(strings.TrimSpace(tc.want), "\n")
 			var got []string
-			for _, run := range runs.Next(schedule, zone, after, len(want)) {
-				got = append(got, strings.TrimSpace(run.Time.Format(time.RFC3339)+" "+run.Note))
+			for range want {
+				if !schedule.Advance(after) {
+					t.Fatalf("%d times", len(got))
+				}
+				after = schedule.Time
+				got = append(got, strings.TrimSpace(after.Format(time.RFC3339)+" "+strings.TrimSuffix(schedule.Note, " ("+tc.zone+")")))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -84,11 +89,58 @@ func TestRuns(t *testing.T) {
 // A schedule may have no more runs than can be listed.
 func TestRunsOfNone(t *testing.T) {
 	t.Parallel()
-	schedule, err := cron.Parse("0 0 * * *")
+	schedule, err := runs.New("0 0 * * *", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := runs.Next(schedule, time.UTC, time.Now(), 0); len(got) != 0 {
-		t.Errorf("got %v", got)
+	if end := time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC); schedule.Advance(end) {
+		t.Errorf("got %v", schedule.Time)
+	}
+}
+
+// TestFirst compares the first times of random schedules in two namespaces, and their collisions, with those of a list of
+// all times.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	random, collisions := rand.New(rand.NewPCG(29, 5)), 0
+	for range 100 {
+		var schedules []*runs.Time
+		var all []string
+		together, n := map[string]int{}, 1+random.IntN(30)
+		for i := range 1 + random.IntN(8) {
+			namespace := string(rune('a' + i%2))
+			expression := []string{"*/7 * * * *", "30 2 * * *", "30 * * * *", "0 */3 * * *", "0 0 29 2 *"}[random.IntN(5)]
+			zone := []string{"Etc/UTC", "Europe/Berlin", "Asia/Kolkata"}[random.IntN(3)]
+			app := &unstructured.Unstructured{Object: map[string]any{"kind": "App", "spec": map[string]any{
+				"schedules": []any{map[string]any{"name": "a", "schedule": expression, "timeZone": zone, "replicas": int64(1)}},
+			}}}
+			app.SetNamespace(namespace)
+			found, err := runs.Of(app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schedules = append(schedules, found...)
+			schedule, _ := cron.Parse(expression)
+			location, _ := cron.LoadLocation(zone)
+			for at, ok := schedule.Next(now, location); ok && at.Before(now.AddDate(0, 0, 40)); at, ok = schedule.Next(at, location) {
+				key := at.UTC().Format(time.RFC3339) + namespace
+				all, together[key] = append(all, key), together[key]+1
+			}
+		}
+		slices.Sort(all)
+		got := runs.First(schedules, now, n)
+		for i, at := range got {
+			key := at.Time.UTC().Format(time.RFC3339) + at.Namespace
+			if i < len(all) && (key != all[i] || at.Collisions != together[key]-1) {
+				t.Fatalf("%d of %d: %s with %d collisions, want %s with %d", i, n, key, at.Collisions, all[i], together[all[i]]-1)
+			}
+			collisions += at.Collisions
+		}
+		if len(got) < min(n, len(all)) {
+			t.Fatalf("%d times of %d", len(got), len(all))
+		}
+	}
+	if collisions < 100 {
+		t.Errorf("%d collisions: too few", collisions)
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
 
@@ -42,39 +43,34 @@ func (t *target) snapshot(ctx context.Context) (*tree.Snapshot, error) {
 // children returns the children of an object that exist.
 func (t *target) children(ctx context.Context, obj client.Object) ([]client.Object, error) {
 	var out []client.Object
-	for _, child := range t.candidates(obj) {
+	for i, child := range t.candidates(obj) {
+		kind := child.GetObjectKind().GroupVersionKind()
 		err := t.client.Get(ctx, client.ObjectKeyFromObject(child), child)
+		if i > 1 && (apierrors.IsForbidden(err) || meta.IsNoMatchError(err)) {
+			continue // Not every user may read those of blocks, nor does each cluster have their kinds.
+		}
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading %T %s: %w", child, child.GetName(), err)
+			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, child.GetName(), err)
 		}
 		if err == nil {
+			child.GetObjectKind().SetGroupVersionKind(kind)
 			out = append(out, child)
 		}
 	}
 	return out, nil
 }
 
-// candidates returns empty objects with the names of an object's children.
+// candidates returns empty objects with the names of an object's children: those that run pods, the Service, and those of blocks.
 func (t *target) candidates(obj client.Object) []client.Object {
-	named := metav1.ObjectMeta{Namespace: t.key.Namespace, Name: t.workload(obj)}
-	switch {
-	case t.kind.Singular() == "genericdaemon":
-		return []client.Object{&appsv1.DaemonSet{ObjectMeta: named}}
-	case t.kind.Workload():
-		return []client.Object{&appsv1.Deployment{ObjectMeta: named}, &corev1.Service{ObjectMeta: named}}
+	out := t.kind.ChildKinds()
+	if !t.kind.Workload() {
+		out = out[:1] // The Deployment that it acts on.
 	}
-	return []client.Object{&appsv1.Deployment{ObjectMeta: named}}
-}
-
-// workload returns the name of the Deployment or the DaemonSet of an object.
-func (t *target) workload(obj client.Object) string {
-	switch obj := obj.(type) {
-	case *extensionv1.UnitedDeployment:
-		return obj.Spec.DeploymentName
-	case *mtsrev1.Eru:
-		return obj.DeploymentNameOrDefault()
+	for _, child := range out {
+		child.SetNamespace(t.key.Namespace)
+		child.SetName(kinds.WorkloadOf(obj))
 	}
-	return t.key.Name
+	return out
 }
 
 // pods returns the pods that the first child selects.

@@ -20,6 +20,7 @@ import (
 type statusOptions struct {
 	Env
 	cluster    clusterFlags
+	sizes      sizesFlag
 	watch, all bool
 	timeout    time.Duration
 }
@@ -27,28 +28,34 @@ type statusOptions struct {
 func newStatus(env Env) *cobra.Command {
 	o := &statusOptions{Env: env, cluster: newClusterFlags(env)}
 	cmd := &cobra.Command{
-		Use:     "status {KIND/NAME [-w] | --all}",
+		Use:     "status {KIND/NAME [-w] | --all | --sizes FILE}",
 		GroupID: online,
 		Short:   "Show an object with its conditions, children, pods, problems and events",
 		Long: `Show an object as a tree: its conditions, the problems in its status, its children with their pods, and the newest
 events. With -w, follow a rollout until the object is Ready or Stalled, for example in CI.
+
+With --sizes, list the ModelBoxes whose stored values differ from the current ones of their sizes, with these fields; "{} resize" writes them.
 
 Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --timeout has passed before.`,
 		Example: example(`
 			{} status modelbox/web
 			{} status --all -n serving
 
+			# Which ModelBoxes do not have the current values of their sizes
+			{} status --sizes sizes.yaml
+
 			# Wait for a rollout
 			{} status modelbox/web -w --timeout 15m`),
 		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: o.cluster.completeNames(func(*kinds.Kind) bool { return true }),
+		ValidArgsFunction: completeKinds(func(*kinds.Kind) bool { return true }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.cluster.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the object until it is Ready or Stalled")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all objects of the five kinds in the namespace")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long -w follows the object, such as 15m; 0 is without end")
-	cmd.MarkFlagsMutuallyExclusive("watch", "all")
+	o.sizes.bind(cmd)
+	cmd.MarkFlagsMutuallyExclusive("watch", "all", "sizes")
 	return cmd
 }
 
@@ -56,6 +63,10 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	switch {
 	case o.all && len(args) > 0:
 		return errors.New("name an object or set --all, not both")
+	case o.sizes.file != "" && len(args) > 0:
+		return errors.New("name an object or set --sizes, not both")
+	case o.sizes.file != "":
+		return o.showOlder(ctx)
 	case o.all:
 		return o.showAll(ctx)
 	case len(args) == 0:
@@ -81,26 +92,22 @@ func (o *statusOptions) show(ctx context.Context, t *target) error {
 
 // showAll shows the objects of all kinds that the cluster has.
 func (o *statusOptions) showAll(ctx context.Context) error {
-	namespace, err := o.cluster.namespace()
-	if err != nil {
-		return err
-	}
-	c, err := o.cluster.client()
+	c, namespace, err := o.cluster.connect()
 	if err != nil {
 		return err
 	}
 	found := false
 	for _, kind := range kinds.All {
-		names, err := namesOf(ctx, c, kind, namespace)
+		items, err := listOf(ctx, c, kind, namespace)
 		if meta.IsNoMatchError(err) {
 			continue // The CRD of this kind is not installed.
 		}
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", kind.Resource(), err)
 		}
-		for _, name := range names {
+		for i := range items {
 			found = true
-			if err := o.show(ctx, &target{kind, client.ObjectKey{Namespace: namespace, Name: name}, c}); err != nil {
+			if err := o.show(ctx, &target{kind, client.ObjectKeyFromObject(&items[i]), c}); err != nil {
 				return err
 			}
 		}
@@ -111,16 +118,10 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 	return nil
 }
 
-// namesOf returns the names of a kind's objects in a namespace.
-func namesOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace string) ([]string, error) {
+// listOf returns a kind's objects in a namespace, or in all namespaces if it is empty.
+func listOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	var out []string
-	for i := range list.Items {
-		out = append(out, list.Items[i].GetName())
-	}
-	return out, nil
+	err := c.List(ctx, list, client.InNamespace(namespace))
+	return list.Items, err
 }

@@ -6,20 +6,15 @@ package command
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
 )
@@ -29,6 +24,7 @@ type undoOptions struct {
 	cluster    clusterFlags
 	toRevision int64
 	yes, force bool
+	confirmed  string // the difference that was shown, and that the user wants
 }
 
 func newUndo(env Env) *cobra.Command {
@@ -60,12 +56,7 @@ Without a terminal it does not ask, and needs --yes.`,
 }
 
 func (o *undoOptions) run(ctx context.Context, target *target) error {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(target.kind.GVK)
-	if err := target.get(ctx, obj); err != nil {
-		return err
-	}
-	h, err := target.history(ctx)
+	obj, h, err := target.history(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,66 +91,30 @@ func (o *undoOptions) run(ctx context.Context, target *target) error {
 
 // write shows the difference, and writes it if the user agrees.
 func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstructured.Unstructured, revision int64) error {
-	diff, err := specDiff(t, obj, changed)
+	diff, err := render.Diff(t.String(), obj, changed)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(o.Out, diff)
-	patch, fields, err := mergePatch(obj, changed)
-	if err != nil {
-		return err
+	if diff != o.confirmed {
+		fmt.Fprint(o.Out, diff)
+		if err := o.checkOwners(obj, differing(obj, changed)); err != nil {
+			return err
+		}
+		if err := o.confirm(fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
+			return err
+		}
+		o.confirmed = diff
 	}
-	if err := o.checkOwners(obj, fields); err != nil {
-		return err
-	}
-	if err := o.confirm(fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
-		return err
-	}
-	if err := t.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+	// What was shown is what is patched: another state of the object is a conflict, and is shown if it differs.
+	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
+	if err := t.client.Patch(ctx, changed, patch, client.FieldOwner(fieldManager)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "%s returned to revision %d\n", t, revision)
-	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "paused"); paused {
+	if kinds.IsPaused(obj) {
 		fmt.Fprintf(o.ErrOut, "warning: %s is paused, so the change waits until it is resumed\n", t)
 	}
 	return nil
-}
-
-func specDiff(t *target, obj, changed *unstructured.Unstructured) (string, error) {
-	before, err := yaml.Marshal(map[string]any{"spec": obj.Object["spec"]})
-	if err != nil {
-		return "", err
-	}
-	after, err := yaml.Marshal(map[string]any{"spec": changed.Object["spec"]})
-	if err != nil {
-		return "", err
-	}
-	return render.Unified(t.String()+" (live)", t.String()+" (restored)", string(before), string(after))
-}
-
-// mergePatch returns the merge patch that replaces the changed fields of the object that was
-// shown, and of no other, and the names of these fields.
-func mergePatch(obj, changed *unstructured.Unstructured) (patch []byte, fields []string, err error) {
-	before, err := obj.MarshalJSON()
-	if err != nil {
-		return nil, nil, err
-	}
-	after, err := changed.MarshalJSON()
-	if err != nil {
-		return nil, nil, err
-	}
-	difference, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return nil, nil, err
-	}
-	content := map[string]map[string]any{}
-	if err := json.Unmarshal(difference, &content); err != nil {
-		return nil, nil, err
-	}
-	fields = slices.Collect(maps.Keys(content["spec"]))
-	content["metadata"] = map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}
-	patch, err = json.Marshal(content)
-	return patch, fields, err
 }
 
 // checkOwners warns of field managers that will revert the change. Without --force it is an

@@ -10,7 +10,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,8 +34,7 @@ func newVersion(env Env) *cobra.Command {
 		GroupID: online,
 		Short:   "Show the versions of this command and of the operator's processes",
 		Long: `Show the versions of this command and of both processes of the operator. Those of the processes are the labels
-app.kubernetes.io/version of the Deployments modelbox-webhook and modelbox-controller, or without them the tags of
-their images. If they cannot be read, the reason is shown in their place, and the exit code is still 0.`,
+app.kubernetes.io/version of the Deployments modelbox-webhook and modelbox-controller, or without them their images. If they cannot be read, the reason is shown in their place, and the exit code is still 0.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
@@ -86,24 +84,9 @@ func (o *versionOptions) processes(ctx context.Context) []process {
 			continue
 		}
 		p.Image = deployment.Spec.Template.Spec.Containers[0].Image
-		p.Version = cmp.Or(deployment.Labels["app.kubernetes.io/version"], tagOf(p.Image))
+		p.Version = cmp.Or(deployment.Labels["app.kubernetes.io/version"], p.Image)
 	}
 	return out
-}
-
-// tagOf returns the tag of an image, or its digest if it has none.
-func tagOf(image string) string {
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return "unknown"
-	}
-	if tagged, ok := named.(reference.Tagged); ok {
-		return tagged.Tag()
-	}
-	if digested, ok := named.(reference.Digested); ok {
-		return digested.Digest().String()
-	}
-	return "latest"
 }
 
 func (v versions) text(w io.Writer) error {

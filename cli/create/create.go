@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package create checks the creation of an object without a cluster, and returns the object as it
-// would be stored: a strict decode, the schema of the CRD, and the defaults and rules that
+// Package create checks the creation or the update of an object without a cluster, and returns the
+// object as it would be stored: a strict decode, the schema of the CRD, and the defaults and rules that
 // admission runs. All errors are returned at once. The CEL rules of the schema are not evaluated,
 // because the rules of admission say the same. What only a cluster knows is not considered: other
 // webhooks, policies, quotas, permissions, and whether the name is taken.
@@ -17,36 +17,41 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// Request is the creation of an object.
+// Request is the creation or the update of an object.
 type Request struct {
 	// Body is the object, in YAML if YAML is set and in JSON otherwise.
 	Body []byte
 	YAML bool
 	// Namespace is that of the request.
 	Namespace string
-	// Validation is what is done about unknown and duplicate fields: Strict, Warn or Ignore,
-	// the values of a request's parameter fieldValidation. The default is Warn.
-	Validation string
+	// AllowUnknown is that unknown and duplicate fields are no errors.
+	AllowUnknown bool
+	// Old is the stored object of an update, nil for a creation. Then Body is the whole object in JSON,
+	// with metadata.managedFields of the update.
+	Old *unstructured.Unstructured
+	// Sizes are those of the cluster, nil if they are not known: then an object of a size has no values.
+	Sizes modelbox.Sizes
 }
 
-// Response is the result of a creation.
+// Response is the result of a request.
 type Response struct {
 	// Object is the object as it would be stored, nil if there is an error.
 	Object   *unstructured.Unstructured
 	Warnings []string
-	// Strict are the errors of unknown and duplicate fields, if these are errors.
+	// Strict are the errors of unknown and duplicate fields.
 	Strict []string
 	// Invalid are all other errors.
 	Invalid field.ErrorList
@@ -64,49 +69,90 @@ func (r *Response) Err() error {
 	return errors.Join(errs...)
 }
 
-// Dry returns the result of a request that creates an object of a kind.
+// Dry returns the result of a request for an object of a kind.
 func Dry(kind *kinds.Kind, req Request) (r Response) {
 	object, data, duplicates, err := decode(&req)
 	if err != nil {
 		return undecodable(nil, err)
 	}
-	s := schemaOf(kind)
-	s.complete(object.Object)
-	clean(object, req.Namespace)
-	bySchema := s.validate(object.Object)
+	schema := SchemaOf(kind)
+	complete(schema, object.Object)
+	if delete(object.Object, "status"); req.Old == nil {
+		clean(object, req.Namespace)
+	}
+	wrong := bySchema(schema, object.Object)
 	if r.Invalid = rules.Expensive(field.NewPath("spec"), object.Object["spec"]); len(r.Invalid) > 0 {
-		r.add(bySchema)
+		r.add(wrong)
 		return r // To decode it could take minutes.
 	}
-	obj, ops := kind.New(), &patch.Ops{}
 	unknown, _ := kjson.UnmarshalStrict(data, kind.New()) // The next decoder returns the error.
-	r.report(append(duplicates, unknown...), req.Validation)
-	if err := Into(object, obj); err != nil {
-		r.Invalid = undecodable(bySchema, err).Invalid
+	for _, err := range append(duplicates, unknown...) {
+		if !req.AllowUnknown {
+			r.Strict = append(r.Strict, err.Error())
+		}
+	}
+	ops := &patch.Ops{}
+	obj, old, err := decoded(kind, object, req.Old)
+	if err != nil {
+		r.Invalid = undecodable(wrong, err).Invalid
 		return r
 	}
-	kind.Default(obj, ops)
-	r.Invalid = kind.Validate(obj)
+	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
+	invalid := kind.Validate(obj)
+	if len(invalid) > 0 && old != nil {
+		kind.Default(old, nil, nil, nil)
+		invalid = rules.Added(invalid, kind.Validate(old))
+	}
+	r.Invalid = append(r.Invalid, rules.Others(invalid, r.Invalid)...)
+	if old != nil {
+		r.Invalid = append(r.Invalid, kind.Immutable(obj, old)...)
+	}
 	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
-	r.add(bySchema)
+	r.add(wrong)
 	if len(r.Strict)+len(r.Invalid) > 0 {
 		return r
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
-	if r.Object, err = patched(object, ops); err != nil {
+	if r.Object, err = Patched(object, ops); err != nil {
 		return undecodable(nil, err)
 	}
-	s.complete(r.Object.Object)
+	complete(schema, r.Object.Object)
 	return r
+}
+
+// Defaulted returns an object with the defaults that admission sets in an update of the stored one.
+func Defaulted(kind *kinds.Kind, object, stored *unstructured.Unstructured, sizes modelbox.Sizes) (client.Object, error) {
+	obj, old, err := decoded(kind, object, stored)
+	if err == nil {
+		kind.Default(obj, old, sizes, nil) // What it refuses is known by the update as a whole.
+	}
+	return obj, err
+}
+
+// decoded returns an object, and the one that it updates. A stored object that cannot be decoded is none, as for admission.
+func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, old client.Object, err error) {
+	obj = kind.New()
+	if err := Into(object, obj); err != nil {
+		return nil, nil, err
+	}
+	if stored != nil {
+		was := kind.New()
+		if Into(stored, was) == nil {
+			was.SetManagedFields(nil)
+			was.SetAnnotations(nil)
+			old = was
+		}
+	}
+	return obj, old, nil
 }
 
 // undecodable returns the errors of an object that is not decoded. The schema names all values of
 // a wrong type, and the decoder only the first.
-func undecodable(bySchema field.ErrorList, err error) Response {
-	if len(bySchema) == 0 {
-		bySchema = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
+func undecodable(wrong field.ErrorList, err error) Response {
+	if len(wrong) == 0 {
+		wrong = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
 	}
-	return Response{Invalid: bySchema}
+	return Response{Invalid: wrong}
 }
 
 // decode decodes the body. It returns the body as JSON, too, and the errors of duplicate keys in
@@ -130,21 +176,6 @@ func decode(req *Request) (object *unstructured.Unstructured, data []byte, dupli
 	return object, data, duplicates, nil
 }
 
-// report adds the errors of unknown and duplicate fields.
-func (r *Response) report(errs []error, validation string) {
-	texts := make([]string, 0, len(errs))
-	for _, err := range errs {
-		texts = append(texts, err.Error())
-	}
-	switch validation {
-	case metav1.FieldValidationStrict:
-		r.Strict = texts
-	case metav1.FieldValidationIgnore:
-	default:
-		r.Warnings = texts
-	}
-}
-
 // lines returns an error of YAML as one for each line, which is named.
 func lines(err error) (out []error) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
@@ -159,9 +190,8 @@ var assigned = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
 }
 
-// clean prepares an object as the API server does before it calls a webhook.
+// clean prepares a new object as the API server does before it calls a webhook.
 func clean(object *unstructured.Unstructured, namespace string) {
-	delete(object.Object, "status")
 	if metadata, ok := object.Object["metadata"].(map[string]any); ok {
 		for _, name := range assigned {
 			delete(metadata, name)
@@ -183,8 +213,8 @@ func (r *Response) add(others field.ErrorList) {
 	}
 }
 
-// patched returns an object with its defaults.
-func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
+// Patched returns an object with its defaults, or with other changes that were recorded.
+func Patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
 	if err := ops.Err(); err != nil || ops.Len() == 0 {
 		return object, err
 	}

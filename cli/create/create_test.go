@@ -41,8 +41,8 @@ import (
 
 const head = "apiVersion: model.github.com/v1\nkind: ModelBox\n"
 
-func dry(body, validation string) create.Response {
-	return create.Dry(kinds.ModelBox(), create.Request{Body: []byte(body), YAML: true, Namespace: "default", Validation: validation})
+func dry(body string) create.Response {
+	return create.Dry(kinds.ModelBox(), create.Request{Body: []byte(body), YAML: true, Namespace: "default"})
 }
 
 // findings returns the fields of all errors, in any order.
@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := dry(head+tc.body, metav1.FieldValidationStrict)
+			r := dry(head + tc.body)
 			got := findings(&r)
 			missing := slices.DeleteFunc(slices.Clone(tc.want), func(want string) bool { return slices.Contains(got, want) })
 			if len(missing) > 0 || len(tc.want) == 0 && len(got) > 0 {
@@ -97,20 +97,26 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldsAsTheFlagSays(t *testing.T) {
+// An update that changes what cannot change is refused, as by admission.
+func TestImmutable(t *testing.T) {
 	t.Parallel()
-	const body = head + "metadata: {name: web}\nspec: {image: 'a:1', imag: b}"
-	if r := dry(body, metav1.FieldValidationWarn); r.Object == nil || !slices.Contains(r.Warnings, `unknown field "spec.imag"`) {
-		t.Errorf("Warn: %v, %v", r.Warnings, r.Err())
+	body := head + "metadata: {name: web, namespace: default}\nspec: {image: 'a:1', selector: {a: b}, podTemplate: {metadata: {labels: {a: b}}}}"
+	stored := dry(body)
+	update := func(change string) string {
+		r := create.Dry(kinds.ModelBox(), create.Request{Body: []byte(strings.ReplaceAll(body, "{a: b}", change)), YAML: true, Namespace: "default", Old: stored.Object})
+		return strings.Join(findings(&r), " ")
 	}
-	if r := dry(body, metav1.FieldValidationIgnore); r.Object == nil || len(r.Warnings) > 0 {
-		t.Errorf("Ignore: %v, %v", r.Warnings, r.Err())
+	if got := update("{a: b}"); stored.Object == nil || got != "" {
+		t.Errorf("%v; the same again: %s", stored.Err(), got)
+	}
+	if got := update("{a: c}"); got != "spec.selector" {
+		t.Errorf("got %q", got)
 	}
 }
 
 func TestWhatTheAPIServerAssigns(t *testing.T) {
 	t.Parallel()
-	r := dry(head+"metadata: {generateName: web-, uid: a, resourceVersion: '5', generation: 7}\nspec: {image: 'a:1'}\nstatus: {replicas: 1}", metav1.FieldValidationStrict)
+	r := dry(head + "metadata: {generateName: web-, uid: a, resourceVersion: '5', generation: 7}\nspec: {image: 'a:1'}\nstatus: {replicas: 1}")
 	if r.Object == nil {
 		t.Fatal(r.Err())
 	}
@@ -190,7 +196,7 @@ func TestManifestsAreStoredAsByTheAPIServer(t *testing.T) {
 		if kind == nil {
 			continue
 		}
-		r := create.Dry(kind, create.Request{Body: doc.Data, YAML: doc.YAML, Namespace: "default", Validation: metav1.FieldValidationStrict})
+		r := create.Dry(kind, create.Request{Body: doc.Data, YAML: true, Namespace: "default"})
 		if r.Object == nil {
 			t.Errorf("%s:%d: %v", doc.File, doc.Line, r.Err())
 			continue
@@ -244,7 +250,7 @@ func TestTheAnswerToAnyObject(t *testing.T) {
 				if err != nil || len(body) > 1<<14 {
 					continue
 				}
-				r := create.Dry(kind, create.Request{Body: body, Namespace: "default", Validation: metav1.FieldValidationIgnore})
+				r := create.Dry(kind, create.Request{Body: body, Namespace: "default", AllowUnknown: true})
 				want, refusal := server.create(t, kind, object)
 				if (refusal == "") != (r.Object != nil) {
 					t.Errorf("seed %d: %.1000s\nAPI server: %.500s\nours: %.500v", seed, body, refusal, r.Err())

@@ -19,12 +19,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 )
 
-// schema is the schema of a kind's CRD.
-type schema spec.Schema
-
-// schemaOf returns the schema of a kind. The embedded CRDs have been tested, so an error is one of
-// the program.
-func schemaOf(kind *kinds.Kind) *schema {
+// SchemaOf returns a copy of the schema of a kind's CRD. The embedded CRDs have been tested, so an
+// error is one of the program.
+func SchemaOf(kind *kinds.Kind) *spec.Schema {
 	data, err := json.Marshal(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema)
 	out := &spec.Schema{}
 	if err == nil {
@@ -33,12 +30,12 @@ func schemaOf(kind *kinds.Kind) *schema {
 	if err != nil {
 		panic(fmt.Errorf("the schema of %s: %w", kind.GVK.Kind, err))
 	}
-	return (*schema)(out)
+	return out
 }
 
 // complete sets the defaults of the schema, and removes each null that the schema does not allow,
 // as the API server does.
-func (s *schema) complete(value any) {
+func complete(s *spec.Schema, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, property := range s.Properties {
@@ -48,12 +45,12 @@ func (s *schema) complete(value any) {
 			if _, ok := value[name]; !ok && property.Default != nil {
 				value[name] = integers(property.Default)
 			}
-			(*schema)(&property).complete(value[name])
+			complete(&property, value[name])
 		}
 	case []any:
 		if s.Items != nil && s.Items.Schema != nil {
 			for _, item := range value {
-				(*schema)(s.Items.Schema).complete(item)
+				complete(s.Items.Schema, item)
 			}
 		}
 	}
@@ -71,9 +68,9 @@ func integers(value any) (out any) {
 	return out
 }
 
-// validate returns the errors of an object by its schema.
-func (s *schema) validate(object map[string]any) (errs field.ErrorList) {
-	for _, err := range validate.NewSchemaValidator((*spec.Schema)(s), nil, "", strfmt.Default).Validate(object).Errors {
+// bySchema returns the errors of an object by its schema.
+func bySchema(s *spec.Schema, object map[string]any) (errs field.ErrorList) {
+	for _, err := range validate.NewSchemaValidator(s, nil, "", strfmt.Default).Validate(object).Errors {
 		var path *field.Path
 		text, code := err.Error(), int32(0)
 		if known, ok := errors.AsType[*openapi.Validation](err); ok {

@@ -11,19 +11,26 @@ import (
 	"strings"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	crds "github.com/modelbox-operator/modelbox-operator/config/crd"
 	appchildren "github.com/modelbox-operator/modelbox-operator/controller/app"
 	genericdaemonchildren "github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	modelboxchildren "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
@@ -37,11 +44,16 @@ type Kind struct {
 	GVK schema.GroupVersionKind
 	// New returns an empty object of the kind.
 	New func() client.Object
-	// Default sets the defaults of a new object and records them.
-	Default func(client.Object, *patch.Ops)
+	// Default sets the defaults of an object and records them. old is the object that it updates, nil
+	// for a new one; see domain.Kind. In a cluster with sizes it returns the errors that only these show.
+	Default func(obj, old client.Object, sizes modelbox.Sizes, ops *patch.Ops) field.ErrorList
+	// Stored sets the defaults of a stored object in memory, as its controller does.
+	Stored func(client.Object)
 	// Validate returns all errors of an object with its defaults, and Warn what is risky in it.
 	Validate func(client.Object) field.ErrorList
 	Warn     func(client.Object) []string
+	// Immutable returns the errors of an update that changes what cannot change.
+	Immutable func(obj, old client.Object) field.ErrorList
 	// Children returns the desired children of an object that has its defaults and no
 	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
 	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
@@ -51,11 +63,24 @@ type Kind struct {
 
 // All are the five kinds.
 var All = []*Kind{
-	kind(modelbox.Kind(), modelboxchildren.Children),
+	withSizes(kind(modelbox.Kind(), modelboxchildren.Children)),
 	kind(app.Kind(), withoutModel(appchildren.Children)),
 	kind(genericdaemon.Kind(), withoutModel(genericdaemonchildren.Children)),
 	kind(uniteddeployment.Kind(), nil),
 	kind(eru.Kind(), nil),
+}
+
+func withSizes(k *Kind) *Kind {
+	k.Stored = func(obj client.Object) { modelbox.DefaultStored(obj.(*modelv1.ModelBox)) }
+	withoutSizes := k.Default
+	k.Default = func(obj, old client.Object, sizes modelbox.Sizes, ops *patch.Ops) field.ErrorList {
+		if sizes == nil {
+			return withoutSizes(obj, old, nil, ops)
+		}
+		was, _ := old.(*modelv1.ModelBox) // It is nil if there is none.
+		return modelbox.Admit(obj.(*modelv1.ModelBox), was, sizes, ops)
+	}
+	return k
 }
 
 // withoutModel returns the children of a kind whose pods fetch no model.
@@ -69,14 +94,26 @@ type object[T any] interface {
 	client.Object
 }
 
+// kind returns a kind. Its controller sets the defaults of a new object.
 func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fetcher) ([]client.Object, error)) *Kind {
 	out := &Kind{
-		GVK:      k.GVK,
-		New:      func() client.Object { return P(new(T)) },
-		Default:  func(obj client.Object, ops *patch.Ops) { k.Default(obj.(P), nil, ops) },
+		GVK: k.GVK,
+		New: func() client.Object { return P(new(T)) },
+		Default: func(obj, old client.Object, _ modelbox.Sizes, ops *patch.Ops) field.ErrorList {
+			was, _ := old.(P) // It is nil if there is none.
+			k.Default(obj.(P), was, ops)
+			return nil
+		},
+		Stored:   func(obj client.Object) { k.Default(obj.(P), nil, nil) },
 		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
 		Warn:     func(client.Object) []string { return nil },
-		CRD:      sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
+		Immutable: func(obj, old client.Object) field.ErrorList {
+			if k.Immutable == nil {
+				return nil
+			}
+			return k.Immutable(obj.(P), old.(P))
+		},
+		CRD: sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
 	if k.Warn != nil {
 		out.Warn = func(obj client.Object) []string { return k.Warn(obj.(P)) }
@@ -118,38 +155,25 @@ func (k *Kind) Resource() string { return resourceOf(k.GVK.Kind) }
 // Singular returns the singular name of the kind, such as modelbox.
 func (k *Kind) Singular() string { return strings.ToLower(k.GVK.Kind) }
 
-// Is reports whether a kind is k, in any version.
-func (k *Kind) Is(gk schema.GroupKind) bool { return k.GVK.GroupKind() == gk }
-
 // Find returns the kind with a name as kubectl takes it: singular, plural or short, with or
 // without the group, in any case.
 func Find(name string) (*Kind, error) {
 	resource, group, _ := strings.Cut(strings.ToLower(name), ".")
+	var all []string
 	for _, k := range All {
-		if (group == "" || group == k.GVK.Group || group == k.GVK.Version+"."+k.GVK.Group) && k.named(resource) {
+		names := append([]string{k.Resource(), k.Singular()}, k.CRD().Spec.Names.ShortNames...)
+		if (group == "" || group == k.GVK.Group || group == k.GVK.Version+"."+k.GVK.Group) && slices.Contains(names, resource) {
 			return k, nil
 		}
+		all = append(all, k.Singular())
 	}
-	return nil, fmt.Errorf("%q is none of the operator's kinds: use one of %s", name, strings.Join(Names(), ", "))
-}
-
-func (k *Kind) named(name string) bool {
-	return name == k.Resource() || name == k.Singular() || slices.Contains(k.CRD().Spec.Names.ShortNames, name)
-}
-
-// Names returns the singular names of the kinds.
-func Names() []string {
-	names := make([]string, 0, len(All))
-	for _, k := range All {
-		names = append(names, k.Singular())
-	}
-	return names
+	return nil, fmt.Errorf("%q is none of the operator's kinds: use one of %s", name, strings.Join(all, ", "))
 }
 
 // Of returns the kind of an object, nil if it is none of the five.
 func Of(gk schema.GroupKind) *Kind {
 	for _, k := range All {
-		if k.Is(gk) {
+		if k.GVK.GroupKind() == gk {
 			return k
 		}
 	}
@@ -164,8 +188,50 @@ func Ours(gk schema.GroupKind) bool {
 	})
 }
 
+// ChildKinds returns an empty object, with its kind, of each kind of which an object with pods may have a child. The
+// first one runs the pods.
+func (k *Kind) ChildKinds() []client.Object {
+	if k.Singular() == "genericdaemon" {
+		return []client.Object{&appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}}}
+	}
+	out := []client.Object{
+		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}},
+		&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}},
+	}
+	for _, block := range around.Blocks {
+		child := block.New()
+		child.GetObjectKind().SetGroupVersionKind(block.Kind)
+		out = append(out, child)
+	}
+	return out
+}
+
 // Workload reports whether a kind has pods of its own, and so can be paused.
 func (k *Kind) Workload() bool { return k.Children != nil }
+
+// WorkloadOf returns the name of the Deployment, or of the DaemonSet, that an object has or acts on.
+func WorkloadOf(obj client.Object) string {
+	switch obj := obj.(type) {
+	case *extensionv1.UnitedDeployment:
+		return obj.Spec.DeploymentName
+	case *mtsrev1.Eru:
+		return obj.DeploymentNameOrDefault()
+	}
+	return obj.GetName()
+}
+
+// Unstructured returns an empty object of the kind, which keeps the fields that this release does not know.
+func (k *Kind) Unstructured() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetGroupVersionKind(k.GVK)
+	return obj
+}
+
+// IsPaused reports whether an object has spec.paused.
+func IsPaused(obj *unstructured.Unstructured) bool {
+	paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "paused") // Another type is not true.
+	return paused
+}
 
 // ModelBox is the kind of ModelBoxes.
 func ModelBox() *Kind { return Of(modelv1.SchemeGroupVersion.WithKind("ModelBox").GroupKind()) }

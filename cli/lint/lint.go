@@ -2,28 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint checks manifests without a cluster: it finds what admission would refuse or warn
-// of, and where in the files the causes are.
+// of, scheduled times that crowd in one minute, and where in the files the causes are.
 package lint
 
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+	"github.com/modelbox-operator/modelbox-operator/cli/runs"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // Severity is Error for what the API server refuses, Warning for what it warns of, and Note
-// for warnings that every object of a kind has: the next runs of an Eru.
+// for warnings that every object of a kind has, the next runs of an Eru, and for hints.
 type Severity string
 
-// The severities, as SARIF names them.
+// The severities.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -60,22 +66,46 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Text returns the field and the message.
-func (f *Finding) Text() string {
-	if f.Field == "" {
-		return f.Message
+// String returns the finding in the form of compilers, which editors know as well.
+func (f *Finding) String() string {
+	text := f.Message
+	if f.Field != "" {
+		text = f.Field + ": " + text
 	}
-	return f.Field + ": " + f.Message
+	if f.Kind != "" && f.Name != "" {
+		text = fmt.Sprintf("%s %q: %s", f.Kind, f.Name, text)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Severity, strings.ReplaceAll(text, "\n", "\n    "))
 }
 
-// Check returns the findings in documents, and the number of those that are of the five
-// kinds. Documents of other kinds have no findings. The namespace is that of objects that have
-// none, and the validation is Strict, Warn or Ignore, as kubectl's flag --validate.
-func Check(docs []manifest.Document, namespace, validation string) (found []Finding, checked int) {
+// Write writes findings, a line for each.
+func Write(w io.Writer, found []Finding) error {
+	for i := range found {
+		if _, err := fmt.Fprintln(w, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Object is a document of one of the five kinds, and the object as it would be stored, nil if it would be refused.
+type Object struct {
+	*manifest.Document
+	Kind   *kinds.Kind
+	Stored *unstructured.Unstructured
+}
+
+// Check returns the findings in documents, and the objects of the five kinds among them. Documents of other kinds
+// have no findings. The namespace is that of objects that have
+// none. Sizes are those of the
+// cluster; without them, the values of an object with a size are not checked.
+func Check(docs []manifest.Document, namespace string, sizes modelbox.Sizes) (found []Finding, checked []Object) {
+	found = []Finding{} // In JSON it is a list also if it is empty.
+	changes := map[string]int{}
 	for i := range docs {
-		c := checker{doc: &docs[i], namespace: namespace, validation: validation}
-		if c.check() {
-			checked++
+		c := checker{doc: &docs[i], namespace: namespace, sizes: sizes, changes: changes}
+		if object, ok := c.check(); ok {
+			checked = append(checked, object)
 		}
 		found = append(found, c.found...)
 	}
@@ -84,27 +114,28 @@ func Check(docs []manifest.Document, namespace, validation string) (found []Find
 
 // checker collects the findings in one document.
 type checker struct {
-	doc                   *manifest.Document
-	namespace, validation string
-	found                 []Finding
+	doc       *manifest.Document
+	namespace string
+	sizes     modelbox.Sizes
+	changes   map[string]int
+	found     []Finding
 }
 
-// check reports whether the document is of one of the five kinds.
-func (c *checker) check() (ours bool) {
+// check returns the object of the document, and whether it is of one of the five kinds.
+func (c *checker) check() (object Object, ours bool) {
 	if broken := c.doc.Err; broken != nil {
 		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
-		return false
+		return object, false
 	}
 	kind := kinds.Of(c.doc.GVK.GroupKind())
 	switch {
 	case kind != nil && kind.GVK == c.doc.GVK:
-		c.create(kind)
-		return true
+		return Object{c.doc, kind, c.create(kind)}, true
 	case kind != nil || kinds.Ours(c.doc.GVK.GroupKind()):
 		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknownKind(c.doc.GVK)})
-		return true
+		return object, true
 	}
-	return false
+	return object, false
 }
 
 // unknownKind returns the words of kubectl for a kind that the cluster does not have, and the
@@ -112,7 +143,7 @@ func (c *checker) check() (ours bool) {
 func unknownKind(gvk schema.GroupVersionKind) string {
 	for _, kind := range kinds.All {
 		switch {
-		case gvk.Group == "" && kind.GVK.Kind == gvk.Kind, kind.Is(gvk.GroupKind()):
+		case gvk.Group == "" && kind.GVK.Kind == gvk.Kind, kind.GVK.GroupKind() == gvk.GroupKind():
 			return fmt.Sprintf("no matches for kind %q in version %q; set apiVersion: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.GroupVersion())
 		case kind.GVK.Group == gvk.Group:
 			return fmt.Sprintf("no matches for kind %q in version %q; set kind: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.Kind)
@@ -121,9 +152,10 @@ func unknownKind(gvk schema.GroupVersionKind) string {
 	return fmt.Sprintf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
 }
 
-func (c *checker) create(kind *kinds.Kind) {
+// create adds the findings of a creation, and returns what would be stored.
+func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 	resp := create.Dry(kind, create.Request{
-		Body: c.doc.Data, YAML: c.doc.YAML, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Validation: c.validation,
+		Body: c.doc.Data, YAML: true, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Sizes: c.sizes,
 	})
 	for _, text := range resp.Warnings {
 		severity := Warning
@@ -135,18 +167,55 @@ func (c *checker) create(kind *kinds.Kind) {
 	for _, text := range resp.Strict {
 		c.text(text, Error, RuleUnknownField)
 	}
+	if resp.Object != nil && kind == kinds.ModelBox() {
+		c.hints(resp.Object)
+	}
+	if resp.Object != nil {
+		c.count(resp.Object, time.Now())
+	}
 	for _, err := range resp.Invalid {
 		f := Finding{Severity: Error, Rule: string(err.Type), Field: err.Field, Message: err.ErrorBody()}
 		if f.Field == "<nil>" { // It is about the object as a whole.
 			f.Field = ""
 		}
+		if c.sizes == nil && f.Field == "spec.resourceType" && isSize(err.BadValue) {
+			f.Severity, f.Rule = Warning, RuleWarning
+			f.Message = fmt.Sprintf("%v is a size of the cluster; name its file with --sizes to check the object with it", err.BadValue)
+		}
 		c.add(c.doc.LineOf(f.Field), f)
+	}
+	return resp.Object
+}
+
+// maxAtOnce is how many scheduled times of the next day a minute of a namespace may have.
+const maxAtOnce = 10
+
+// count counts the scheduled times of a valid object, and warns, once for a namespace, of the first that is one too many.
+func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
+	schedules, _ := runs.Of(obj) // It is valid.
+	for _, t := range schedules {
+		for at := now; c.changes[t.Namespace] == 0 && t.Advance(at) && t.Time.Sub(now) <= 24*time.Hour; at = t.Time {
+			if t.Changes {
+				c.changes[t.Minute()]++
+			}
+			if c.changes[t.Minute()] > maxAtOnce {
+				c.changes[t.Namespace]++
+				c.text(fmt.Sprintf("%s: namespace %s has more than %d scheduled times at %s; move some of them to other minutes",
+					t.Field, t.Namespace, maxAtOnce, t.Time.Format(time.RFC3339)), Warning, RuleWarning)
+			}
+		}
 	}
 }
 
+// isSize reports whether a refused resourceType can be a size of the cluster.
+func isSize(value any) bool {
+	name, ok := value.(modelv1.ResourceType)
+	return ok && modelbox.IsSize(name)
+}
+
 var (
-	// announcement matches the warnings that every Eru has.
-	announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at) `)
+	// announcement matches the warnings that every Eru, and every object with schedules, has.
+	announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at|schedules\[\d+\]: \d+ replicas from) `)
 	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
 	yamlLine     = regexp.MustCompile(`^line (\d+): `)
 )

@@ -5,10 +5,6 @@ package lint_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,18 +15,16 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 )
 
-var update = flag.Bool("update", false, "write the golden files again")
-
 func check(t *testing.T, text string) []lint.Finding {
 	t.Helper()
-	found, _ := lint.Check(manifest.Parse("x.yaml", []byte(text)), "default", "Strict")
+	found, _ := lint.Check(manifest.Parse("x.yaml", []byte(text)), "default", nil)
 	return found
 }
 
-func text(t *testing.T, format string, found []lint.Finding) string {
+func text(t *testing.T, found []lint.Finding) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := lint.Write(&out, format, found, "v0"); err != nil {
+	if err := lint.Write(&out, found); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -54,14 +48,22 @@ x.yaml:8: error: ModelBox "web": spec.ports[0].prot: unknown field "spec.ports[0
 		"duplicates": {"# a\n---\n" + box + "  image: a:1\n  image: b:1\n", `
 x.yaml:8: error: ModelBox "web": key "image" already set in map`},
 		"duplicates in JSON": {`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"web"},"spec":{"image":"a:1",` + "\n" + `"image":"b:1"}}`, `
-x.yaml:2: error: ModelBox "web": spec.image: duplicate field "spec.image"`},
+x.yaml:2: error: ModelBox "web": key "image" already set in map`},
+		"a size, of which nothing is known": {box + "  image: a:1\n  resourceType: gpu-l4\n", `
+x.yaml:6: warning: ModelBox "web": spec.resourceType: gpu-l4 is a size of the cluster; name its file with --sizes to check the object with it`},
+		"no size at all": {box + "  image: a:1\n  resourceType: Small\n", `
+x.yaml:6: error: ModelBox "web": spec.resourceType: Invalid value: "Small": must be a DNS-1123 label: 1 to 63 lower-case letters, digits and dashes, starting and ending with a letter or digit`},
 		"a warning": {box + "  image: a\n", `
 x.yaml:5: warning: ModelBox "web": spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent`},
 		"errors of a model": {box + "  image: a:1\n  model:\n    uri: s3://bucket/a\n    sizeLimit: 0\n    claim: models\n", `
 x.yaml:6: error: ModelBox "web": spec.model.sha256: Required value: pods find the model in spec.model.claim by its hash; set it, or remove the claim
 x.yaml:8: error: ModelBox "web": spec.model.sizeLimit: Invalid value: "0": must be greater than 0`},
 		"a URI that names no file": {box + "  image: a:1\n  model:\n    uri: s3://bucket/\n", `
-x.yaml:7: error: ModelBox "web": spec.model.uri: Invalid value: "s3://bucket/": must end with the name of a file of at most 255 bytes, such as bert.tar.zst`},
+x.yaml:7: error: ModelBox "web": spec.model.uri: Invalid value: "s3://bucket/": must have a bucket and a key: s3://bucket/key, or s3://bucket/folder/`},
+		"errors of several models": {box + "  image: a:1\n  model: {uri: pvc://a}\n  models:\n  - name: draft\n    uri: pvc://b\n    include: [a]\n  - name: draft\n    uri: pvc://b\n    mountPath: /b\n", `
+x.yaml:10: error: ModelBox "web": spec.models[0].include: Forbidden: selects files of hf:// and of a folder of s3://, and here is nothing to select; remove it
+x.yaml:8: error: ModelBox "web": spec.models[0].mountPath: Invalid value: "/models": spec.model is mounted at /models; use a path that is neither that one, nor below or above it
+x.yaml:11: error: ModelBox "web": spec.models[1].name: Duplicate value: "draft"`},
 		"an alias of another URI": {box + "  image: a:1\n  modelFileURL: https://a/b\n  model:\n    uri: https://a/c\n    sha256: abc\n", `
 x.yaml:6: error: ModelBox "web": spec.modelFileURL: Forbidden: is an alias of spec.model.uri, which has another value; remove one of them
 x.yaml:9: error: ModelBox "web": spec.model.sha256: Invalid value: "abc": must be a SHA-256 of 64 hexadecimal digits, as sha256sum prints it`},
@@ -90,7 +92,7 @@ x.yaml:4: error: ModelBox "web": spec: Invalid value: must be of type object: "a
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := regexp.MustCompile(`20\d\d-\S+Z`).ReplaceAllString(text(t, "text", check(t, tc.text)), "T")
+			got := regexp.MustCompile(`20\d\d-\S+Z`).ReplaceAllString(text(t, check(t, tc.text)), "T")
 			if diff := cmp.Diff(strings.TrimSpace(tc.want), strings.TrimSpace(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -98,40 +100,70 @@ x.yaml:4: error: ModelBox "web": spec: Invalid value: must be of type object: "a
 	}
 }
 
-const nameRule = `must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter and ending with a letter or digit`
-
-// Each format is a file in testdata.
-func TestFormats(t *testing.T) {
+// More than ten changes in one minute of a namespace are warned of, once; windows that open, disabled Erus, what is
+// skipped, and what is invalid change nothing.
+func TestCrowdedMinute(t *testing.T) {
 	t.Parallel()
-	found := check(t, box+"  image: a\n---\n"+box+"  image: A,%:b\n  replicas: -1\n---\nx: [\n")
-	found = append(found, lint.Finding{File: "a b,c:d.yaml", Line: 1, Severity: lint.Note, Rule: lint.RuleWarning, Message: "two\nlines"})
-	for _, format := range lint.Formats {
-		got, file := text(t, format, found), filepath.Join("testdata", "findings."+format)
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
+	eru := func(n int, spec string) string {
+		return strings.Repeat("---\napiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {enabled: true, "+spec+"}\n", n)
+	}
+	const app = "---\napiVersion: app.huolala.cn/v1\nkind: App\nmetadata: {name: web}\nspec:\n  image: a:1\n  schedules:\n" +
+		"  - {name: a, schedule: 0 4 * * *, replicas: 1}\n  - {name: b, schedule: 30 3 * * *, timeZone: Etc/GMT-1, replicas: 2}\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"ten":                {eru(10, `schedule: "30 2 * * *"`), ""},
+		"eleven, and twelve": {eru(10, `schedule: "30 2 * * *"`) + app + eru(1, `schedule: "30 2 * * *"`), `x.yaml:59: warning: App "web": spec.schedules[1]: namespace default has more than 10 scheduled times at T; move some of them to other minutes`},
+		"each hour":          {eru(11, `schedule: "@hourly"`), `x.yaml:55: warning: Eru "a": spec.schedule: namespace default has more than 10 scheduled times at T; move some of them to other minutes`},
+		"two namespaces":     {eru(6, `schedule: "30 2 * * *"`) + strings.ReplaceAll(eru(6, `schedule: "30 2 * * *"`), "name: a", "name: a, namespace: b"), ""},
+		"other minutes":      {eru(10, `schedule: "30 2 * * *"`) + eru(10, `schedule: "31 2 * * *"`), ""},
+		"not within a day":   {eru(11, `schedule: "0 0 29 2 *"`), ""},
+		"outside of windows": {eru(11, `schedule: "30 2 * * *", windows: [{schedule: "0 1 * * *", duration: 1h}]`), ""},
+		"disabled":           {strings.ReplaceAll(eru(11, `schedule: "30 2 * * *"`), "true", "false"), ""},
+		"invalid":            {eru(11, `schedule: "30 2 * * *", historyLimit: -1`), ""},
+	} {
+		var got []string
+		for line := range strings.Lines(text(t, check(t, tc.text))) {
+			if strings.Contains(line, " warning: ") {
+				got = append(got, regexp.MustCompile(`20\d\d-\S+(Z|01:00)`).ReplaceAllString(strings.TrimSpace(line), "T"))
 			}
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", format, diff)
+		if lines := strings.Join(got, "\n"); lines != tc.want {
+			t.Errorf("%s: got %q, want %q", name, lines, tc.want)
 		}
 	}
 }
 
-// A format of data is data without findings as well.
-func TestNoFindings(t *testing.T) {
+// An option that names the path of a model in no volume is noted, and no other argument is.
+func TestHints(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"json", "sarif"} {
-		var data any
-		if err := json.Unmarshal([]byte(text(t, format, nil)), &data); err != nil || data == nil {
-			t.Errorf("%s: %v %v", format, data, err)
+	const model = "  image: a:1\n  model: {uri: pvc://a}\n  models:\n  - {name: draft, uri: pvc://b, mountPath: /other/draft}\n  sharedMemory: 1Gi\n"
+	for args, want := range map[string]string{
+		`[--model=/model]`:                   `x.yaml:10: note: ModelBox "web": spec.args[0]: /model is in no volume; spec.model is mounted at /models`,
+		`[serve, -m, /modelsx/a.gguf]`:       `x.yaml:10: note: ModelBox "web": spec.args[2]: /modelsx/a.gguf is in no volume; spec.model is mounted at /models`,
+		`["--model_base_path=/models/../x"]`: `x.yaml:10: note: ModelBox "web": spec.args[0]: /x is in no volume; spec.model is mounted at /models`,
+		`[--model=/models, -m, /models/a/b.gguf, --model-path, /other/draft/c, --model-dir=/other, --model-store, /]`:                                 "",
+		`[--model, org/name, --model=$(MODEL), --model=/$(MODEL), -m, ./models, --served-model-name=/x, --log=/var/log/a, /x, --port, "80", --model]`: "",
+		`[--lora-modules, a=/x, --download-dir=/cache, --models, /x, -model, "", --model=]`:                                                           "",
+	} {
+		if got := strings.TrimSpace(text(t, check(t, box+model+"  args: "+args+"\n"))); got != want {
+			t.Errorf("%s:\n%s", args, got)
 		}
 	}
-	if err := lint.Write(&bytes.Buffer{}, "xml", nil, ""); err == nil || !strings.Contains(err.Error(), "use one of text, json, sarif, github") {
-		t.Errorf("got %v", err)
+	without := box + "  image: a:1\n  args: [--model=/model]\n"
+	for _, manifest := range []string{without, without + "  model: {uri: pvc://a, mountPath: /model}\n",
+		without + "  model: {uri: pvc://a}\n  podTemplate: {spec: {containers: [{name: web, volumeMounts: [{name: v, mountPath: /model}]}], volumes: [{name: v, emptyDir: {}}]}}\n"} {
+		if got := text(t, check(t, manifest)); got != "" {
+			t.Errorf("%s\n%s", manifest, got)
+		}
+	}
+}
+
+const nameRule = `must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter and ending with a letter or digit`
+
+// A finding is on one line, and what follows is indented.
+func TestFindingOfSeveralLines(t *testing.T) {
+	t.Parallel()
+	found := []lint.Finding{{File: "a b.yaml", Line: 1, Severity: lint.Note, Rule: lint.RuleWarning, Message: "two\nlines"}}
+	if got := text(t, found); got != "a b.yaml:1: note: two\n    lines\n" {
+		t.Errorf("got %q", got)
 	}
 }

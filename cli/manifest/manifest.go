@@ -30,9 +30,8 @@ type Document struct {
 	File string
 	// Line is the first line of the object, counted from 1.
 	Line int
-	// Data is the object, in YAML if YAML is set, and in JSON otherwise.
+	// Data is the object in YAML, or in JSON.
 	Data []byte
-	YAML bool
 	// GVK, Namespace, Name and UID are what the object has, which may be nothing.
 	GVK                  schema.GroupVersionKind
 	Namespace, Name, UID string

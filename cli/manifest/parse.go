@@ -5,10 +5,8 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Parse returns the objects in the text of a file: YAML documents that are separated by ---,
-// or JSON values one after the other. A list is returned as its items.
+// Parse returns the objects in the text of a file: documents in YAML, of which JSON is a part, that are separated by ---. A
+// list is returned as its items.
 func Parse(file string, data []byte) []Document {
 	var out []Document
-	for _, part := range split(data) {
+	for _, part := range split(bytes.TrimPrefix(data, []byte("\ufeff"))) {
 		out = append(out, part.documents(file)...)
 	}
 	return out
@@ -32,53 +30,16 @@ type part struct {
 	data []byte
 	// before is the number of lines before it.
 	before int
-	yaml   bool
-	// json is why it is not JSON, although it begins like that.
-	json error
 }
 
+// split splits at the lines that begin with ---, as kubectl does.
 func split(data []byte) []part {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		parts, err := splitJSON(data)
-		if err == nil {
-			return parts
-		}
-		parts = splitYAML(data)
-		parts[0].json = err
-		return parts
-	}
-	return splitYAML(data)
-}
-
-// splitJSON splits a sequence of JSON values. What only begins like JSON may be YAML.
-func splitJSON(data []byte) (parts []part, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	for {
-		var value json.RawMessage
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return parts, nil
-		}
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:syntax.Offset], []byte("\n")), err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		start := int(decoder.InputOffset()) - len(value)
-		parts = append(parts, part{data: value, before: bytes.Count(data[:start], []byte("\n"))})
-	}
-}
-
-// splitYAML splits at the lines that begin with ---, as kubectl does.
-func splitYAML(data []byte) []part {
 	var parts []part
-	current, line := part{yaml: true}, 0
+	current, line := part{}, 0
 	for text := range strings.Lines(string(data)) {
 		if isSeparator(text) {
 			parts = append(parts, current)
-			current = part{yaml: true, before: line}
+			current = part{before: line}
 			text = strings.Replace(text, "---", "   ", 1) // What follows belongs to the document.
 		}
 		current.data = append(current.data, text...)
@@ -113,9 +74,6 @@ var lineIn = regexp.MustCompile(`line (\d+)`)
 
 // broken returns the document of a syntax error, with its line in the file.
 func (p part) broken(file string, err error) Document {
-	if p.json != nil {
-		err = p.json
-	}
 	doc := Document{File: file, Line: p.before + 1, Err: errors.New(strings.TrimPrefix(err.Error(), "yaml: "))}
 	if found := lineIn.FindStringSubmatch(err.Error()); found != nil {
 		line, _ := strconv.Atoi(found[1])
@@ -129,7 +87,7 @@ func (p part) broken(file string, err error) Document {
 func (p part) document(file string, node *yaml.Node) Document {
 	metadata := member(node, "metadata")
 	return Document{
-		File: file, Line: p.before + node.Line, YAML: p.yaml,
+		File: file, Line: p.before + node.Line,
 		GVK:       schema.FromAPIVersionAndKind(text(member(node, "apiVersion")), text(member(node, "kind"))),
 		Namespace: text(member(metadata, "namespace")), Name: text(member(metadata, "name")), UID: text(member(metadata, "uid")),
 		fields: fields{node, p.before},
@@ -152,7 +110,7 @@ func (p part) items(file string, items *yaml.Node) []Document {
 		if err != nil {
 			doc.Err = err
 		}
-		doc.Data, doc.YAML = data, true
+		doc.Data = data
 		if nested := itemsOf(doc.GVK, item); nested != nil {
 			out = append(out, p.items(file, nested)...)
 			continue

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,49 +23,27 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
-// Object is an object as it would be stored, and its kind.
-type Object struct {
-	Kind *kinds.Kind
-	// Stored is the object without what the API server adds to each: uid, generation, times.
-	Stored *unstructured.Unstructured
-	// Fetcher is what the operator decides of the container that fetches a model: its defaults,
-	// without mirrors, unless it is set.
-	Fetcher modelsource.Fetcher
-}
+// Fetcher is what fetches models where the cluster does not say it: the image of this release.
+var Fetcher = modelsource.Fetcher{Image: version.ControllerImage}
 
-// New returns an object of the response to its creation. It has the namespace that its
-// manifest has, and that may be none.
-func New(kind *kinds.Kind, stored *unstructured.Unstructured, namespace string) Object {
-	stored = stored.DeepCopy()
-	for _, field := range []string{"uid", "creationTimestamp", "generation"} {
-		unstructured.RemoveNestedField(stored.Object, "metadata", field)
-	}
-	stored.SetNamespace(namespace)
-	return Object{kind, stored, modelsource.Fetcher{Image: version.ControllerImage}}
-}
+// NoUID is the uid of an owner that does not exist yet. Nothing is stored with it.
+const NoUID types.UID = "00000000-0000-0000-0000-000000000000"
 
-// Children returns the children for an object with a uid, which is in their controller
-// references. A kind without children has none.
-func (o Object) Children(uid types.UID) ([]client.Object, error) {
-	if o.Kind.Children == nil {
+// Children returns the children of an object as it would be stored, of which the pods fetch their model as fetcher says. Their
+// controller references have the uid of the object. A kind without children has none.
+func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher modelsource.Fetcher) ([]client.Object, error) {
+	if kind.Children == nil {
 		return nil, nil
 	}
-	owner := o.Kind.New()
-	if err := create.Into(o.Stored, owner); err != nil {
+	owner := kind.New()
+	if err := create.Into(stored, owner); err != nil {
 		return nil, err
 	}
-	owner.SetUID(uid)
-	children, err := o.Kind.Children(owner, o.Fetcher)
+	children, err := kind.Children(owner, fetcher)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", o.Kind.GVK.Kind, o.Stored.GetName(), err)
+		return nil, fmt.Errorf("%s %q: %w", kind.GVK.Kind, stored.GetName(), err)
 	}
 	return children, nil
-}
-
-// ControlledBy reports whether a live child belongs to the owner of a desired one.
-func ControlledBy(live, desired client.Object) bool {
-	a, b := metav1.GetControllerOf(live), metav1.GetControllerOf(desired)
-	return a != nil && b != nil && a.UID == b.UID
 }
 
 // Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be
@@ -94,7 +71,7 @@ func document(obj client.Object) (string, error) {
 	if obj == nil {
 		return "", nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
 	if err != nil {
 		return "", err
 	}

@@ -10,11 +10,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // The annotations of a ReplicaSet that the Deployment controller and kubectl write.
@@ -25,11 +28,14 @@ const (
 
 // Revision is a revision of a Deployment: one of its ReplicaSets.
 type Revision struct {
-	Number      int64       `json:"revision"`
-	Created     metav1.Time `json:"created"`
-	Image       string      `json:"image"`
-	Replicas    int32       `json:"replicas"`
-	ChangeCause string      `json:"changeCause,omitempty"`
+	Number  int64       `json:"revision"`
+	Created metav1.Time `json:"created"`
+	Image   string      `json:"image"`
+	// Model is the URI of spec.model, and Digest what is known of its bytes: sha256: and 64 digits.
+	Model       string `json:"model,omitempty"`
+	Digest      string `json:"digest,omitempty"`
+	Replicas    int32  `json:"replicas"`
+	ChangeCause string `json:"changeCause,omitempty"`
 	// Current is that the Deployment rolls out, or has rolled out, this revision.
 	Current bool `json:"current,omitempty"`
 
@@ -53,6 +59,7 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 		if main := containerOf(&set.Spec.Template, container); main != nil {
 			revision.Image = main.Image
 		}
+		revision.Model, revision.Digest = modelOf(&set.Spec.Template.Spec)
 		out = append(out, revision)
 	}
 	slices.SortFunc(out, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
@@ -60,6 +67,23 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 		out[len(out)-1].Current = true // The one that is rolled out gets the highest number.
 	}
 	return out
+}
+
+// modelOf returns the URI of spec.model in pods, and the digest that it was verified by, "" for what they do not say. What
+// a termination message said is known for the current revision alone: a ReplicaSet has no place for it that is the operator's.
+func modelOf(pod *corev1.PodSpec) (uri, digest string) {
+	for i := range pod.Volumes {
+		if v := &pod.Volumes[i]; v.Name == modelsource.Volume && v.Image != nil {
+			_, digest, _ = strings.Cut(v.Image.Reference, "@")
+			return modelsource.Image + "://" + v.Image.Reference, digest
+		}
+	}
+	for i := range pod.InitContainers {
+		if c := &pod.InitContainers[i]; modelsource.IsFetcher(c) {
+			return modelsource.Fetched(c)
+		}
+	}
+	return "", ""
 }
 
 // Find returns the revision of a number, or for 0 the one before the current one.

@@ -34,7 +34,7 @@ var gitOps = []string{"argocd", "argo-cd", "kustomize-controller", "helm", "flux
 func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []Owner {
 	var out []Owner
 	for _, entry := range entries {
-		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !isGitOps(entry.Manager) {
+		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !IsGitOps(entry.Manager) {
 			continue
 		}
 		if owned := ownedOf(entry.FieldsV1, fields); len(owned) > 0 {
@@ -44,7 +44,8 @@ func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []
 	return out
 }
 
-func isGitOps(manager string) bool {
+// IsGitOps reports whether a field manager is a GitOps tool, or Helm.
+func IsGitOps(manager string) bool {
 	return slices.ContainsFunc(gitOps, func(part string) bool { return strings.Contains(strings.ToLower(manager), part) })
 }
 
@@ -52,12 +53,7 @@ func isGitOps(manager string) bool {
 // of the container that another field manager has added to the operator's Deployment: they are
 // neither in the pod template that the operator makes of the object, nor owned by the operator.
 func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
-	foreign, ours := sets.New[string](), &fieldpath.Set{}
-	for _, entry := range deployment.ManagedFields {
-		if entry.Manager == apply.FieldManager {
-			ours = ours.Union(setOf(entry.FieldsV1))
-		}
-	}
+	foreign, ours := sets.New[string](), OfOperator(deployment.ManagedFields)
 	for _, field := range []string{"spec", "template", "spec", "containers"} {
 		ours = ours.WithPrefix(element(field))
 	}
@@ -91,7 +87,7 @@ func item(name string) fieldpath.PathElement {
 
 // ownedOf returns those of the fields of a spec that are in a set.
 func ownedOf(encoded *metav1.FieldsV1, fields []string) (out []string) {
-	spec := setOf(encoded).WithPrefix(element("spec"))
+	spec := FieldsOf(encoded).WithPrefix(element("spec"))
 	for _, field := range fields {
 		path := element(field)
 		if !spec.WithPrefix(path).Empty() || spec.Has(fieldpath.Path{path}) {
@@ -102,8 +98,19 @@ func ownedOf(encoded *metav1.FieldsV1, fields []string) (out []string) {
 	return out
 }
 
-// setOf decodes a set of fields. It is empty if it cannot be decoded.
-func setOf(encoded *metav1.FieldsV1) *fieldpath.Set {
+// OfOperator returns the fields that the operator owns of a child.
+func OfOperator(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
+	ours := &fieldpath.Set{}
+	for _, entry := range entries {
+		if entry.Manager == apply.FieldManager && entry.Subresource == "" {
+			ours = ours.Union(FieldsOf(entry.FieldsV1))
+		}
+	}
+	return ours
+}
+
+// FieldsOf decodes a set of fields. It is empty if it cannot be decoded.
+func FieldsOf(encoded *metav1.FieldsV1) *fieldpath.Set {
 	set := &fieldpath.Set{}
 	if encoded == nil || set.FromJSON(bytes.NewReader(encoded.GetRawBytes())) != nil {
 		return &fieldpath.Set{}

@@ -5,20 +5,28 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // volatile are parts of a pod template that differ between revisions of the same state.
-var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, "kubectl.kubernetes.io/restartedAt"}
+var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, api.AnnotationRestartedAt, api.AnnotationConfiguration}
 
 // Changes returns the fields of a spec that have to be changed to return from one pod template
 // to another, with their values there; nil is that the field is not set. The other result is
@@ -109,4 +117,55 @@ func remainder(template *corev1.PodTemplateSpec, container string) (string, erro
 	}
 	text, err := yaml.Marshal(rest)
 	return string(text), err
+}
+
+// Apply returns a copy of an object with the changed fields of its spec. resourceType becomes the
+// preset whose resources they are, and custom for others. An error is that of the rules.
+func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any) (*unstructured.Unstructured, error) {
+	changed := obj.DeepCopy()
+	content, _ := changed.Object["spec"].(map[string]any) // The schema requires it.
+	maps.Copy(content, spec)
+	maps.DeleteFunc(content, func(_ string, value any) bool { return value == nil })
+	_, resources := spec["resources"]
+	if !resources || kind != kinds.ModelBox() {
+		_, err := Template(kind, changed)
+		return changed, err
+	}
+	current, _, err := unstructured.NestedString(obj.Object, "spec", "resourceType")
+	for _, preset := range []modelv1.ResourceType{
+		modelv1.ResourceType(current), modelv1.ResourceTypeSmall, modelv1.ResourceTypeMedium, modelv1.ResourceTypeLarge, modelv1.ResourceTypeCustom,
+	} {
+		content["resourceType"] = string(preset)
+		if _, err = Template(kind, changed); err == nil {
+			break
+		}
+	}
+	return changed, err
+}
+
+// Template returns the pod template that the operator makes of an object with the spec of obj,
+// with the defaults of the API server. An error is that of the rules of admission.
+func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
+	clean := kind.Unstructured()
+	clean.SetName(obj.GetName())
+	clean.Object["spec"] = obj.Object["spec"]
+	body, err := json.Marshal(clean.Object)
+	if err != nil {
+		return nil, err
+	}
+	resp := create.Dry(kind, create.Request{Body: body, Namespace: metav1.NamespaceDefault, AllowUnknown: true})
+	if err := resp.Err(); err != nil {
+		return nil, fmt.Errorf("object is no longer valid: %w", err)
+	}
+	children, err := render.Children(kind, resp.Object, render.Fetcher)
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
+		if deployment, ok := child.(*appsv1.Deployment); ok {
+			render.SetDefaults(deployment)
+			return &deployment.Spec.Template, nil
+		}
+	}
+	return nil, fmt.Errorf("a %s has no Deployment", kind.GVK.Kind)
 }

@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs lists the runs of a schedule, and says which of them a change of the clocks
-// concerns.
+// Package runs lists the runs of schedules, also of all that objects have, and says which of them a
+// change of the clocks concerns.
 package runs
 
 import (
@@ -13,29 +13,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cron"
 )
-
-// Run is a scheduled time.
-type Run struct {
-	Time time.Time `json:"time"`
-	// Note says what a change of the clocks has to do with it, empty if nothing.
-	Note string `json:"note,omitempty"`
-}
-
-// Next returns at most n runs strictly after an instant. There are fewer if the schedule has
-// no more.
-func Next(schedule cron.Schedule, zone *time.Location, after time.Time, n int) []Run {
-	var out []Run
-	before := after.In(zone)
-	for len(out) < n {
-		next, ok := schedule.Next(before, zone)
-		if !ok {
-			break
-		}
-		out = append(out, Run{next, note(schedule, before, next)})
-		before = next
-	}
-	return out
-}
 
 // note describes the changes of the clocks between two runs, and those at the second.
 func note(schedule cron.Schedule, before, run time.Time) string {
@@ -64,6 +41,9 @@ func changes(after, until time.Time) []change {
 	var out []change
 	for at := after; len(out) < maxChanges; {
 		_, end := at.ZoneBounds()
+		if !end.IsZero() && !end.After(at) {
+			end = at.Add(24 * time.Hour) // After 2037, ZoneBounds returns the last day of a leap year for all of that day.
+		}
 		if end.IsZero() || end.After(until) {
 			break
 		}

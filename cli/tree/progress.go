@@ -4,7 +4,6 @@
 package tree
 
 import (
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,32 +13,26 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// State is how far the reconciliation of an object is.
-type State int
-
+// The states of an object in its current generation. One that is Stalled needs a change to become Ready.
 const (
-	// Unknown is that no condition is about the current generation yet.
-	Unknown State = iota
-	// Progressing is that the object is neither Ready nor Stalled.
-	Progressing
-	// Succeeded is that the object is Ready.
-	Succeeded
-	// Failed is that the object is Stalled: it needs a change to become Ready.
-	Failed
+	Ready    = "Ready"
+	Stalled  = "Stalled"
+	NotReady = "not ready"
+	Unknown  = "not reconciled yet"
 )
 
-// Outcome returns the state of an object in its current generation.
-func Outcome(obj client.Object) State {
+// State returns the state of an object.
+func State(obj client.Object) string {
 	ready, stalled := current(obj, status.ConditionReady), current(obj, status.ConditionStalled)
 	switch {
 	case ready == nil:
 		return Unknown
 	case ready.Status == metav1.ConditionTrue:
-		return Succeeded
+		return Ready
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		return Failed
+		return Stalled
 	}
-	return Progressing
+	return NotReady
 }
 
 // current returns a condition if it is about the current generation.
@@ -59,27 +52,4 @@ func Message(obj client.Object) string {
 		}
 	}
 	return "waiting for the controller to reconcile the object"
-}
-
-// barWidth is the number of characters of a progress bar.
-const barWidth = 20
-
-// Progress returns the progress of a rollout on one line, with a bar for kinds with pods.
-func Progress(obj client.Object) string {
-	c, ok := countersOf(obj)
-	if !ok {
-		return fmt.Sprintf("%s  %s", Ready(obj), Message(obj))
-	}
-	return fmt.Sprintf("[%s] %d of %d updated, %d available  %s", c.bar(), c.updated, c.desired, c.available, Message(obj))
-}
-
-// bar draws what is updated and available as #, and what is only updated as =.
-func (c counters) bar() string {
-	if c.desired <= 0 {
-		return strings.Repeat("#", barWidth)
-	}
-	width := func(n int32) int { return int(int64(min(max(n, 0), c.desired)) * barWidth / int64(c.desired)) }
-	updated := width(c.updated)
-	done := min(updated, width(c.available))
-	return strings.Repeat("#", done) + strings.Repeat("=", updated-done) + strings.Repeat(".", barWidth-updated)
 }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -34,8 +33,8 @@ type Snapshot struct {
 	Object client.Object
 	// Owns is that the object controls its children.
 	Owns bool
-	// Children are the Deployment, the DaemonSet and the Service that exist. Those of a
-	// UnitedDeployment and an Eru are what they act on.
+	// Children are the Deployment, the DaemonSet and the Service that exist, and the children of blocks of the
+	// spec, which have their kind. Those of a UnitedDeployment and an Eru are what they act on.
 	Children []client.Object
 	Pods     []corev1.Pod
 	Events   []corev1.Event
@@ -46,7 +45,7 @@ const maxEvents = 5
 
 // Tree returns the snapshot as lines. Ages are up to now.
 func (s *Snapshot) Tree(now time.Time) *Node {
-	root := &Node{Text: fmt.Sprintf("%s  %s", s.Name, Ready(s.Object))}
+	root := &Node{Text: fmt.Sprintf("%s  %s", s.Name, State(s.Object))}
 	for _, condition := range Conditions(s.Object) {
 		root.Add(conditionText(condition, s.Object.GetGeneration(), now))
 	}
@@ -58,11 +57,11 @@ func (s *Snapshot) Tree(now time.Time) *Node {
 	}
 	for _, child := range s.Children {
 		node := root.Add(s.childText(child))
-		if _, service := child.(*corev1.Service); service {
-			continue
-		}
-		for i := range s.Pods {
-			node.Add(podText(&s.Pods[i], now))
+		switch child.(type) {
+		case *appsv1.Deployment, *appsv1.DaemonSet:
+			for i := range s.Pods {
+				node.Add(podText(&s.Pods[i], now))
+			}
 		}
 	}
 	s.addEvents(root, now)
@@ -79,19 +78,6 @@ func Conditions(obj client.Object) []metav1.Condition {
 	return nil
 }
 
-// Ready returns a word on the state of an object.
-func Ready(obj client.Object) string {
-	switch Outcome(obj) {
-	case Succeeded:
-		return "Ready"
-	case Failed:
-		return "Stalled"
-	case Unknown:
-		return "not reconciled yet"
-	}
-	return "not ready"
-}
-
 func conditionText(c metav1.Condition, generation int64, now time.Time) string {
 	text := fmt.Sprintf("%s=%s  %s (%s)", c.Type, c.Status, c.Reason, age(c.LastTransitionTime.Time, now))
 	if c.Message != "" {
@@ -101,24 +87,6 @@ func conditionText(c metav1.Condition, generation int64, now time.Time) string {
 		text += fmt.Sprintf("  [of generation %d; the object has %d]", c.ObservedGeneration, generation)
 	}
 	return text
-}
-
-// counters are the pods of an object. An Eru has none.
-type counters struct{ desired, updated, available int32 }
-
-func countersOf(obj client.Object) (counters, bool) {
-	switch obj := obj.(type) {
-	case *modelv1.ModelBox:
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
-	case *appv1.App:
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), obj.Status.UpdatedReplicas, obj.Status.AvailableReplicas}, true
-	case *mydomainv1beta1.Genericdaemon:
-		return counters{obj.Status.Desired, obj.Status.Updated, obj.Status.Available}, true
-	case *extensionv1.UnitedDeployment:
-		available := obj.Status.AvailableReplicas
-		return counters{ptr.Deref(obj.Spec.Replicas, 1), available, available}, true
-	}
-	return counters{}, false
 }
 
 // Problems returns the problems in the status of an object.
@@ -174,6 +142,8 @@ func (s *Snapshot) childText(child client.Object) string {
 			child.Name, child.Status.NumberReady, child.Status.DesiredNumberScheduled, child.Status.UpdatedNumberScheduled, child.Status.NumberAvailable)
 	case *corev1.Service:
 		text = fmt.Sprintf("Service/%s  %s %s  %s", child.Name, child.Spec.Type, child.Spec.ClusterIP, portsText(child.Spec.Ports))
+	default:
+		text = child.GetObjectKind().GroupVersionKind().Kind + "/" + child.GetName()
 	}
 	if s.Owns && !metav1.IsControlledBy(child, s.Object) {
 		text += "  [not controlled by the object]"

@@ -5,22 +5,27 @@
 package app
 
 import (
+	"cmp"
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
 
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/status,verbs=patch
+// +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/scale,verbs=patch
 // +kubebuilder:rbac:groups=app.huolala.cn,resources=apps/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
@@ -33,11 +38,13 @@ type Reconciler struct {
 	workload.Reconciler
 }
 
-// SetupWithManager adds the controller for Apps to a manager.
-func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	steps, controller := workload.NewReconciler(mgr, clk, &appv1.App{}, kind, &appsv1.Deployment{}, &corev1.Service{})
-	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-	return controller.Complete(recorded)
+// SetupWithManager returns a function that adds the controller for Apps to a manager. shared is
+// what it has in common with other controllers: Turns and Watches.
+func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
+	return func(mgr manager.Manager, clk clock.PassiveClock) error {
+		r := &Reconciler{shared}
+		return workload.Setup(mgr, clk, kind, &appv1.App{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
+	}
 }
 
 // Reconcile applies the children of an App and sets its status. It runs the defaults and
@@ -46,9 +53,39 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
 	errs := app.Validate(obj)
+	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
+		Object: obj, Kind: kind, Schedules: obj.Spec.Schedules, Replicas: *obj.Spec.Replicas, Status: &obj.Status.Schedule, Held: obj.Spec.Paused,
+	})
+	if scaled {
+		return reconcile.Result{}, nil
+	}
 	children, err := workload.Desired(workloadOf(obj), &obj.Status.WorkloadStatus, errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
 	}
-	return r.UpdateStatus(ctx, children, errs, err)
+	result, err := r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	return result, err
+}
+
+// Children returns the desired Deployment and Service of an App that has its defaults and no
+// errors. It is pure.
+func Children(obj *appv1.App) ([]client.Object, error) { return workloadOf(obj).Children() }
+
+// workloadOf returns the workload of an App that has its defaults.
+func workloadOf(obj *appv1.App) *workload.Workload {
+	spec := &obj.Spec
+	return &workload.Workload{
+		Owner:     obj,
+		OwnerKind: kind,
+		Pods:      app.Pods(obj),
+
+		Replicas:                spec.Replicas,
+		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+		ServiceType:             modelv1.DefaultServiceType(spec.Ports),
+		Paused:                  spec.Paused,
+		RestartOnChange:         spec.RestartOnChange,
+		Windows:                 spec.Windows,
+		Around:                  app.Around(obj),
+	}
 }

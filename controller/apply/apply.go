@@ -20,17 +20,24 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -46,13 +53,12 @@ const FieldManager = api.FieldManager
 type Writer struct {
 	// Client reads from the cache and sees its own writes there.
 	Client client.Client
-	// Live reads a child from the API server before it is changed, with its managedFields, and
-	// the owner of a child that was written for a newer generation than the one in the cache, or
-	// that is created again.
+	// Live reads a child from the API server before it is changed, with its managedFields, and the owner of a
+	// child before it is written, except the children of a new owner.
 	Live client.Reader
 	// Recorder emits the events for repairs.
 	Recorder events.EventRecorder
-	// Rewrites prevents that writes are repeated in vain. It may be nil.
+	// Rewrites prevents that writes are repeated in vain.
 	Rewrites *Rewrites
 
 	readOnly bool
@@ -95,7 +101,7 @@ func (c *Child) Exists() bool { return c.found }
 // fields do not have their desired value because admission rewrote them, in a sentence that is
 // empty if there are none.
 //
-// Errors: *ConflictError if a child's name is taken, *RefusedError if the API server refused
+// Errors: ErrNameConflict if a child's name is taken, *RefusedError if the API server refused
 // a write, *limit.ContestedError if other clients undo its writes, ErrDeleting while an old child is
 // being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where ReadOnlyIf prevented a
 // write; any other error is worth a retry.
@@ -109,10 +115,7 @@ func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Chi
 	if contested != nil && contested.Exhausted && !w.readOnly {
 		return "", contested
 	}
-	if err := w.checkGenerations(ctx, owner, children); err != nil {
-		return "", err
-	}
-	if err := w.checkBeforeCreate(ctx, owner, children); err != nil {
+	if err := w.checkOwnerIsCurrent(ctx, owner, children); err != nil {
 		return "", err
 	}
 	var rewrites []string
@@ -141,10 +144,10 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
 		child.found = err == nil && metav1.IsControlledBy(child.Live, owner)
 		if !child.found {
-			reflect.ValueOf(child.Live).Elem().SetZero()
+			child.Live = NewOf(child.Live)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading %s %q: %w", kindOf(child.Live), owner.GetName(), err)
+			return fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), err)
 		}
 	}
 	return nil
@@ -155,9 +158,9 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	child.found = err == nil
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", kindOf(child.Live), owner.GetName(), err)
+		return fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), err)
 	case child.found && child.Live.GetSelfLink() == cache.TooLarge:
-		return &RefusedError{Doing: "reading", Kind: kindOf(child.Live), Name: owner.GetName(), Err: cache.ErrTooLarge}
+		return &RefusedError{fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), cache.ErrTooLarge)}
 	case child.Desired == nil:
 		child.found = child.found && metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil
@@ -175,44 +178,12 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	return setHash(child.Desired)
 }
 
-func (w Writer) checkGenerations(ctx context.Context, owner client.Object, children []*Child) error {
-	for _, child := range children {
-		if err := w.checkGeneration(ctx, owner, child); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkGeneration returns a *StaleError if the child was written for a newer generation of its
-// owner than the one in the cache: such a cache must not revert it. Any client may edit the
-// annotation, so the API server is asked for the owner; if it is not newer, the annotation has
-// to be reverted.
-func (w Writer) checkGeneration(ctx context.Context, owner client.Object, child *Child) error {
-	// It is 0 if there is none, or no number.
-	written, _ := strconv.ParseInt(child.Live.GetAnnotations()[AnnotationGeneration], 10, 64)
-	if !child.found || written <= owner.GetGeneration() || w.readOnly {
-		return nil
-	}
-	if child.Desired != nil && child.Desired.GetAnnotations()[AnnotationGeneration] != "" {
-		return nil // It was found out already.
-	}
-	if err := w.checkLive(ctx, owner); err != nil {
-		return err
-	}
-	if child.Desired != nil {
-		setGeneration(child.Desired, owner)
-	}
-	return nil
-}
-
-// checkBeforeCreate asks the API server for the owner before a child is created that it had before, or that
-// it lacks beside others: the garbage collector deletes children before a cache that is behind shows
-// that their owner was deleted, and a child that is absent has no annotation with a generation. The
-// children of a new owner are created without a read.
-func (w Writer) checkBeforeCreate(ctx context.Context, owner client.Object, children []*Child) error {
-	absent := func(c *Child) bool { return c.Desired != nil && !c.found }
-	if w.readOnly || !slices.ContainsFunc(children, absent) {
+// checkOwnerIsCurrent asks the API server for the owner before a child is created or deleted, see checkLive. The
+// children of a new owner are created without a read: if they exist, a create fails. An owner is not new if it
+// has conditions, some child, or writes that the limiter knows.
+func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner client.Object, children []*Child) error {
+	asDesired := func(c *Child) bool { return c.found == (c.Desired != nil) }
+	if w.readOnly || !slices.ContainsFunc(children, func(c *Child) bool { return !asDesired(c) }) {
 		return nil
 	}
 	reported, ok := owner.(interface{ GetConditions() []metav1.Condition })
@@ -222,17 +193,19 @@ func (w Writer) checkBeforeCreate(ctx context.Context, owner client.Object, chil
 	return nil
 }
 
-// checkLive returns ErrOwnerGone if the owner was deleted, and a *StaleError if it has a newer
-// generation than the one in the cache.
+// checkLive returns ErrOwnerGone if the owner was deleted, and ErrStale if it has a newer generation than the
+// one in the cache. A cache that is behind must not revert children, nor create them again after the
+// garbage collector has deleted them.
 func (w Writer) checkLive(ctx context.Context, owner client.Object) error {
-	live := newOf(owner)
+	live := NewOf(owner)
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", kindOf(owner), owner.GetName(), err)
+		return fmt.Errorf("reading %s %q: %w", limit.KindOf(owner), owner.GetName(), err)
 	case err != nil || live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil:
 		return ErrOwnerGone
 	case live.GetGeneration() > owner.GetGeneration():
-		return &StaleError{Kind: kindOf(owner), Name: owner.GetName(), Newer: live.GetGeneration(), Cached: owner.GetGeneration()}
+		return fmt.Errorf("the children of %s %q are not written: it has generation %d, but %w %d",
+			limit.KindOf(owner), owner.GetName(), live.GetGeneration(), ErrStale, owner.GetGeneration())
 	}
 	return nil
 }
@@ -244,9 +217,6 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	case child.Desired == nil && !child.found:
 		return nil, nil
 	case child.Desired != nil && child.found:
-		if same(child.Desired, child.Live) {
-			return nil, child.verified()
-		}
 		found := differences(child.Desired, child.Live)
 		if len(w.Rewrites.without(owner, child.Live, found)) == 0 {
 			return found, child.verified()
@@ -261,24 +231,185 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	if err := w.verify(ctx, child); err != nil {
 		return nil, err
 	}
-	write := w.create
-	if child.found {
-		write = w.update
-	}
-	if err := write(ctx, owner, child); err != nil {
+	if err := w.createOrUpdate(ctx, owner, child); err != nil {
 		return nil, err
 	}
 	return differences(child.Desired, child.Live), child.verified()
 }
 
-func (w Writer) create(ctx context.Context, owner client.Object, child *Child) error {
-	setGeneration(child.Desired, owner)
+func (w Writer) createOrUpdate(ctx context.Context, owner client.Object, child *Child) error {
+	if child.found {
+		return w.update(ctx, owner, child)
+	}
 	created := child.Desired.DeepCopyObject().(client.Object)
 	if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager)); err != nil {
 		return Refused("creating", child.Desired, err)
 	}
 	child.Live, child.found = created, true
 	return nil
+}
+
+// update applies a child as it is in the API server, and not only in the cache. It emits an event
+// if another client changed what was written last.
+func (w Writer) update(ctx context.Context, owner client.Object, child *Child) error {
+	live := NewOf(child.Live)
+	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); err != nil {
+		return fmt.Errorf("reading %s %q: %w", limit.KindOf(live), owner.GetName(), err)
+	}
+	if err := checkOwner(live, child.Desired); err != nil {
+		return err
+	}
+	child.Live = live
+	found := w.Rewrites.without(owner, live, differences(child.Desired, live))
+	if len(found) == 0 {
+		return nil
+	}
+	// After the child was read: one that another leader writes from now on causes a conflict.
+	if err := w.checkLive(ctx, owner); err != nil {
+		return err
+	}
+	drifted := live.GetAnnotations()[AnnotationHash] == child.Desired.GetAnnotations()[AnnotationHash]
+	manager := limit.Manager(live)
+	replaced, err := w.repair(ctx, child)
+	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
+		limit.Blame(ctx, contested, found[0].field, manager)
+	}
+	if err != nil {
+		return Refused("applying", child.Desired, err)
+	}
+	for _, after := range differences(child.Desired, child.Live) {
+		found = slices.DeleteFunc(found, func(before difference) bool { return before.field == after.field })
+	}
+	if drifted && len(found) > 0 {
+		w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
+			limit.KindOf(live), owner.GetName(), found[0].field, limit.Describe(manager), replaced)
+	}
+	return nil
+}
+
+// repair writes the desired fields of the live child by a forced server-side apply. An apply
+// keeps the fields of other managers, and with them the object may be invalid: a second source of
+// a volume, a second port of one name. Nor can it remove a value that the desired state leaves
+// unset. Then one JSON patch sets and removes what differs. It returns, for an event, the lists
+// that the patch replaced.
+func (w Writer) repair(ctx context.Context, child *Child) (replaced string, err error) {
+	err = w.serverSideApply(ctx, child)
+	found := differences(child.Desired, child.Live)
+	switch {
+	case err == nil:
+		// A value that was applied and is not in the response was rewritten by admission.
+		found = slices.DeleteFunc(found, func(d difference) bool { return d.want.IsValid() })
+	case !apierrors.IsInvalid(err):
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", err
+	}
+	patch, replaced, patchErr := jsonPatch(child.Live, found)
+	if patchErr != nil {
+		return "", patchErr
+	}
+	patchErr = w.Client.Patch(ctx, child.Live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+	switch {
+	case apierrors.IsInvalid(patchErr) && err != nil:
+		return "", err
+	case patchErr != nil || err == nil:
+		return replaced, patchErr
+	}
+	return replaced, w.serverSideApply(ctx, child) // It removes fields that are no longer desired.
+}
+
+// jsonPatch returns a JSON patch of live that sets and removes what differs, with its
+// resourceVersion as precondition.
+func jsonPatch(live client.Object, found []difference) (patch []byte, replaced string, err error) {
+	// A patch of a list makes the paths into it invalid, so it comes after these.
+	slices.SortStableFunc(found, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(len(b.operation.Path), len(a.operation.Path)), cmp.Compare(a.operation.Path, b.operation.Path))
+	})
+	operations := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()}}
+	for i := range found {
+		if o := found[i].operation; o.Path != operations[len(operations)-1].Path {
+			operations = append(operations, o)
+			if found[i].list != "" {
+				replaced += fmt.Sprintf("; replaced %s, with what other field managers added there", found[i].list)
+			}
+		}
+	}
+	patch, err = json.Marshal(operations)
+	return patch, replaced, err
+}
+
+// serverSideApply applies a child to the version that was read. If it has changed since, or was
+// replaced, the API server returns a conflict.
+func (w Writer) serverSideApply(ctx context.Context, child *Child) error {
+	if err := w.upgradeManagedFields(ctx, child.Live); err != nil {
+		return err
+	}
+	versioned := child.Desired.DeepCopyObject().(client.Object)
+	versioned.SetUID(child.Live.GetUID())
+	versioned.SetResourceVersion(child.Live.GetResourceVersion())
+	configuration, err := applyConfiguration(versioned)
+	if err != nil {
+		return err
+	}
+	// A response keeps, in the lists that it is decoded into, what it does not have itself.
+	stored := NewOf(versioned)
+	stored.SetNamespace(versioned.GetNamespace())
+	stored.SetName(versioned.GetName())
+	err = w.Client.Patch(ctx, stored, client.RawPatch(types.ApplyPatchType, configuration), client.FieldOwner(FieldManager), client.ForceOwnership)
+	if err != nil {
+		return err
+	}
+	child.Live = stored
+	return nil
+}
+
+// upgradeManagedFields changes the Update entry of a plain create, or of a JSON patch, into an
+// Apply entry.
+func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) error {
+	if !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+	}) {
+		return nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
+	if err != nil || patch == nil {
+		return err
+	}
+	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
+}
+
+// applyConfiguration encodes a desired object without its status and without the nulls that the
+// Go type cannot omit: an apply would own these fields.
+func applyConfiguration(desired client.Object) ([]byte, error) {
+	content, err := contentOf(desired)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(content)
+}
+
+func contentOf(desired client.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	delete(content, "status")
+	removeNulls(content)
+	return content, err
+}
+
+func removeNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			if member == nil {
+				delete(value, key)
+			}
+			removeNulls(member)
+		}
+	case []any:
+		for _, item := range value {
+			removeNulls(item)
+		}
+	}
 }
 
 func (w Writer) delete(ctx context.Context, live client.Object) error {
@@ -334,36 +465,92 @@ func (c *Child) verified() error {
 	return Refused("applying", c.Desired, c.Verify(c.Live))
 }
 
-// newOf returns an empty object of the type of obj.
-func newOf(obj client.Object) client.Object {
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+// AnnotationHash holds, on each child, the hash of the desired state that was written last.
+// A field that is no longer desired is noticed by it: a comparison alone cannot tell such a
+// field from one that another field manager set.
+const AnnotationHash = "model.github.com/desired-hash"
+
+func setAnnotation(desired client.Object, key, value string) {
+	desired.SetAnnotations(labels.Merge(desired.GetAnnotations(), labels.Set{key: value}))
+}
+
+// setHash writes the hash of a desired object into its annotations.
+func setHash(desired client.Object) error {
+	encoder, ok := desired.(marshaler)
+	if !ok {
+		encoder = untyped{desired}
+	}
+	hash, err := Hash(encoder)
+	if err != nil {
+		return fmt.Errorf("hashing %s %q: %w", limit.KindOf(desired), desired.GetName(), err)
+	}
+	setAnnotation(desired, AnnotationHash, hash)
+	return nil
+}
+
+// Hash returns the hash of an object in protobuf, which encodes equal objects equally. It must stay the same in
+// all versions of the controller: another one would write all children again after an upgrade.
+func Hash(object marshaler) (string, error) {
+	data, err := object.Marshal()
+	sum := fnv.New64a()
+	_, _ = sum.Write(data) // A hash returns no error.
+	return fmt.Sprintf("%016x", sum.Sum64()), err
+}
+
+type marshaler interface{ Marshal() ([]byte, error) }
+
+// untyped is the encoding of an object of a kind that has no Go type here: its JSON, with sorted keys.
+type untyped struct{ client.Object }
+
+func (u untyped) Marshal() ([]byte, error) { return json.Marshal(u.Object) }
+
+// NewOf returns an empty object of the type of obj.
+func NewOf(obj client.Object) client.Object {
+	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	if _, ok := empty.(*unstructured.Unstructured); ok {
+		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	}
+	return empty
+}
+
+// annotationGeneration is on children that an earlier version wrote. It is no reason to write them again.
+const annotationGeneration = "model.github.com/owner-generation"
+
+// Manifest returns, as JSON, what the operator applies for a desired child. live is the child
+// as it is stored, nil if there is none. It changes neither of them.
+func Manifest(desired, live client.Object) ([]byte, error) {
+	versioned := desired.DeepCopyObject().(client.Object)
+	if err := setHash(versioned); err != nil {
+		return nil, err
+	}
+	if live != nil {
+		if generation, ok := live.GetAnnotations()[annotationGeneration]; ok {
+			setAnnotation(versioned, annotationGeneration, generation)
+		}
+	}
+	return applyConfiguration(versioned)
 }
 
 // Rewrites holds, for each owner, which fields admission rewrote in the response to the last write
 // of a child, so that this write is not repeated. It is empty after a restart, which costs one
-// write for such a child. The zero value and nil are ready for use; nil holds nothing.
+// write for such a child. The zero value is ready for use.
 type Rewrites struct {
 	of sync.Map // A []string by types.NamespacedName.
 }
 
 // without returns the differences of a child that the response to its last write did not have.
 func (r *Rewrites) without(owner, live client.Object, found []difference) []difference {
-	if r == nil {
-		return found
-	}
 	known, _ := r.of.Load(client.ObjectKeyFromObject(owner))
 	rewrites, _ := known.([]string)
 	return slices.DeleteFunc(slices.Clone(found), func(d difference) bool { return slices.Contains(rewrites, d.rewrite(live)) })
 }
 
 func (r *Rewrites) set(owner client.Object, rewrites []string) {
-	switch name := client.ObjectKeyFromObject(owner); {
-	case r == nil:
-	case len(rewrites) == 0:
-		r.of.Delete(name)
-	default:
-		r.of.Store(name, rewrites)
+	if len(rewrites) == 0 {
+		r.Forget(client.ObjectKeyFromObject(owner))
+		return
 	}
+	r.of.Store(client.ObjectKeyFromObject(owner), rewrites)
 }
 
 // Forget removes what is held of an owner that was deleted.
@@ -371,7 +558,7 @@ func (r *Rewrites) Forget(owner types.NamespacedName) { r.of.Delete(owner) }
 
 // rewrite returns a sentence for a field that admission rewrote.
 func (d *difference) rewrite(live client.Object) string {
-	return fmt.Sprintf("%s %s rewritten by admission: %s -> %s", kindOf(live), d.field, encoded(d.want), encoded(d.have))
+	return fmt.Sprintf("%s %s rewritten by admission: %s -> %s", limit.KindOf(live), d.field, encoded(d.want), encoded(d.have))
 }
 
 // describe returns the first sentences, shortened.

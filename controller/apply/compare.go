@@ -4,15 +4,19 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,68 +47,45 @@ type operation struct {
 // belongs to the API server or to another field manager. It is compared in atomic fields,
 // which server-side apply replaces, and in unions, of which only one member may be set.
 type comparison struct {
-	// all collects every difference; otherwise the comparison ends with the first one, and
-	// only counts it.
-	all   bool
 	path  []step
 	found []difference
-	count int
 }
 
-// step is one element of a path, in the words of difference.field and of a JSON pointer.
+// step is one element of a path: a member of a struct or map, or an item of a list, which may
+// have keys. It becomes text for a difference only, because nearly all comparisons find none.
 type step struct {
-	field, pointer string
-	isItem         bool
+	member string
+	isItem bool
+	index  int
+	item   reflect.Value
+	keys   []field
 }
 
-// same reports whether every field of desired has its value in live, which is of the same
-// type. The comparison itself allocates nothing.
-func same(desired, live client.Object) bool {
-	c := comparison{}
-	c.objects(desired, live)
-	return c.count == 0
-}
-
-// differences returns the fields of live that do not have their desired value.
+// differences returns the fields of live that do not have their desired value. The two objects
+// are compared without TypeMeta, which objects in the cache do not have, and without status, which
+// other controllers write.
 func differences(desired, live client.Object) []difference {
-	c := comparison{all: true}
-	c.objects(desired, live)
-	return c.found
-}
-
-// objects compares two objects without TypeMeta, which objects in the cache do not have, and
-// without status, which other controllers write.
-func (c *comparison) objects(desired, live client.Object) {
+	c := comparison{}
+	if want, ok := desired.(*unstructured.Unstructured); ok {
+		c.unstructured(want, live.(*unstructured.Unstructured))
+		return c.found
+	}
 	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
 	fields := fieldsOf(want.Type())
 	for i := range fields {
-		if name := fields[i].name; name != "" && name != "status" && !c.done() {
+		if name := fields[i].name; name != "" && name != "status" {
 			c.field(&fields[i], want, have, false)
 		}
 	}
+	return c.found
 }
 
-func (c *comparison) done() bool { return !c.all && c.count > 0 }
+func (c *comparison) enter(s step) { c.path = append(c.path, s) }
 
-// enter appends the name of a field or the key of a map to the path.
-func (c *comparison) enter(name string) {
-	if c.all {
-		c.path = append(c.path, step{field: name, pointer: name})
-	}
-}
-
-func (c *comparison) leave() {
-	if c.all {
-		c.path = c.path[:len(c.path)-1]
-	}
-}
+func (c *comparison) leave() { c.path = c.path[:len(c.path)-1] }
 
 // differ records a difference of the current field, which a patch sets or removes.
 func (c *comparison) differ(want, have reflect.Value) {
-	c.count++
-	if !c.all {
-		return
-	}
 	set := operation{Op: "remove", Path: c.pointer(len(c.path))}
 	switch {
 	case want.IsValid() && c.path[len(c.path)-1].isItem:
@@ -117,22 +98,20 @@ func (c *comparison) differ(want, have reflect.Value) {
 
 // differInList records a difference of the current item of a list, which a patch replaces.
 func (c *comparison) differInList(want, have, desired reflect.Value) {
-	c.count++
-	if c.all {
-		replace := operation{Op: "add", Path: c.pointer(len(c.path) - 1), Value: desired.Interface()}
-		c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: replace, list: c.name(len(c.path) - 1)})
-	}
+	replace := operation{Op: "add", Path: c.pointer(len(c.path) - 1), Value: desired.Interface()}
+	c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: replace, list: c.name(len(c.path) - 1)})
 }
 
 func (c *comparison) name(length int) string {
 	var b strings.Builder
-	for i, s := range c.path[:length] {
-		if i > 0 && !s.isItem {
-			b.WriteByte('.')
+	for _, s := range c.path[:length] {
+		if s.isItem {
+			b.WriteString(nameOf(s))
+		} else {
+			b.WriteString("." + s.member)
 		}
-		b.WriteString(s.field)
 	}
-	return b.String()
+	return strings.TrimPrefix(b.String(), ".")
 }
 
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
@@ -140,7 +119,10 @@ var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 func (c *comparison) pointer(length int) string {
 	var b strings.Builder
 	for _, s := range c.path[:length] {
-		b.WriteString("/" + escapePointer.Replace(s.pointer))
+		if s.isItem {
+			s.member = strconv.Itoa(s.index)
+		}
+		b.WriteString("/" + escapePointer.Replace(s.member))
 	}
 	return b.String()
 }
@@ -149,9 +131,7 @@ func (c *comparison) pointer(length int) string {
 func (c *comparison) structs(want, have reflect.Value, inAtomic bool) {
 	fields := fieldsOf(want.Type())
 	for i := range fields {
-		if !c.done() {
-			c.field(&fields[i], want, have, inAtomic)
-		}
+		c.field(&fields[i], want, have, inAtomic)
 	}
 }
 
@@ -161,11 +141,11 @@ func (c *comparison) field(f *field, parent, live reflect.Value, inAtomic bool) 
 		c.structs(want, have, inAtomic)
 		return
 	}
-	c.enter(f.name)
+	c.enter(step{member: f.name})
 	defer c.leave()
 	switch {
 	case f.unset(want):
-		if (inAtomic || f.unionMember) && !f.empty(have) && (f.isDefault == nil || !f.isDefault(parent, have)) {
+		if (inAtomic || f.unionMember) && !empty(have) && (f.isDefault == nil || !f.isDefault(parent, have)) {
 			c.differ(reflect.Value{}, have)
 		}
 	case inAtomic:
@@ -211,9 +191,9 @@ func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
 		c.differ(want, reflect.Value{})
 		return
 	}
-	for entry := want.MapRange(); entry.Next() && !c.done(); {
+	for entry := want.MapRange(); entry.Next(); {
 		key := entry.Key() // Each call copies the key.
-		c.enter(key.String())
+		c.enter(step{member: key.String()})
 		if live := have.MapIndex(key); live.IsValid() {
 			c.values(entry.Value(), live, inAtomic, nil)
 		} else {
@@ -224,9 +204,9 @@ func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
 	if !inAtomic {
 		return
 	}
-	for entry := have.MapRange(); entry.Next() && !c.done(); {
+	for entry := have.MapRange(); entry.Next(); {
 		if !want.MapIndex(entry.Key()).IsValid() {
-			c.enter(entry.Key().String())
+			c.enter(step{member: entry.Key().String()})
 			c.differ(reflect.Value{}, entry.Value())
 			c.leave()
 		}
@@ -239,10 +219,8 @@ func (c *comparison) lists(want, have reflect.Value) {
 		c.differ(want, have)
 		return
 	}
-	for i := 0; i < want.Len() && !c.done(); i++ {
-		if c.all {
-			c.path = append(c.path, step{fmt.Sprintf("[%d]", i), strconv.Itoa(i), true})
-		}
+	for i := range want.Len() {
+		c.enter(step{isItem: true, index: i})
 		c.values(want.Index(i), have.Index(i), true, nil)
 		c.leave()
 	}
@@ -266,16 +244,14 @@ func (c *comparison) sets(want, have reflect.Value) {
 // are no difference, but a second item with the keys of a desired one is: of two variables
 // with one name, for example, the last one is in effect.
 func (c *comparison) items(keys []field, want, have reflect.Value) {
-	for i := 0; i < want.Len() && !c.done(); i++ {
+	for i := range want.Len() {
 		item, at := want.Index(i), counterpart(keys, i, want, have)
-		if c.all {
-			c.path = append(c.path, step{nameOf(keys, item), strconv.Itoa(at), true})
-		}
+		c.enter(step{isItem: true, index: at, item: item, keys: keys})
 		if at < 0 {
 			c.differInList(item, reflect.Value{}, want)
 		} else {
 			c.values(item, have.Index(at), false, nil)
-			if !c.done() && have.Len() > want.Len() && count(keys, item, have) > count(keys, item, want) {
+			if have.Len() > want.Len() && count(keys, item, have) > count(keys, item, want) {
 				c.differInList(reflect.Value{}, have, want)
 			}
 		}
@@ -317,28 +293,25 @@ func count(keys []field, item, list reflect.Value) int {
 // matches reports whether two items have the same keys. The protocol of a port is TCP where
 // it is unset.
 func matches(keys []field, item, other reflect.Value) bool {
+	const tcp = string(corev1.ProtocolTCP)
 	for i := range keys {
 		a, b := item.Field(keys[i].index), other.Field(keys[i].index)
-		if !a.Equal(b) && (keys[i].name != "protocol" || protocol(a) != protocol(b)) {
+		if !a.Equal(b) && (keys[i].name != "protocol" || cmp.Or(a.String(), tcp) != cmp.Or(b.String(), tcp)) {
 			return false
 		}
 	}
 	return true
 }
 
-func protocol(value reflect.Value) string {
-	if value.Len() == 0 {
-		return string(corev1.ProtocolTCP)
+// nameOf returns a list item as it is named in a path: [port=80,protocol=TCP], or [0] without keys.
+func nameOf(s step) string {
+	if s.keys == nil {
+		return fmt.Sprintf("[%d]", s.index)
 	}
-	return value.String()
-}
-
-// nameOf returns a list item as it is named in a path: [port=80,protocol=TCP].
-func nameOf(keys []field, item reflect.Value) string {
 	var parts []string
-	for i := range keys {
-		if value := item.Field(keys[i].index); !keys[i].unset(value) {
-			parts = append(parts, fmt.Sprintf("%s=%v", keys[i].name, value))
+	for i := range s.keys {
+		if value := s.item.Field(s.keys[i].index); !s.keys[i].unset(value) {
+			parts = append(parts, fmt.Sprintf("%s=%v", s.keys[i].name, value))
 		}
 	}
 	return "[" + strings.Join(parts, ",") + "]"
@@ -387,14 +360,222 @@ func isEmptyStruct(f *field, value reflect.Value) bool {
 	fields := fieldsOf(value.Type())
 	return !slices.ContainsFunc(fields, func(inner field) bool {
 		v := value.Field(inner.index)
-		if inner.unset(v) {
-			return false
-		}
-		return !isEmptyStruct(&inner, reflect.Indirect(v))
+		return !inner.unset(v) && !isEmptyStruct(&inner, reflect.Indirect(v))
 	})
 }
 
-// kindOf returns the object's kind, from its Go type: objects in the cache have no TypeMeta.
-func kindOf(obj client.Object) string {
-	return reflect.TypeOf(obj).Elem().Name()
+// field is a field of a Go struct in its JSON form.
+type field struct {
+	index int
+	// name is the name of the field, "" if its own fields are inlined.
+	name string
+	// omitEmpty is true if JSON omits the field where it is empty.
+	omitEmpty bool
+	// merge is how server-side apply merges the field; keys are the fields that identify an
+	// item if it is a keyed list.
+	merge merge
+	keys  []field
+	// unionMember is true for a member of a union: if it is unset in the desired state, it
+	// must be unset.
+	unionMember bool
+	// isDefault reports whether a value is the API server's default for a field that is unset
+	// in the desired state; it may be nil.
+	isDefault func(desired, value reflect.Value) bool
+}
+
+// unset reports whether JSON omits the field with this value, or has a null, which has the
+// same effect.
+func (f *field) unset(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return value.IsNil()
+	case reflect.Map, reflect.Slice:
+		return value.IsNil() || f.omitEmpty && value.Len() == 0
+	case reflect.Struct:
+		return false
+	default:
+		return f.omitEmpty && value.IsZero()
+	}
+}
+
+// empty reports whether a live value is unset; a list or map without items is unset as well.
+func empty(value reflect.Value) bool {
+	if value.Kind() == reflect.Slice || value.Kind() == reflect.Map {
+		return value.Len() == 0
+	}
+	return value.IsZero()
+}
+
+// fieldCache has the []field of each reflect.Type.
+var fieldCache sync.Map
+
+// fieldsOf returns the fields of a struct type, in their order.
+func fieldsOf(t reflect.Type) []field {
+	if fields, ok := fieldCache.Load(t); ok {
+		return fields.([]field)
+	}
+	var fields []field
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag.Get("json")
+		if tag == "-" || !t.Field(i).IsExported() {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		f := field{index: i, name: name, omitEmpty: strings.Contains(options, "omitempty")}
+		if at := (fieldOf{t, name}); name != "" {
+			f.merge, f.keys = mergeOf(at, t.Field(i).Type)
+			f.unionMember, f.isDefault = unionMembers[at] || unionTypes[t], defaults[at]
+		}
+		fields = append(fields, f)
+	}
+	fieldCache.Store(t, fields)
+	return fields
+}
+
+// The Go types of k8s.io/api do not have the merge markers of their fields at run time, so
+// the tables in this file repeat them for the fields of a Deployment, a DaemonSet and a
+// Service. A test compares the tables with the API server's OpenAPI schema, which client-go
+// is generated from (schema_test.go).
+
+// merge is how server-side apply merges a field.
+type merge int
+
+const (
+	// granular: each member has its own owner.
+	granular merge = iota
+	// atomic: an apply replaces the field, so an additional member is a difference.
+	atomic
+	// keyed: a list whose items are identified by some of their fields.
+	keyed
+	// set: a list of distinct values, each with its own owner.
+	set
+)
+
+type fieldOf struct {
+	parent reflect.Type
+	name   string
+}
+
+func of[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name} }
+
+// listKeys are the listMapKey markers of k8s.io/api, by the name of the list. All other lists
+// are atomic.
+var listKeys = map[string][]string{
+	"containers":                {"name"},
+	"initContainers":            {"name"},
+	"env":                       {"name"},
+	"evictionResponders":        {"name"},
+	"volumes":                   {"name"},
+	"volumeMounts":              {"mountPath"},
+	"volumeDevices":             {"devicePath"},
+	"imagePullSecrets":          {"name"},
+	"resourceClaims":            {"name"},
+	"claims":                    {"name"},
+	"schedulingGates":           {"name"},
+	"hostAliases":               {"ip"},
+	"topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
+	"ownerReferences":           {"uid"},
+	// A Service's ports have the first key, a container's the second.
+	"ports": {"port", "containerPort", "protocol"},
+}
+
+// setLists are the lists with the marker listType=set.
+var setLists = map[fieldOf]bool{
+	of[corev1.VolumeMount]("bindMountOptions"): true,
+	of[metav1.ObjectMeta]("finalizers"):        true,
+}
+
+// atomicMaps are the maps with the marker mapType=atomic.
+var atomicMaps = map[fieldOf]bool{
+	of[corev1.PodSpec]("nodeSelector"): true,
+	of[corev1.ServiceSpec]("selector"): true,
+}
+
+// atomicTypes are the structs with the marker structType=atomic.
+var atomicTypes = map[reflect.Type]bool{
+	reflect.TypeFor[corev1.ConfigMapKeySelector]():      true,
+	reflect.TypeFor[corev1.FileKeySelector]():           true,
+	reflect.TypeFor[corev1.LocalObjectReference]():      true,
+	reflect.TypeFor[corev1.NodeSelector]():              true,
+	reflect.TypeFor[corev1.NodeSelectorTerm]():          true,
+	reflect.TypeFor[corev1.ObjectFieldSelector]():       true,
+	reflect.TypeFor[corev1.ResourceFieldSelector]():     true,
+	reflect.TypeFor[corev1.SecretKeySelector]():         true,
+	reflect.TypeFor[corev1.SecretReference]():           true,
+	reflect.TypeFor[corev1.TypedLocalObjectReference](): true,
+	reflect.TypeFor[metav1.LabelSelector]():             true,
+	reflect.TypeFor[metav1.OwnerReference]():            true,
+}
+
+// unionTypes are the structs of which at most one field may be set. The API server refuses a
+// second one instead of removing the first.
+var unionTypes = map[reflect.Type]bool{
+	reflect.TypeFor[corev1.EnvVarSource]():     true,
+	reflect.TypeFor[corev1.LifecycleHandler](): true,
+	reflect.TypeFor[corev1.ProbeHandler]():     true,
+	reflect.TypeFor[corev1.VolumeSource]():     true,
+}
+
+// unionMembers are the members of unions in structs that have other fields as well.
+var unionMembers = map[fieldOf]bool{
+	of[appsv1.DeploymentStrategy]("rollingUpdate"):           true,
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"):      true,
+	of[corev1.AppArmorProfile]("localhostProfile"):           true,
+	of[corev1.EnvVar]("value"):                               true,
+	of[corev1.EnvVar]("valueFrom"):                           true,
+	of[corev1.PodResourceClaim]("resourceClaimName"):         true,
+	of[corev1.PodResourceClaim]("resourceClaimTemplateName"): true,
+	of[corev1.SeccompProfile]("localhostProfile"):            true,
+}
+
+// defaults are the API server's defaults for members of unions and fields of atomic values,
+// where any other value that is unset in desired is a difference (SetDefaults_* in
+// k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and the +default markers of k8s.io/api).
+var defaults = map[fieldOf]func(desired, value reflect.Value) bool{
+	of[corev1.FileKeySelector]("optional"):                        isPointerTo(false),
+	of[corev1.ObjectFieldSelector]("apiVersion"):                  func(_, value reflect.Value) bool { return value.String() == "v1" },
+	of[corev1.ServiceAccountTokenProjection]("expirationSeconds"): isPointerTo(int64(3600)),
+	of[corev1.VolumeSource]("emptyDir"): func(desired, value reflect.Value) bool {
+		return desired.IsZero() && value.Elem().IsZero()
+	},
+	of[appsv1.DeploymentStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
+		kind := desired.Interface().(appsv1.DeploymentStrategy).Type
+		return kind == "" || kind == appsv1.RollingUpdateDeploymentStrategyType
+	},
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
+		kind := desired.Interface().(appsv1.DaemonSetUpdateStrategy).Type
+		return kind == "" || kind == appsv1.RollingUpdateDaemonSetStrategyType
+	},
+}
+
+func isPointerTo[T comparable](want T) func(desired, value reflect.Value) bool {
+	return func(_, value reflect.Value) bool { return value.Elem().Interface() == any(want) }
+}
+
+// mergeOf returns how a field of type t is merged, and by which keys.
+func mergeOf(at fieldOf, t reflect.Type) (merge, []field) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case setLists[at]:
+		return set, nil
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && listKeys[at.name] != nil:
+		return keyed, keysOf(listKeys[at.name], t.Elem())
+	case t.Kind() == reflect.Slice, atomicTypes[t], atomicMaps[at]:
+		return atomic, nil
+	}
+	return granular, nil
+}
+
+// keysOf returns the fields that identify an item.
+func keysOf(names []string, item reflect.Type) []field {
+	var keys []field
+	fields := fieldsOf(item)
+	for _, name := range names {
+		if i := slices.IndexFunc(fields, func(f field) bool { return f.name == name }); i >= 0 {
+			keys = append(keys, fields[i])
+		}
+	}
+	return keys
 }

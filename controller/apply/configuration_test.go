@@ -4,24 +4,26 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-)
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-var _ runtime.ApplyConfiguration = &applyConfiguration{}
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+)
 
 func TestApplyConfigurationHasNoStatus(t *testing.T) {
 	t.Parallel()
 	for _, child := range children() {
 		child.SetName("box")
 		child.SetNamespace("default")
-		c := &applyConfiguration{desired: child}
-		data, err := json.Marshal(c)
+		data, err := applyConfiguration(child)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,13 +31,8 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 		if err := json.Unmarshal(data, &members); err != nil {
 			t.Fatal(err)
 		}
-		if _, has := members["status"]; has || members["kind"] != kindOf(child) || members["spec"] == nil {
+		if _, has := members["status"]; has || members["kind"] != limit.KindOf(child) || members["spec"] == nil {
 			t.Errorf("the apply configuration is %s", data)
-		}
-		got := []string{*c.GetAPIVersion(), *c.GetKind(), *c.GetNamespace(), *c.GetName()}
-		want := []string{members["apiVersion"].(string), kindOf(child), "default", "box"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 }
@@ -46,17 +43,25 @@ func TestResponseReplacesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	deployment := children()[0].(*appsv1.Deployment)
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "server:1", WorkingDir: "/"}}
-	c := &applyConfiguration{desired: deployment}
 	response := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":"7","generation":9007199254740993},` +
 		`"spec":{"template":{"spec":{"containers":[{"name":"main","image":"mirror/server:1"}]}}}}`
-	if err := json.Unmarshal([]byte(response), c); err != nil {
+	c := interceptor.NewClient(nil, interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, into client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			if patch.Type() != types.ApplyPatchType || client.ObjectKeyFromObject(into) != client.ObjectKeyFromObject(deployment) {
+				t.Errorf("a patch of the type %s, of %s", patch.Type(), client.ObjectKeyFromObject(into))
+			}
+			return json.Unmarshal([]byte(response), into)
+		},
+	})
+	child := &Child{Desired: deployment, Live: deployment.DeepCopy()}
+	if err := (Writer{Client: c}).serverSideApply(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
-	got := c.response.(*appsv1.Deployment)
+	got := child.Live.(*appsv1.Deployment)
 	if diff := cmp.Diff([]corev1.Container{{Name: "main", Image: "mirror/server:1"}}, got.Spec.Template.Spec.Containers); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got.Generation != 9007199254740993 || *c.ResourceVersion != "7" || got.Kind != "Deployment" {
-		t.Errorf("the response is %+v, its resource version %s", got.ObjectMeta, *c.ResourceVersion)
+	if got.Generation != 9007199254740993 || got.ResourceVersion != "7" {
+		t.Errorf("the response is %+v", got.ObjectMeta)
 	}
 }

@@ -33,7 +33,7 @@ func TestEmptyStructs(t *testing.T) {
 		if len(live.Spec.Template.Spec.Volumes) > 1 {
 			live.Spec.Template.Spec.Volumes[1].EmptyDir = nil
 		}
-		if got := !same(desired, live); got != differs {
+		if got := len(differences(desired, live)) > 0; got != differs {
 			t.Errorf("%s differs: %t, want %t", spec, got, differs)
 		}
 	}

@@ -27,40 +27,33 @@ var ErrDeleting = errors.New("waiting for the deletion of an old object")
 // ErrPaused reports that a child differs from its desired state and was not written.
 var ErrPaused = errors.New("spec.paused is true: changes are not written")
 
-// ConflictError reports that an object with the name of a child exists which the owner does
+// ErrNameConflict reports that an object with the name of a child exists which the owner does
 // not control. Such an object is never adopted, changed or deleted.
-type ConflictError struct {
-	// Kind and Name are those of the existing object.
-	Kind, Name string
-	// Controller is "Kind/name" of its controller, or empty if it has none.
-	Controller string
-}
+var ErrNameConflict = errors.New("already exists")
 
-func (e *ConflictError) Error() string {
-	controller := "has no controller"
-	if e.Controller != "" {
-		controller = "is controlled by " + e.Controller
-	}
-	return fmt.Sprintf("%s %q already exists and %s: it is not changed; delete or rename it, or give this object another name",
-		e.Kind, e.Name, controller)
-}
+// ErrAutoscaled reports that the object has schedules, and that an autoscaler sets its replicas too.
+var ErrAutoscaled = errors.New("scales this object, and so do its schedules")
+
+// ErrFrozen reports that a number of replicas waits for the end of a freeze of the namespace.
+var ErrFrozen = errors.New("the namespace is frozen")
 
 // checkOwner returns an error unless the owner of the desired child controls live.
 func checkOwner(live, desired client.Object) error {
-	owner := metav1.GetControllerOfNoCopy(desired)
-	switch controller := metav1.GetControllerOf(live); {
+	owner, held := metav1.GetControllerOfNoCopy(desired), "has no controller"
+	switch controller := metav1.GetControllerOfNoCopy(live); {
 	case controller == nil:
-		return &ConflictError{Kind: kindOf(live), Name: live.GetName()}
 	case controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
 		return nil
 	case controller.UID == owner.UID:
-		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, kindOf(live), live.GetName())
+		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, limit.KindOf(live), live.GetName())
 	case controller.Name == owner.Name && groupKind(controller) == groupKind(owner): // The garbage collector deletes its children.
 		return fmt.Errorf("%w: %s %q is controlled by a deleted %s of this name and waits for garbage collection",
-			ErrDeleting, kindOf(live), live.GetName(), controller.Kind)
+			ErrDeleting, limit.KindOf(live), live.GetName(), controller.Kind)
 	default:
-		return &ConflictError{Kind: kindOf(live), Name: live.GetName(), Controller: controller.Kind + "/" + controller.Name}
+		held = "is controlled by " + controller.Kind + "/" + controller.Name
 	}
+	return fmt.Errorf("%s %q %w and %s: it is not changed; delete or rename it, or give this object another name",
+		limit.KindOf(live), live.GetName(), ErrNameConflict, held)
 }
 
 func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
@@ -72,36 +65,16 @@ func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
 // of the deletion follows.
 var ErrOwnerGone = errors.New("the object has been deleted")
 
-// StaleError reports that there is a newer generation of an owner than the one in the informer
+// ErrStale reports that there is a newer generation of an owner than the one in the informer
 // cache. Its children are not written; the reconcile is retried until the cache is up to date.
-type StaleError struct {
-	// Kind and Name are those of the owner.
-	Kind, Name string
-	// Newer is the generation that the API server has; Cached is the one in the cache.
-	Newer, Cached int64
-}
-
-func (e *StaleError) Error() string {
-	return fmt.Sprintf("the children of %s %q are not written: it has generation %d, but the informer cache still has generation %d",
-		e.Kind, e.Name, e.Newer, e.Cached)
-}
+var ErrStale = errors.New("the informer cache still has generation")
 
 // RefusedError reports that the API server refused to write a child, with the API server's
 // message: a quota, a policy, missing rights, an invalid value.
-type RefusedError struct {
-	// Doing is the operation: creating, applying or deleting.
-	Doing string
-	// Kind and Name are those of the child.
-	Kind, Name string
-	// Err is the error in the API server's response.
-	Err error
-}
+type RefusedError struct{ error }
 
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s %s %q: %v", e.Doing, e.Kind, e.Name, e.Err)
-}
-
-func (e *RefusedError) Unwrap() error { return e.Err }
+// Unwrap returns the error in the API server's response.
+func (e *RefusedError) Unwrap() error { return e.error }
 
 // Refused wraps the error of a write. An error that a retry may resolve is not a refusal, unless it
 // lasts: a conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or
@@ -110,38 +83,27 @@ func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
+	described := fmt.Errorf("%s %s %q: %w", doing, limit.KindOf(obj), obj.GetName(), err)
 	_, lasting := errors.AsType[*limit.LastingError](err)
 	if !lasting && (isTransient(err) || apierrors.IsNotFound(err) && doing != "creating") {
-		return fmt.Errorf("%s %s %q: %w", doing, kindOf(obj), obj.GetName(), err)
+		return described
 	}
-	return &RefusedError{Doing: doing, Kind: kindOf(obj), Name: obj.GetName(), Err: err}
+	return &RefusedError{described}
 }
 
+// isTransient reports whether the error is one of the network, or a response that a retry may change. It goes by the code:
+// the responses of a proxy or a load balancer have no reason, nor have some of the API server, such as the
+// 500 for a list with the same key twice, which stays.
 func isTransient(err error) bool {
-	return !isResponse(err) ||
-		apierrors.IsAlreadyExists(err) ||
-		apierrors.IsConflict(err) ||
-		apierrors.IsTimeout(err) ||
-		apierrors.IsServerTimeout(err) ||
-		apierrors.IsTooManyRequests(err) ||
-		apierrors.IsServiceUnavailable(err)
-}
-
-// isResponse reports whether the error is a response of the API server, and not an error of
-// the network. Not every response has a reason: the 500 for a list with the same key twice,
-// for example, has none. The responses of a proxy or a load balancer for a server that is not
-// available (502, 503, 504), or for too many requests, have none either.
-func isResponse(err error) bool {
 	var response apierrors.APIStatus
 	if !errors.As(err, &response) {
-		return false
+		return true
 	}
-	switch code := response.Status().Code; code {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return response.Status().Reason != ""
-	default:
-		return response.Status().Reason != "" || code >= http.StatusBadRequest
+	switch response.Status().Code {
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true // A conflict is also a child that exists already.
 	}
+	return apierrors.IsServerTimeout(err)
 }
 
 // ReadinessOf returns the readiness of an owner whose children could not be built or
@@ -154,7 +116,6 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	}
 	var (
 		invalid   *rules.InvalidSpecError
-		conflict  *ConflictError
 		refused   *RefusedError
 		contested *limit.ContestedError
 		readiness status.Readiness
@@ -162,8 +123,12 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	switch {
 	case errors.As(err, &invalid):
 		readiness, err = status.NewStalled(status.ReasonInvalidSpec, invalid.Error()), nil
-	case errors.As(err, &conflict):
-		readiness, err = status.NewStalled(status.ReasonNameConflict, conflict.Error()), nil
+	case errors.Is(err, ErrNameConflict):
+		readiness, err = status.NewStalled(status.ReasonNameConflict, err.Error()), nil
+	case errors.Is(err, ErrAutoscaled):
+		readiness, err = status.NewStalled(status.ReasonConflict, err.Error()), nil
+	case errors.Is(err, ErrFrozen):
+		readiness, err = status.NewReconciling(status.ReasonFrozen, err.Error()), nil
 	case errors.Is(err, ErrDeleting):
 		readiness, err = status.NewReconciling(status.ReasonWaitingForDeletion, err.Error()), nil
 	case errors.Is(err, ErrPaused):

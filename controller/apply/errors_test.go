@@ -39,7 +39,7 @@ func TestReadinessOf(t *testing.T) {
 		retried bool
 	}{
 		{name: "no error"},
-		{name: "a name conflict", err: &ConflictError{Kind: "Service", Name: "box"}, reason: status.ReasonNameConflict, stalled: true},
+		{name: "a name conflict", err: fmt.Errorf("x %w", ErrNameConflict), reason: status.ReasonNameConflict, stalled: true},
 		{name: "an old child", err: fmt.Errorf("%w: x", ErrDeleting), reason: status.ReasonWaitingForDeletion},
 		{name: "paused", err: ErrPaused, reason: status.ReasonPaused},
 		{name: "forbidden", err: Refused("creating", deployment(), apierrors.NewForbidden(deployments, "box", errors.New("no"))),
@@ -64,7 +64,7 @@ func TestReadinessOf(t *testing.T) {
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
 		{name: "a contested field", err: &limit.ContestedError{Manager: "hpa"}, reason: status.ReasonContested, stalled: true, retried: true},
 		{name: "a deleted owner", err: ErrOwnerGone, retried: true},
-		{name: "a stale owner", err: &StaleError{}, retried: true},
+		{name: "a stale owner", err: fmt.Errorf("%w 1", ErrStale), retried: true},
 		{name: "shutting down", err: context.Canceled, retried: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -66,9 +67,26 @@ func (l *LeftOut) New(config *rest.Config, opts ctrlcache.Options) (_ ctrlcache.
 
 // list lists one object of a namespace. A Role has the permissions for all kinds.
 func (l *LeftOut) list(ctx context.Context, namespace string) error {
-	one := &metav1.PartialObjectMetadataList{}
-	one.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
-	return l.reader.List(ctx, one, client.InNamespace(namespace), client.Limit(1))
+	_, err := find(ctx, l.reader, []string{namespace}, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	return err
+}
+
+// Find reports whether there are objects of a kind in the namespaces of a cache, by a list of one object in each. Without
+// the kind or the permission, of which it returns the error, an informer never syncs, and the process with it is never ready.
+func Find(ctx context.Context, live client.Reader, of ctrlcache.Cache, kind schema.GroupVersionKind, options ...client.ListOption) (found bool, err error) {
+	return find(ctx, live, namespacesOf(of), kind, options...)
+}
+
+func find(ctx context.Context, live client.Reader, namespaces []string, kind schema.GroupVersionKind, options ...client.ListOption) (found bool, err error) {
+	for _, namespace := range namespaces {
+		one := &metav1.PartialObjectMetadataList{}
+		one.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := live.List(ctx, one, append(options, client.InNamespace(namespace), client.Limit(1))...); err != nil {
+			return false, err
+		}
+		found = found || len(one.Items) > 0
+	}
+	return found, nil
 }
 
 // Start implements manager.Runnable.

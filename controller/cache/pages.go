@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
 )
 
 // pageSize is how many objects of a list are decoded at once: one in etcd has up to 1.5 MiB, and may
@@ -27,38 +28,30 @@ var reading = semaphore.NewWeighted(1)
 // (resourceVersion 0), and are trimmed at their end; these are read and trimmed page by page.
 func newInformer(of toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	in := toolscache.ToListerWatcherWithContext(of)
+	pages := pager.ListPager{PageFn: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return readPage(ctx, in, opts)
+	}}
 	list := func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		opts.ResourceVersion, opts.ResourceVersionMatch, opts.Limit = "", "", pageSize
-		all := &metav1.List{}
-		for {
-			err := readPage(ctx, in, opts, all)
-			if opts.Continue = all.Continue; err != nil || opts.Continue == "" {
-				return all, err
-			}
-		}
+		all, _, err := pages.ListWithAlloc(ctx, opts)
+		return all, err
 	}
 	return toolscache.NewSharedIndexInformer(
 		&toolscache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: in.WatchWithContext}, kind, resync, indexers)
 }
 
-// readPage appends the objects of a page to those of a list.
-func readPage(ctx context.Context, from toolscache.ListerWithContext, opts metav1.ListOptions, all *metav1.List) error {
+// readPage returns a page whose objects are trimmed.
+func readPage(ctx context.Context, from toolscache.ListerWithContext, opts metav1.ListOptions) (runtime.Object, error) {
 	if err := reading.Acquire(ctx, 1); err != nil {
-		return err
+		return nil, err
 	}
 	defer reading.Release(1)
 	page, err := from.ListWithContext(ctx, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	of, err := meta.ListAccessor(page)
-	if err != nil {
-		return err
-	}
-	all.ResourceVersion, all.Continue = of.GetResourceVersion(), of.GetContinue()
-	return meta.EachListItemWithAlloc(page, func(obj runtime.Object) error {
+	return page, meta.EachListItem(page, func(obj runtime.Object) error {
 		_, err := trim(obj)
-		all.Items = append(all.Items, runtime.RawExtension{Object: obj})
 		return err
 	})
 }

@@ -17,7 +17,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,18 +42,15 @@ import (
 
 // New returns the cache of a manager. It has the type of ctrlcache.NewCacheFunc.
 func New(config *rest.Config, opts ctrlcache.Options) (ctrlcache.Cache, error) {
-	c := &decodingCache{typed: opts.Scheme, stored: runtime.NewScheme()}
+	c := &decodingCache{typed: opts.Scheme, stored: runtime.NewScheme(), namespaces: slices.Sorted(maps.Keys(opts.DefaultNamespaces))}
 	utilruntime.Must(clientgoscheme.AddToScheme(c.stored))
-	for _, err := range []error{
-		add[modelv1.ModelBox](c), add[appv1.App](c), add[mydomainv1beta1.Genericdaemon](c),
-		add[extensionv1.UnitedDeployment](c), add[mtsrev1.Eru](c),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	err := errors.Join(add[modelv1.ModelBox](c), add[appv1.App](c), add[mydomainv1beta1.Genericdaemon](c),
+		add[extensionv1.UnitedDeployment](c), add[mtsrev1.Eru](c))
+	if err != nil {
+		return nil, err
 	}
 	opts.Scheme, opts.DefaultTransform, opts.NewInformer = c.stored, trim, newInformer
-	var err error
+	opts.ReaderFailOnMissingInformer = true // A read would start one, and wait for it, of a kind that the cluster has no more.
 	c.Cache, err = ctrlcache.New(config, opts)
 	return c, err
 }
@@ -204,13 +203,22 @@ type decodingCache struct {
 	ctrlcache.Cache
 	// typed has the types that readers ask for, stored has those in the cache.
 	typed, stored *runtime.Scheme
+	namespaces    []string
+}
+
+// namespacesOf returns the namespaces that a cache is limited to, and the empty name if that is none.
+func namespacesOf(c ctrlcache.Cache) []string {
+	if own, ok := c.(*decodingCache); ok && len(own.namespaces) > 0 {
+		return own.namespaces
+	}
+	return []string{metav1.NamespaceAll}
 }
 
 // storedAs returns an empty object or list of the type that the cache has for obj.
 func storedAs[T runtime.Object](c *decodingCache, obj T) (T, error) {
 	kinds, _, _ := c.typed.ObjectKinds(obj)
-	if len(kinds) == 0 {
-		return obj, nil // Metadata alone, for example.
+	if _, untyped := any(obj).(runtime.Unstructured); untyped || len(kinds) == 0 {
+		return obj, nil // Metadata alone, for example, or a kind that has no Go type here.
 	}
 	in, err := c.stored.New(kinds[0])
 	if err != nil {

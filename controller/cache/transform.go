@@ -4,12 +4,17 @@
 package cache
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,8 +50,7 @@ func trim(in any) (any, error) {
 		own.trim()
 		return in, nil
 	}
-	size := obj.(interface{ Size() int }).Size()
-	child := isChild(obj)
+	size, child := sizeOf(obj), isChild(obj)
 	if child && size <= maxChild && obj.GetSelfLink() == "" {
 		delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 		return in, nil
@@ -55,12 +59,24 @@ func trim(in any) (any, error) {
 	if child {
 		meta.SetSelfLink(TooLarge)
 	}
+	keepMetadata(obj, meta)
+	return in, nil
+}
+
+// keepMetadata removes from an object all but its metadata, and what is read of a foreign one.
+func keepMetadata(obj client.Object, meta metav1.ObjectMeta) {
 	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		trimUnstructured(obj, meta)
+	case *policyv1.PodDisruptionBudget:
+		*obj = policyv1.PodDisruptionBudget{ObjectMeta: meta}
 	case *appsv1.Deployment:
 		*obj = appsv1.Deployment{ObjectMeta: meta, Spec: foreignDeployment(&obj.Spec), Status: foreignStatus(obj.Status)}
 	case *appsv1.DaemonSet:
 		obj.Status.Conditions = nil
 		*obj = appsv1.DaemonSet{ObjectMeta: meta, Status: obj.Status}
+	case *metav1.PartialObjectMetadata: // Of a ConfigMap or a Secret, whose data is read elsewhere.
+		obj.ObjectMeta = meta
 	case *corev1.Service:
 		*obj = corev1.Service{ObjectMeta: meta}
 	case *autoscalingv2.HorizontalPodAutoscaler:
@@ -69,7 +85,20 @@ func trim(in any) (any, error) {
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: cut(target.APIVersion), Kind: cut(target.Kind), Name: cut(target.Name)},
 		}}
 	}
-	return in, nil
+}
+
+// sizeOf returns the size of an object in protobuf, and in JSON if its kind has no Go type here.
+func sizeOf(obj client.Object) int {
+	if encoded, ok := obj.(interface{ Size() int }); ok {
+		return encoded.Size()
+	}
+	data, _ := json.Marshal(obj) // It came as JSON.
+	return len(data)
+}
+
+func trimUnstructured(obj *unstructured.Unstructured, meta metav1.ObjectMeta) {
+	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&metav1.PartialObjectMetadata{ObjectMeta: meta}) // It has no other types.
+	obj.Object = map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": content["metadata"]}
 }
 
 // isChild reports whether an owner of a kind with children, and of the object's name, as children
@@ -81,11 +110,7 @@ func isChild(obj client.Object) bool {
 		return false
 	}
 	version, _ := schema.ParseGroupVersion(controller.APIVersion)
-	switch version.Group {
-	case modelv1.GroupName, appv1.GroupName, mydomainv1beta1.GroupName:
-		return true
-	}
-	return false
+	return slices.Contains([]string{modelv1.GroupName, appv1.GroupName, mydomainv1beta1.GroupName}, version.Group)
 }
 
 // The maximum lengths of what clients write without a limit of the API server's, in bytes. What

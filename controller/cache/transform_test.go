@@ -14,6 +14,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,6 +70,7 @@ func TestAForeignObjectIsSmall(t *testing.T) {
 	for _, obj := range []client.Object{
 		deployment, &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}},
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ExternalName: text}}, scaler,
+		&metav1.PartialObjectMetadata{ObjectMeta: meta},
 	} {
 		out := trimmed(t, obj.DeepCopyObject().(client.Object))
 		data, err := json.Marshal(out)
@@ -101,6 +103,26 @@ func TestAForeignDeploymentKeepsWhatIsRead(t *testing.T) {
 	full.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "a:1"}}
 	if diff := cmp.Diff(want, trimmed(t, full)); diff != "" {
 		t.Errorf("trimmed (-want +got):\n%s", diff)
+	}
+}
+
+// What is compared with its desired state stays whole: the HorizontalPodAutoscaler and the ScaledObject of spec.autoscaling.
+func TestAnOwnAutoscalerStaysWhole(t *testing.T) {
+	t.Parallel()
+	meta := child("web", "x").ObjectMeta
+	meta.ManagedFields, meta.Annotations = nil, nil
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Name: "web"}, MinReplicas: new(int32(2)), MaxReplicas: 3,
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType}},
+	}}
+	scaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Reason: "InvalidSelector"}}
+	scaled := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"maxReplicaCount": int64(3)}, "status": map[string]any{"hpaName": "keda-hpa-web"}}}
+	scaled.SetName(meta.Name)
+	scaled.SetOwnerReferences(meta.OwnerReferences)
+	for _, obj := range []client.Object{scaler, scaled} {
+		if diff := cmp.Diff(obj, trimmed(t, obj.DeepCopyObject().(client.Object))); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", obj, diff)
+		}
 	}
 }
 

@@ -31,7 +31,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -90,10 +89,10 @@ type rotator struct {
 	Options
 	rules rules
 	// cached reads the one Secret and the configurations from informers, live the API server.
-	cached   client.Reader
-	live     client.Client
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	cached, live client.Reader
+	writer       client.Writer
+	recorder     events.EventRecorder
+	clock        clock.PassiveClock
 	// state is the last one that was observed, and since when it was.
 	state string
 	since time.Time
@@ -107,10 +106,6 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 		return err
 	}
 	service := o.Service + "." + o.Namespace + ".svc"
-	r := &rotator{Options: o, clock: clk, recorder: mgr.GetEventRecorder(api.FieldManager), rules: rules{
-		names: []string{service, service + ".cluster.local"}, validity: o.Validity,
-		settle: cmp.Or(o.Settle, settle), mounted: cmp.Or(o.Mounted, mounted),
-	}}
 	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
 	informers, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
@@ -123,10 +118,12 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 	if err != nil {
 		return fmt.Errorf("creating the cache: %w", err)
 	}
-	r.cached = informers
-	r.live, err = limit.NewClient(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return fmt.Errorf("creating the client: %w", err)
+	r := &rotator{
+		Options: o, clock: clk, cached: informers, live: mgr.GetAPIReader(), writer: mgr.GetClient(), recorder: mgr.GetEventRecorder(api.FieldManager),
+		rules: rules{
+			names: []string{service, service + ".cluster.local"}, validity: o.Validity,
+			settle: cmp.Or(o.Settle, settle), mounted: cmp.Or(o.Mounted, mounted),
+		},
 	}
 	// A runnable that is no cache begins when this process becomes the leader, which alone watches. Without
 	// its permissions the controller waits for them, because the process has other work.
@@ -171,17 +168,16 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	_, requested := secret.Annotations[AnnotationRenew]
 	o := &observed{data: secret.Data, requested: requested}
 	// A bundle that was replaced and restored between two events is another state.
-	var state strings.Builder
-	fmt.Fprintf(&state, "%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
+	state := fmt.Appendf(nil, "%s %s %s", o.data[corev1.TLSCertKey], o.data[keyNextCert], o.data[keyCA])
 	for _, c := range configurations {
 		for _, bundle := range bundles(c) {
 			o.bundles = append(o.bundles, *bundle)
 		}
-		fmt.Fprintf(&state, " %s/%d", c.GetUID(), c.GetGeneration())
+		state = fmt.Appendf(state, " %s/%d", c.GetUID(), c.GetGeneration())
 	}
 	now := r.clock.Now()
-	if r.since.IsZero() || state.String() != r.state {
-		r.state, r.since = state.String(), now
+	if r.since.IsZero() || string(state) != r.state {
+		r.state, r.since = string(state), now
 	}
 	d := r.rules.decide(o, r.clock.Since(r.since), now)
 	if d.step == idle {
@@ -262,13 +258,13 @@ func (r *rotator) trust(ctx context.Context, secret *corev1.Secret, configuratio
 
 // write writes the difference between an object as it was read and as it is to be, with the
 // precondition that it still is as it was read. A strategic merge finds webhooks by their names, and
-// changes nothing else in them.
+// changes nothing else in them. The manager's cache has none of these kinds, so no read waits for the write.
 func (r *rotator) write(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if err := r.live.Patch(ctx, after, patch, fieldOwner); err != nil {
+	if err := r.writer.Patch(ctx, after, patch, fieldOwner, client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("writing %T %s: %w", before, before.GetName(), err)
 	}
 	return nil

@@ -78,11 +78,6 @@ func (o *observed) serving() pair {
 }
 func (o *observed) next() pair { return pair{o.data[keyNextCert], o.data[keyNextKey]} }
 
-// trusted reports whether each webhook has the bundle of the Secret.
-func (o *observed) trusted() bool {
-	return !slices.ContainsFunc(o.bundles, func(bundle []byte) bool { return !bytes.Equal(bundle, o.data[keyCA]) })
-}
-
 // rules are what decisions depend on beside what is observed.
 type rules struct {
 	// names are the DNS names that the API server calls the webhook by.
@@ -99,7 +94,7 @@ func (r *rules) decide(o *observed, lasted time.Duration, now time.Time) decisio
 	switch {
 	case err != nil:
 		return decision{step: issue, reason: err.Error()}
-	case !o.trusted():
+	case slices.ContainsFunc(o.bundles, func(bundle []byte) bool { return !bytes.Equal(bundle, o.data[keyCA]) }):
 		return decision{step: trust, reason: "a webhook has another caBundle"}
 	case len(o.data[keyNextCert])+len(o.data[keyNextKey]) > 0:
 		if _, err := o.next().verify(cas, r.names, now); err != nil {
@@ -132,29 +127,23 @@ func (r *rules) decideServed(o *observed, current *usable, lasted time.Duration,
 
 // write returns the data that a step changes in the Secret; nil removes a key.
 func (r *rules) write(s step, o *observed, now time.Time) (map[string][]byte, error) {
-	switch s {
-	case issue:
-		p, ca, err := newPair(r.names, now, r.validity)
-		return map[string][]byte{
-			corev1.TLSCertKey: p.cert, corev1.TLSPrivateKeyKey: p.key, keyNextCert: nil, keyNextKey: nil,
-			// Pods may still serve a certificate of a CA that the API servers trust.
-			keyCA: bundleOf(ca, now, append([][]byte{o.data[keyCA]}, o.bundles...)...),
-		}, err
-	case stage:
-		p, ca, err := newPair(r.names, now, r.validity)
-		current, _ := o.serving().verify(parse(o.data[keyCA]), r.names, now)
-		return map[string][]byte{
-			keyNextCert: p.cert, keyNextKey: p.key, keyCA: bundleOf(encode(current.ca), now, ca, o.data[keyCA]),
-		}, err
-	case serve:
+	if s == serve {
 		next := o.next()
 		return map[string][]byte{corev1.TLSCertKey: next.cert, corev1.TLSPrivateKeyKey: next.key, keyNextCert: nil, keyNextKey: nil}, nil
 	}
-	current, err := o.serving().verify(parse(o.data[keyCA]), r.names, now)
-	if err != nil {
-		return nil, err
+	current, _ := o.serving().verify(parse(o.data[keyCA]), r.names, now) // Only issue is decided where it does not verify.
+	if s == retire {
+		return map[string][]byte{keyCA: encode(current.ca)}, nil
 	}
-	return map[string][]byte{keyCA: encode(current.ca)}, nil
+	p, ca, err := newPair(r.names, now, r.validity)
+	if s == stage {
+		return map[string][]byte{keyNextCert: p.cert, keyNextKey: p.key, keyCA: bundleOf(encode(current.ca), now, ca, o.data[keyCA])}, err
+	}
+	return map[string][]byte{
+		corev1.TLSCertKey: p.cert, corev1.TLSPrivateKeyKey: p.key, keyNextCert: nil, keyNextKey: nil,
+		// Pods may still serve a certificate of a CA that the API servers trust.
+		keyCA: bundleOf(ca, now, append([][]byte{o.data[keyCA]}, o.bundles...)...),
+	}, err
 }
 
 const (
@@ -178,9 +167,7 @@ func newPair(names []string, now time.Time, validity time.Duration) (pair, []byt
 	ca.Subject.CommonName = fmt.Sprintf("%s%d", caPrefix, now.Unix())
 	ca.IsCA, ca.MaxPathLenZero, ca.KeyUsage = true, true, x509.KeyUsageCertSign
 	ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, names
-	_, all4, _ := net.ParseCIDR("0.0.0.0/0")
-	_, all6, _ := net.ParseCIDR("::/0")
-	ca.ExcludedIPRanges = []*net.IPNet{all4, all6}
+	ca.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
 	leaf.Subject, leaf.DNSNames = pkix.Name{CommonName: "modelbox-webhook"}, names
 	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	authority, caKey, err := sign(&ca, &ca, nil)

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 )
 
@@ -119,30 +117,6 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decides again after %s, want %s", d.after, test.after)
 			}
 		})
-	}
-}
-
-// A Secret of cert-manager is renewed as others are, so that an install that changes to this mode
-// loses no admission.
-func TestACertificateOfCertManagerIsReplacedInSteps(t *testing.T) {
-	o := apply(t, issue, &observed{}, testTime)
-	cert, key := certificates.NewServer(names[0])
-	o = o.with("tls.crt", cert).with("tls.key", key).with("ca.crt", cert)
-	r := newRules()
-	r.names = names[:1]
-	now := time.Now()
-	if d := r.decide(o, 0, now); d.step != stage {
-		t.Fatalf("%s (%s), want stage", d.step, d.reason)
-	}
-	data, err := r.write(stage, o, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cas := parse(data[keyCA]); len(cas) != 2 || !bytes.Equal(encode(cas[0]), cert) {
-		t.Errorf("the bundle has %d CAs", len(cas))
-	}
-	if data[corev1.TLSCertKey] != nil {
-		t.Error("the pair that is served has changed")
 	}
 }
 

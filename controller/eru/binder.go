@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,7 +29,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -58,28 +59,18 @@ func (b *Binder) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("eru-binding").
 		For(&appsv1.Deployment{}, builder.WithPredicates(annotated)).
-		Watches(&mtsrev1.Eru{}, trigger.EnqueueSameName(), builder.WithPredicates(deleted)).
+		Watches(&mtsrev1.Eru{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(deleted)).
 		WithOptions(trigger.Options())
 }
 
-// annotated passes Deployments that have the annotation, when they are created and when one
-// of the annotations changes.
-var annotated = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetAnnotations()[mtsrev1.AnnotationEru] != "" },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectNew.GetAnnotations()[mtsrev1.AnnotationEru] != "" &&
-			(annotationsOf(e.ObjectOld) != annotationsOf(e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID())
-	},
-	DeleteFunc:  func(event.DeleteEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-}
-
-func annotationsOf(obj client.Object) [4]string {
-	a := obj.GetAnnotations()
-	return [...]string{
-		a[mtsrev1.AnnotationEru], a[mtsrev1.AnnotationSchedule], a[mtsrev1.AnnotationTimeZone], a[mtsrev1.AnnotationEnabled],
-	}
-}
+// annotated passes Deployments that have the annotation: when they are created, replaced or deleted, and when an
+// annotation changes. Nothing is created for one that was deleted.
+var annotated = predicate.And(
+	predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetAnnotations()[mtsrev1.AnnotationEru] != "" }),
+	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+	}},
+)
 
 // deleted passes only deletions.
 var deleted = predicate.Funcs{
@@ -186,16 +177,16 @@ func desiredEru(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
 	}
 	errs = append(rules.ObjectName(&obj.ObjectMeta), errs...)
 	var wrong field.ErrorList
-	obj.Spec.Schedule, wrong = stringAnnotation(deployment, mtsrev1.AnnotationSchedule, eru.Schedule)
+	obj.Spec.Schedule, wrong = stringAnnotation(deployment, mtsrev1.AnnotationSchedule, rules.Schedule)
 	errs = append(errs, wrong...)
-	obj.Spec.TimeZone, wrong = stringAnnotation(deployment, mtsrev1.AnnotationTimeZone, eru.TimeZone)
+	obj.Spec.TimeZone, wrong = stringAnnotation(deployment, mtsrev1.AnnotationTimeZone, rules.TimeZone)
 	return obj, append(errs, wrong...)
 }
 
 // boolAnnotation returns the value of an annotation that is "true" or "false", false if it is
 // absent.
 func boolAnnotation(deployment *appsv1.Deployment, key string) (bool, field.ErrorList) {
-	switch value := deployment.Annotations[key]; value {
+	switch value, _ := annotation(deployment, key); value {
 	case "true":
 		return true, nil
 	case "false", "":
@@ -208,9 +199,19 @@ func boolAnnotation(deployment *appsv1.Deployment, key string) (bool, field.Erro
 // stringAnnotation returns the value of an annotation, if there is one, and its errors by a
 // rule.
 func stringAnnotation(deployment *appsv1.Deployment, key string, rule func(*field.Path, string) field.ErrorList) (string, field.ErrorList) {
-	value, ok := deployment.Annotations[key]
+	value, ok := annotation(deployment, key)
 	if !ok {
 		return "", nil
 	}
 	return value, rule(annotations.Key(key), value)
+}
+
+// annotation returns the value of an annotation, without a pair of double quotes around it: some
+// manifests have it in quotes within quotes, as '"0 0 * * *"'.
+func annotation(deployment *appsv1.Deployment, key string) (string, bool) {
+	value, ok := deployment.Annotations[key]
+	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+		value = value[1 : n-1]
+	}
+	return value, ok
 }

@@ -1,6 +1,43 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package eru reconciles Erus: each restarts an existing Deployment, with a rolling update,
+// on a cron schedule. API and messages call a time of the schedule a scheduled time, as
+// CronJob does; history[].slot contains one.
+//
+// No goroutine and no timer holds a schedule. What was decided is in the Eru's status, what
+// was done is in the Deployment's pod template, and each reconcile computes from the two,
+// and from the clock, what is due:
+//
+//   - status.nextScheduleTime is the first scheduled time that is not decided. It moves
+//     beyond a scheduled time only in the write that adds the outcome to status.history,
+//     and it is never before status.lastScheduleTime, whatever is changed in the spec.
+//   - A restart is one write: the scheduled time becomes the annotation
+//     kubectl.kubernetes.io/restartedAt of the pod template, with the resourceVersion of
+//     the Deployment that was read as precondition, and only if it moves forward.
+//
+// So a repeated reconcile finds its own work and continues. After a crash before a write the
+// decision is repeated; after a crash that follows a write, the next reconcile finds what was
+// written. Of two leaders one gets a conflict from the API server, because both writes have
+// a resourceVersion. The only exception is another client that removes the annotation, or
+// sets an older time, between the two writes of a scheduled time.
+//
+// Nothing moves back with the clock. A clock that was far ahead for a while leaves a
+// nextScheduleTime that is as far ahead; a new Eru, and a "kubectl rollout restart" to
+// bring restartedAt back, end that.
+//
+// A scheduled time is worked on from that time plus its jitter until the deadline after
+// that, or until the next one is due. Where more than one has passed, only the latest is
+// worked on; history contains the one before it, and that entry (Superseded, or
+// MissedDeadline for the latest itself) stands for all earlier ones that are not in history.
+// They are not counted, so a year of downtime costs what a minute costs.
+//
+// A scheduled time counts only if it is after the instant from which the spec counts. For an
+// Eru as it was created that is its creation. For a changed spec, a change of enabled
+// included, that instant is not recorded anywhere, so it is the one at which the change is
+// observed; of the scheduled times before it, only the one in status counts, and only if it
+// is the latest one of the new spec too. So a change while the controller is away can cost
+// a late restart, but never causes one that the spec did not contain.
 package eru
 
 import (
@@ -17,15 +54,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
@@ -40,15 +81,12 @@ import (
 // another rollout.
 const fieldManager = "modelbox-eru"
 
-// maxRequeueAfter is how long the controller relies on its timers. They do not follow a
-// clock that is set, so this is how late a jump of the clock is noticed.
-const maxRequeueAfter = 5 * time.Minute
-
 // Reconciler reconciles Erus.
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
+	Freeze   freeze.Reader
 	target   trigger.Target[*mtsrev1.Eru]
 }
 
@@ -57,7 +95,7 @@ type Reconciler struct {
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := &Reconciler{
-		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, target: target(mgr.GetClient()),
+		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, Freeze: freeze.Reader{Live: mgr.GetAPIReader()}, target: target(mgr.GetClient()),
 	}
 	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
@@ -69,27 +107,47 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	return b.watch(mgr).Complete(reconcile.AsReconciler(b.Client, b))
 }
 
+// target indexes Erus by their Deployment.
+func target(reader client.Reader) trigger.Target[*mtsrev1.Eru] {
+	return trigger.Target[*mtsrev1.Eru]{
+		Client: reader,
+		List:   func() client.ObjectList { return &mtsrev1.EruList{} },
+		Name:   (*mtsrev1.Eru).DeploymentNameOrDefault,
+	}
+}
+
+// watch watches Erus and their Deployments. Every change of a Deployment enqueues its Erus,
+// because that is how the end of a rollout is seen.
+func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
+	return builder.ControllerManagedBy(mgr).
+		Named("eru").
+		For(&mtsrev1.Eru{}, trigger.Changed()).
+		Watches(&appsv1.Deployment{}, r.target.EnqueueNamed(), trigger.Changed()).
+		WithOptions(trigger.Options())
+}
+
 // recorded returns the reconciler with all that is the same for every kind.
 func (r *Reconciler) recorded() reconcile.Reconciler {
-	return status.RecordedWithWriteAhead(r.Client, r.Recorder, r, status.OnGone(deleteMetrics),
-		status.WithUndecodable(map[string]any{"phase": mtsrev1.EruFailed, "nextScheduleTime": nil}))
+	return status.Recorded(r.Client, r.Recorder, r, status.Options{
+		OnGone: nextRestarts.remove, Undecodable: map[string]any{"phase": mtsrev1.EruFailed, "nextScheduleTime": nil},
+	})
 }
 
 // Reconcile decides on the scheduled times of an Eru that have come, restarts its Deployment
 // if one of them is due, and sets its status. It runs the defaults and the rules of
 // admission again, so that an object which was stored while the webhook was away is
 // reconciled in the same way.
-func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, writeAhead status.WriteAhead) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile.Result, error) {
 	eru.Default(obj, nil, nil)
 	errs := eru.Validate(obj)
-	deployment, err := r.deployment(ctx, obj)
+	deployment, err := workload.Target(ctx, r.Client, obj.Namespace, obj.DeploymentNameOrDefault())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	now, before := r.Clock.Now(), obj.Status.DeepCopy()
 	decision, plan, err := decide(obj, errs, stateFromStatus(obj), deployment, now)
 	if err == nil && decision.restart {
-		err = r.restart(ctx, obj, deployment, &decision, plan, writeAhead)
+		err = r.restart(ctx, obj, deployment, &decision, plan)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -97,35 +155,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, writeAhead
 	updateStatus(obj, before, errs, deployment, decision, now)
 	r.emit(obj, deployment, decision)
 	setMetrics(obj, decision)
-	return reconcile.Result{RequeueAfter: requeueAfter(now, plan.wake(decision, now))}, nil
+	return reconcile.Result{RequeueAfter: trigger.Until(plan.wake(decision, now), now)}, nil
 }
 
-// deployment reads, from the cache, the Deployment that an Eru restarts, nil if there is
-// none.
-func (r *Reconciler) deployment(ctx context.Context, obj *mtsrev1.Eru) (*appsv1.Deployment, error) {
-	deployment := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: obj.Namespace, Name: obj.DeploymentNameOrDefault()}
-	if err := r.Client.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("reading Deployment %q: %w", key.Name, err)
+// restart restarts the Deployment, after status says so: see status.WriteAhead. In a frozen namespace the scheduled
+// time is skipped. If the API server refuses it, the decision becomes to wait; any other error leaves everything as
+// it is.
+func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan) error {
+	switch _, frozen, err := r.Freeze.Frozen(ctx, obj.Namespace); {
+	case apierrors.IsForbidden(err):
+		d.waitForRetry(refusalReason(err), err)
+		return nil
+	case err != nil:
+		return err
+	case frozen:
+		d.skip(p, status.ReasonFrozen)
+		return nil
 	}
-	return deployment, nil
-}
-
-// restart restarts the Deployment, after status says so: see status.WriteAhead. If the API
-// server refuses it, the decision becomes to wait; any other error leaves everything as it
-// is.
-func (r *Reconciler) restart(
-	ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan, writeAhead status.WriteAhead,
-) error {
 	setRestarting(obj, d.next, r.Clock.Now())
-	if err := writeAhead(ctx); err != nil {
+	if err := status.WriteAhead(ctx); err != nil {
 		return err
 	}
 	err := r.patch(ctx, deployment, d.next)
 	if refused, ok := errors.AsType[*apply.RefusedError](err); ok {
-		d.waitForRetry(refusalReason(refused.Err), refused)
+		d.waitForRetry(refusalReason(refused), refused)
 		return nil
 	}
 	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
@@ -142,7 +195,7 @@ func (r *Reconciler) restart(
 // the Deployment that was read as precondition.
 func (r *Reconciler) patch(ctx context.Context, deployment *appsv1.Deployment, slot time.Time) error {
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		deployment.UID, deployment.ResourceVersion, annotationRestartedAt, formatTime(slot))
+		deployment.UID, deployment.ResourceVersion, api.AnnotationRestartedAt, formatTime(slot))
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
 	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
 	if apierrors.IsNotFound(err) {
@@ -165,12 +218,4 @@ func (r *Reconciler) emit(obj *mtsrev1.Eru, deployment *appsv1.Deployment, d dec
 		}
 		r.Recorder.Eventf(obj, related, corev1.EventTypeNormal, string(entry.Result), "Restart", "%s", note)
 	}
-}
-
-// requeueAfter returns the time until an instant, 0 (never) for the zero time.
-func requeueAfter(now, wake time.Time) time.Duration {
-	if wake.IsZero() {
-		return 0
-	}
-	return min(max(wake.Sub(now), time.Millisecond), maxRequeueAfter)
 }

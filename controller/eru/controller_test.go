@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,10 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
 // fixture is a fake cluster with an Eru, a Deployment and a clock.
@@ -47,6 +51,8 @@ type fixture struct {
 	// is not done; if after returns an error, the write is done and the client gets the
 	// error.
 	before, after func(write string) error
+	// namespace is the error of reads of the Namespace.
+	namespace error
 }
 
 func newScheme(tb testing.TB) *runtime.Scheme {
@@ -74,6 +80,12 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		WithObjects(objects...).
 		WithStatusSubresource(&mtsrev1.Eru{}, &appsv1.Deployment{}).
 		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if _, ok := obj.(*metav1.PartialObjectMetadata); ok && w.namespace != nil {
+					return w.namespace
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				return w.write(fmt.Sprintf("create %T", obj), func() error { return c.Create(ctx, obj, opts...) })
 			},
@@ -136,7 +148,7 @@ func (w *fixture) try(clock string) (reconcile.Result, error) {
 		w.clock.SetTime(at(clock))
 	}
 	w.requests = nil
-	r := &Reconciler{Client: w.client, Recorder: w.events, Clock: w.clock}
+	r := &Reconciler{Client: w.client, Recorder: w.events, Clock: w.clock, Freeze: freeze.Reader{Live: w.client}}
 	return r.recorded().Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
 }
 
@@ -226,7 +238,7 @@ func (w *fixture) expectWrites(want ...string) {
 // expectRestartedAt checks the Deployment's restartedAt annotation.
 func (w *fixture) expectRestartedAt(want string) {
 	w.t.Helper()
-	if got := w.deployment().Spec.Template.Annotations[annotationRestartedAt]; got != want {
+	if got := w.deployment().Spec.Template.Annotations[api.AnnotationRestartedAt]; got != want {
 		w.t.Errorf("restartedAt is %q, want %q", got, want)
 	}
 }
@@ -264,35 +276,10 @@ func TestRestartIsOneDeploymentWriteBetweenTwoStatusWrites(t *testing.T) {
 	w.reconcile("12:01:10")
 	w.expectWrites(writeStatus)
 	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:00:00 completed 12:01:10", "11:00:00 Skipped MissedDeadline")
-	if sleep := w.reconcile("12:01:11"); sleep != maxRequeueAfter {
-		t.Errorf("RequeueAfter is %v, want the maximum %v", sleep, maxRequeueAfter)
+	if sleep := w.reconcile("12:01:11"); sleep != trigger.Longest {
+		t.Errorf("RequeueAfter is %v, want the maximum %v", sleep, trigger.Longest)
 	}
 	w.expectWrites()
-}
-
-func TestSkippedRestarts(t *testing.T) {
-	for _, test := range []struct {
-		reason string
-		target func(*appsv1.Deployment)
-	}{
-		{reasonDeploymentPaused, paused},
-		{reasonNoReplicas, empty},
-		{reasonAlreadyRestarted, restartedFor("12:00:01")},
-		{reasonTargetIsNewer, createdAt("12:00:01")},
-	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
-			d := web(test.target)
-			before := d.Spec.Template.Annotations[annotationRestartedAt]
-			w := newFixture(t, hourlyEru(func(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }), d)
-			w.reconcile("12:00:02")
-			w.expectWrites(writeStatus)
-			w.expectRestartedAt(before)
-			w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped "+test.reason)
-			w.reconcile("12:05:00")
-			w.expectWrites()
-		})
-	}
 }
 
 func recent(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }
@@ -318,18 +305,6 @@ func TestRestartWaitsForARollout(t *testing.T) {
 	if w.condition(status.ConditionReconciling) {
 		t.Error("Reconciling is still true")
 	}
-}
-
-func TestRestartIsSkippedIfTheRolloutDoesNotComplete(t *testing.T) {
-	w := newFixture(t, hourlyEru(recent), web(rolling))
-	w.reconcile("12:00:00")
-	if sleep := w.reconcile("12:09:00"); sleep != 61*time.Second {
-		t.Errorf("RequeueAfter is %v, want the time until the deadline", sleep)
-	}
-	w.reconcile("12:10:01")
-	w.expectWrites(writeStatus)
-	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped RolloutInProgress")
-	w.expectRestartedAt("")
 }
 
 func TestARefusedRestartIsRetriedUntilTheDeadline(t *testing.T) {
@@ -409,64 +384,6 @@ func TestANewSpecClearsAFailure(t *testing.T) {
 	w.expectStatus("Running True Scheduled next 12:30:00")
 }
 
-// After a crash, a lost response or a write of another controller, the next reconcile
-// finds the state and never restarts twice.
-func TestWriteFails(t *testing.T) {
-	cut := errors.New("connection reset by peer")
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("it was changed"))
-	restart := []string{writeStatus, writeDeployment, writeStatus}
-	const first, second = "12:00:00 Restarted started 12:00:00", "12:00:00 Restarted started 12:00:09"
-	for _, test := range []struct {
-		name string
-		// write is the write that fails, and nth its number among those of that name.
-		write  string
-		nth    int
-		before error
-		after  error
-		again  []string
-		want   string
-	}{
-		{"the first status write is not sent", writeStatus, 1, cut, nil, restart, second},
-		{"the first status write's response is lost", writeStatus, 1, nil, cut, restart, second},
-		{"the Eru was changed", writeStatus, 1, conflict, nil, restart, second},
-		{"the Deployment write is not sent", writeDeployment, 1, cut, nil, restart, second},
-		{"the Deployment write's response is lost", writeDeployment, 1, nil, cut, []string{writeStatus}, first},
-		{"the Deployment was changed", writeDeployment, 1, conflict, nil, restart, second},
-		{"the second status write is not sent", writeStatus, 2, cut, nil, []string{writeStatus}, first},
-		{"the second status write is refused once", writeStatus, 2, conflict, nil, []string{writeStatus}, first},
-		{"the second status write's response is lost", writeStatus, 2, nil, cut, nil, first},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			w := newFixture(t, hourlyEru(recent), web())
-			w.reconcile("")
-			fail := func(err error) func(string) error {
-				seen := 0
-				return func(write string) error {
-					if write != test.write {
-						return nil
-					}
-					if seen++; seen == test.nth {
-						return err
-					}
-					return nil
-				}
-			}
-			w.before, w.after = fail(test.before), fail(test.after)
-			if result, err := w.try("12:00:00"); !errors.Is(err, cut) && !apierrors.IsConflict(err) && !isStale(result, err) {
-				t.Fatalf("the error is %v", err)
-			}
-			w.before, w.after = fail(nil), fail(nil)
-			w.reconcile("12:00:09")
-			w.expectWrites(test.again...)
-			w.expectRestartedAt("2026-03-02T12:00:00Z")
-			w.expectStatus("Running True Scheduled next 13:00:00", test.want)
-			w.reconcile("12:00:10")
-			w.expectWrites()
-		})
-	}
-}
-
 // A restart is only written to the version of the Deployment for which it was decided.
 func TestDeploymentIsChangedAfterTheDecision(t *testing.T) {
 	w := newFixture(t, hourlyEru(recent), web())
@@ -494,12 +411,6 @@ func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
 	if !st.LastScheduleTime.Time.Equal(at("12:00:00")) {
 		t.Errorf("lastScheduleTime is %v", st.LastScheduleTime)
 	}
-}
-
-// isStale reports whether a reconcile ended because the Eru has changed since it was read: no error,
-// because its watch event is the retry, and a time after which it is retried without one.
-func isStale(result reconcile.Result, err error) bool {
-	return err == nil && result.RequeueAfter == 5*time.Second
 }
 
 func TestAMissingDeployment(t *testing.T) {
@@ -680,4 +591,41 @@ func TestADeploymentEnqueuesItsErus(t *testing.T) {
 	if diff := cmp.Diff([]string{"default/other", "default/web"}, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
+}
+
+func TestAFreezeSkipsScheduledTimes(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{api.AnnotationFrozen: "holidays"}}}
+	w := newFixture(t, hourlyEru(recent), web(), namespace)
+	w.reconcile("")
+	w.reconcile("12:00:00")
+	w.expectWrites(writeStatus)
+	w.expectRestartedAt("")
+	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped Frozen")
+	w.reconcile("12:01:00")
+	w.expectWrites()
+
+	if err := w.client.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile("13:00:00")
+	w.expectRestartedAt("2026-03-02T13:00:00Z")
+	w.expectStatus("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Skipped Frozen")
+}
+
+// Without the permission to read the Namespace it is not known whether it is frozen, so nothing is restarted.
+func TestTheNamespaceMayNotBeRead(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web())
+	w.namespace = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "default", errors.New("no permission"))
+	w.reconcile("12:00:00")
+	w.expectWrites(writeStatus)
+	w.expectStatus("Running False Forbidden next 12:00:00")
+	w.reconcile("12:10:01")
+	w.expectStatus("Failed False Forbidden next 13:00:00", "12:00:00 Failed Forbidden")
+	w.expectRestartedAt("")
+
+	w.namespace = fakeserver.ErrCut
+	if _, err := w.try("13:00:00"); !errors.Is(err, fakeserver.ErrCut) {
+		t.Errorf("the error is %v, want that of the read, which is retried", err)
+	}
+	w.expectRestartedAt("")
 }

@@ -19,6 +19,36 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 )
 
+// Why a scheduled time passed without a restart, beside workload.ReasonTargetNotFound. For one that the API server refused it is
+// the reason in the API server's response, such as Forbidden.
+const (
+	// reasonMissedDeadline: the controller did not run in time.
+	reasonMissedDeadline = "MissedDeadline"
+	// reasonSuperseded: the next scheduled time came before this one was decided.
+	reasonSuperseded = "Superseded"
+	// reasonOutsideWindow: no window was open, at that time or when it was to be restarted.
+	reasonOutsideWindow = "OutsideWindow"
+	// reasonSpecChanged: the spec was changed and does not contain this time any more, or it
+	// is unknown whether it did at that time.
+	reasonSpecChanged = "SpecChanged"
+	// reasonDisabled: spec.enabled became false before it was decided.
+	reasonDisabled = "Disabled"
+	// reasonTargetIsNewer: the Deployment was created after it.
+	reasonTargetIsNewer = "TargetIsNewer"
+	// reasonTargetTerminating: the Deployment was being deleted.
+	reasonTargetTerminating = "TargetTerminating"
+	// reasonAlreadyRestarted: the Deployment was restarted after it.
+	reasonAlreadyRestarted = "AlreadyRestarted"
+	// reasonDeploymentPaused: the Deployment was paused.
+	reasonDeploymentPaused = "DeploymentPaused"
+	// reasonNoReplicas: the Deployment had no pods to restart.
+	reasonNoReplicas = "NoReplicas"
+	// reasonRefused: the API server refused the restart without a reason.
+	reasonRefused = "Refused"
+	// reasonRolloutInProgress: another rollout did not end in time.
+	reasonRolloutInProgress = "RolloutInProgress"
+)
+
 // decision is the outcome for the scheduled times of an Eru at an instant.
 type decision struct {
 	// entries are the outcomes of scheduled times, the oldest first.
@@ -29,6 +59,8 @@ type decision struct {
 	restart bool
 	// wait is the readiness if next has come and waits, nil if it does not wait.
 	wait *status.Readiness
+	// outside says that next is outside of the windows, so that it will be skipped.
+	outside bool
 	// refused says that it waits for another attempt at the write.
 	refused bool
 }
@@ -44,6 +76,12 @@ func (d *decision) setRestarted(p plan, now time.Time) {
 	d.add(d.next, mtsrev1.EruRestarted, "")
 	d.entries[len(d.entries)-1].StartedAt = new(metav1.NewTime(now))
 	d.next = p.next(d.next)
+}
+
+// skip skips the scheduled time that the Deployment was to be restarted for.
+func (d *decision) skip(p plan, reason string) {
+	d.add(d.next, mtsrev1.EruSkipped, reason)
+	d.next, d.restart = p.next(d.next), false
 }
 
 // waitForRetry makes a restart wait that the API server refused, or that was not sent.
@@ -76,7 +114,9 @@ func decide(obj *mtsrev1.Eru, errs field.ErrorList, s state, target *appsv1.Depl
 	if err != nil {
 		return decision{}, plan{}, err
 	}
-	return p.decide(s, target, now), p, nil
+	d := p.decide(s, target, now)
+	d.outside = !d.next.IsZero() && !p.windows.Open(d.next)
+	return d, p, nil
 }
 
 // decide returns the decision for an enabled Eru. target is its Deployment, nil if there is
@@ -108,14 +148,15 @@ func (p plan) decide(s state, target *appsv1.Deployment, now time.Time) decision
 }
 
 // first returns a decision with the first scheduled time that is to be decided: the one in
-// status, if the spec still contains it, and otherwise the first one after the instant from
-// which the spec counts.
+// status, if it has come and the spec still contains it, and otherwise the first one after the
+// instant from which the spec counts. A later time in status is not used: another client may
+// have written it, or the clock was ahead.
 func (p plan) first(s state, target *appsv1.Deployment, now time.Time) decision {
-	if s.next.IsZero() || s.changed && s.next.After(now) {
+	if s.next.IsZero() || s.next.After(now) {
 		return decision{next: p.next(s.since(now))}
 	}
 	latest := p.latest(now)
-	if s.next.After(now) || latest.Equal(s.next) || latest.After(s.next) && !s.changed {
+	if latest.Equal(s.next) || latest.After(s.next) && !s.changed {
 		return decision{next: s.next}
 	}
 	d := s.suspend(reasonSpecChanged, target, now)
@@ -163,6 +204,9 @@ func (p plan) outcome(slot time.Time, s state, target *appsv1.Deployment, now ti
 	if restartedAt(target).Equal(slot) {
 		return outcome{result: mtsrev1.EruRestarted}
 	}
+	if !p.windows.Open(slot) {
+		return outcome{result: mtsrev1.EruSkipped, reason: reasonOutsideWindow}
+	}
 	if !now.Before(p.end(slot)) {
 		if !slot.Equal(s.next) {
 			s.waiting = "" // The one that waited was another one.
@@ -171,6 +215,9 @@ func (p plan) outcome(slot time.Time, s state, target *appsv1.Deployment, now ti
 	}
 	if reason := skipReason(target, slot); reason != "" {
 		return outcome{result: mtsrev1.EruSkipped, reason: reason}
+	}
+	if !p.windows.Open(now) { // It ended during the jitter, or during another rollout.
+		return outcome{result: mtsrev1.EruSkipped, reason: reasonOutsideWindow}
 	}
 	if !workload.Progress(target).Ready {
 		// Without the progress, which would be one write of status for each pod.
@@ -186,7 +233,7 @@ func (p plan) outcome(slot time.Time, s state, target *appsv1.Deployment, now ti
 func skipReason(target *appsv1.Deployment, slot time.Time) string {
 	switch {
 	case target == nil:
-		return reasonTargetNotFound
+		return workload.ReasonTargetNotFound
 	case target.DeletionTimestamp != nil:
 		return reasonTargetTerminating
 	case target.CreationTimestamp.After(slot):

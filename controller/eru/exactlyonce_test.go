@@ -4,7 +4,7 @@
 package eru
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
 // scenario is a set of random faults and changes in a run.
@@ -35,10 +40,12 @@ type scenario struct {
 	stale bool
 	// jumps sets the clock forward and back.
 	jumps bool
-	// users pause, scale, roll out, restart, delete and create the Deployment.
+	// users pause, scale, roll out, restart, delete and create the Deployment, and freeze the namespace.
 	users bool
 	// edits change the Eru's spec.
 	edits bool
+	// windows are open from 06:00 to 14:00 UTC, and do not open on a date.
+	windows bool
 }
 
 var scenarios = []scenario{
@@ -49,6 +56,8 @@ var scenarios = []scenario{
 	{name: "a jumping clock", leaders: 1, crashes: true, jumps: true},
 	{name: "stale caches", leaders: 1, crashes: true, stale: true, users: true},
 	{name: "two leaders", leaders: 2, crashes: true, stale: true},
+	{name: "windows", leaders: 1, crashes: true, users: true, windows: true},
+	{name: "windows, all", leaders: 2, crashes: true, stale: true, jumps: true, users: true, edits: true, windows: true},
 	{name: "all", leaders: 2, crashes: true, stale: true, jumps: true, users: true, edits: true},
 }
 
@@ -82,14 +91,15 @@ type run struct {
 	t        *testing.T
 	scenario scenario
 	rnd      *rand.Rand
-	server   *server
+	server   *fakeserver.Server
 	clock    *clocktesting.FakePassiveClock
 	// newest is the latest time that the clock has had.
 	newest  time.Time
-	clients []*cachedClient
+	clients []*fakeserver.Client
 	// wake is when each controller's next reconcile is due, in monotonic time.
-	wake  []time.Duration
-	since time.Duration
+	wake   []time.Duration
+	since  time.Duration
+	frozen bool
 	// nested is true during a reconcile within a write of the other controller.
 	nested bool
 
@@ -110,20 +120,28 @@ func newRun(t *testing.T, tr scenario, seed uint64) *run {
 	r := &run{t: t, scenario: tr, rnd: rand.New(rand.NewPCG(seed, 0)), entries: map[int64]mtsrev1.EruHistory{}}
 	zones := []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"}
 	obj := hourlyEru(func(o *mtsrev1.Eru) {
-		o.ResourceVersion = "0"
 		o.Spec.Schedule, o.Spec.TimeZone = pick(r, runSchedules), pick(r, zones)
 		o.Spec.JitterSeconds = pick(r, []int32{0, 20, 3600})
 		o.Spec.StartingDeadlineSeconds = new(pick(r, []int64{0, 30, 600, 7200}))
 		o.Spec.HistoryLimit = new(int32(5)) // No decision adds more entries than that.
 	})
+	if tr.windows {
+		obj.Spec.Schedule = "30 * * * *" // Jitter, and other rollouts, pass the ends of windows.
+		obj.Spec.JitterSeconds = 3600
+		obj.Spec.Windows = modelv1.Windows{SkipDates: []string{skippedDate}, Windows: []modelv1.Window{
+			{Schedule: "0 6 * * *", Duration: metav1.Duration{Duration: 5 * time.Hour}},
+			{Schedule: "0 10 * * *", TimeZone: "Etc/UTC", Duration: metav1.Duration{Duration: 4 * time.Hour}},
+		}}
+	}
 	r.plans = []plan{planFor(t, obj)}
-	r.server = &server{eru: obj, deployment: web(), restarts: r.onRestart, statuses: r.onStatus}
+	r.server = &fakeserver.Server{Written: r.onWrite}
+	r.server.Store(obj)
+	r.server.Store(web())
 	r.clock, r.newest = clocktesting.NewFakePassiveClock(at("00:00:00")), at("00:00:00")
 	for i := range tr.leaders {
-		v := &cachedClient{server: r.server}
-		v.write = func(do func() error) error { return r.write(i, do) }
-		v.syncEru()
-		v.syncDeployment()
+		v := &fakeserver.Client{Server: r.server}
+		v.Write = func(do func() error) error { return r.write(i, do) }
+		syncAll(v)
 		r.clients, r.wake = append(r.clients, v), append(r.wake, 0)
 	}
 	return r
@@ -159,7 +177,7 @@ func (r *run) step() {
 		}
 	}
 	if r.chance(70) {
-		r.server.change(func(d *appsv1.Deployment) { d.Generation--; rolledOut(d) })
+		fakeserver.Change(r.server, func(d *appsv1.Deployment) { d.Generation--; rolledOut(d) })
 	}
 }
 
@@ -184,10 +202,6 @@ func (r *run) jump(by time.Duration) {
 	}
 }
 
-var errCut = errors.New("the connection was cut")
-
-type crash struct{}
-
 // write is one write of a controller: the other controller may reconcile before it, and
 // the write may fail or be followed by a crash.
 func (r *run) write(controller int, do func() error) error {
@@ -196,98 +210,110 @@ func (r *run) write(controller int, do func() error) error {
 		r.reconcile((controller + 1) % r.scenario.leaders)
 		r.nested = false
 	}
-	fate := 100
-	if r.scenario.crashes {
-		fate = r.rnd.IntN(100)
+	if !r.scenario.crashes {
+		return do()
 	}
-	switch {
-	case fate < 5:
-		return errCut
-	case fate < 10:
-		panic(crash{})
-	}
-	err := do()
-	switch {
-	case fate < 15:
-		return errCut
-	case fate < 20:
-		panic(crash{})
-	}
-	return err
+	return fakeserver.Fail(r.rnd, 5, do)
 }
 
 // reconcile runs one controller, whose cache may be stale, and sets its next reconcile.
 func (r *run) reconcile(i int) {
 	v := r.clients[i]
 	if !r.scenario.stale || r.chance(60) {
-		v.syncEru()
+		fakeserver.Sync[*mtsrev1.Eru](v)
 	}
 	if !r.scenario.stale || r.chance(60) {
-		v.syncDeployment()
+		fakeserver.Sync[*appsv1.Deployment](v)
 	}
 	result, err := r.reconcileOnce(v)
 	switch {
 	case err != nil:
 		r.wake[i] = r.since + time.Duration(r.rnd.IntN(5000))*time.Millisecond
-	case result.RequeueAfter == maxRequeueAfter && r.chance(90):
-		r.wake[i] = r.since + r.naps()*maxRequeueAfter
+	case result.RequeueAfter == trigger.Longest && r.chance(90):
+		r.wake[i] = r.since + r.naps()*trigger.Longest
 	case result.RequeueAfter > 0:
 		r.wake[i] = r.since + result.RequeueAfter
 	default:
-		r.wake[i] = r.since + maxRequeueAfter // A watch event triggers it.
+		r.wake[i] = r.since + trigger.Longest // A watch event triggers it.
 	}
 }
 
-// naps returns how many times maxRequeueAfter passes until the next scheduled time. There
+// naps returns how many times trigger.Longest passes until the next scheduled time. There
 // are hundreds of these reconciles a day, and all but the last are no-ops.
 func (r *run) naps() time.Duration {
-	next := r.server.eru.Status.NextScheduleTime
+	next := r.eru().Status.NextScheduleTime
 	if next == nil {
 		return 1
 	}
-	return max(next.Sub(r.clock.Now())/maxRequeueAfter, 1)
+	return max(next.Sub(r.clock.Now())/trigger.Longest, 1)
 }
 
-func (r *run) reconcileOnce(v *cachedClient) (result reconcile.Result, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			if _, ok := cause.(crash); !ok {
-				panic(cause)
-			}
-			err = errCut
-		}
-	}()
-	return reconciler(v, r.clock).Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "web"}})
+func (r *run) reconcileOnce(v *fakeserver.Client) (reconcile.Result, error) {
+	return fakeserver.Reconcile(r.t.Context(), reconciler(v, r.clock, namespaceOf{r}), client.ObjectKey{Namespace: "default", Name: "web"})
+}
+
+func (r *run) eru() *mtsrev1.Eru { return fakeserver.Stored[*mtsrev1.Eru](r.server) }
+
+// syncAll updates the whole cache of a controller.
+func syncAll(v *fakeserver.Client) {
+	fakeserver.Sync[*mtsrev1.Eru](v)
+	fakeserver.Sync[*appsv1.Deployment](v)
 }
 
 // reconciler returns the reconciler as SetupWithManager creates it.
-func reconciler(c client.Client, clk *clocktesting.FakePassiveClock) reconcile.Reconciler {
-	return (&Reconciler{Client: c, Recorder: &events.FakeRecorder{}, Clock: clk}).recorded()
+func reconciler(c client.Client, clk *clocktesting.FakePassiveClock, namespaces client.Reader) reconcile.Reconciler {
+	return (&Reconciler{Client: c, Recorder: &events.FakeRecorder{}, Clock: clk, Freeze: freeze.Reader{Live: namespaces}}).recorded()
+}
+
+// namespaceOf reads the Namespace of a run.
+type namespaceOf struct{ run *run }
+
+func (n namespaceOf) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if n.run.scenario.crashes && n.run.chance(5) {
+		return fakeserver.ErrCut
+	}
+	if n.run.frozen {
+		into.SetAnnotations(map[string]string{api.AnnotationFrozen: ""})
+	}
+	return nil
+}
+
+func (namespaceOf) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return fakeserver.ErrCut
 }
 
 // changeDeployment changes the Deployment as users do.
 func (r *run) changeDeployment() {
 	now := r.clock.Now()
-	switch r.rnd.IntN(9) {
+	switch r.rnd.IntN(11) {
+	case 9, 10:
+		r.frozen = r.chance(30)
 	case 0:
-		r.server.change(paused)
+		fakeserver.Change(r.server, paused)
 	case 1, 2, 3:
-		r.server.change(func(d *appsv1.Deployment) { d.Spec.Paused, d.Spec.Replicas = false, new(int32(3)); rolledOut(d) })
+		fakeserver.Change(r.server, func(d *appsv1.Deployment) { d.Spec.Paused, d.Spec.Replicas = false, new(int32(3)); rolledOut(d) })
 	case 4:
-		r.server.change(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(r.rnd.IntN(3))) })
+		fakeserver.Change(r.server, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(r.rnd.IntN(3))) })
 	case 5, 6:
-		r.server.change(rolling)
+		fakeserver.Change(r.server, rolling)
 	case 7:
-		r.server.change(func(d *appsv1.Deployment) { kubectlRolloutRestart(d, now) })
+		fakeserver.Change(r.server, func(d *appsv1.Deployment) { kubectlRolloutRestart(d, now) })
 	case 8:
-		r.server.replace(nil)
+		fakeserver.Delete[*appsv1.Deployment](r.server)
 		if r.chance(70) {
-			r.server.replace(web(func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(now) }))
+			r.create(now)
 		}
 	}
-	if r.server.deployment == nil && r.chance(50) {
-		r.server.replace(web(func(d *appsv1.Deployment) { d.CreationTimestamp = metav1.NewTime(now) }))
+	if fakeserver.Stored[*appsv1.Deployment](r.server) == nil && r.chance(50) {
+		r.create(now)
 	}
+}
+
+// create creates another Deployment.
+func (r *run) create(now time.Time) {
+	r.server.Store(web(func(d *appsv1.Deployment) {
+		d.CreationTimestamp, d.UID = metav1.NewTime(now), types.UID(fmt.Sprint("web-", r.server.Version()))
+	}))
 }
 
 // kubectlRolloutRestart is a restart by "kubectl rollout restart". The fraction of a
@@ -301,8 +327,8 @@ func kubectlRolloutRestart(d *appsv1.Deployment, now time.Time) {
 }
 
 func (r *run) editSpec() {
-	r.server.edit(func(s *mtsrev1.EruSpec) {
-		switch r.rnd.IntN(5) {
+	fakeserver.Change(r.server, func(obj *mtsrev1.Eru) {
+		switch s := &obj.Spec; r.rnd.IntN(5) {
 		case 0:
 			s.Enabled = false
 		case 1, 2:
@@ -313,7 +339,16 @@ func (r *run) editSpec() {
 			s.HistoryLimit = new(int32(5 + r.rnd.IntN(3)))
 		}
 	})
-	r.plans = append(r.plans, planFor(r.t, r.server.eru))
+	r.plans = append(r.plans, planFor(r.t, r.eru()))
+}
+
+func (r *run) onWrite(_ string, before, after client.Object) {
+	switch after := after.(type) {
+	case *appsv1.Deployment:
+		r.onRestart(before.(*appsv1.Deployment), after)
+	case *mtsrev1.Eru:
+		r.onStatus(before.(*mtsrev1.Eru), after)
+	}
 }
 
 // onRestart checks each restart: restartedAt moves forward, it is a scheduled time of the
@@ -327,17 +362,32 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !r.plans[len(r.plans)-1].contains(is) {
 		r.t.Errorf("%v is not a scheduled time", is)
 	}
-	if !r.server.eru.Spec.Enabled {
+	if r.frozen {
+		r.t.Errorf("a restart for %v in a frozen namespace", is)
+	}
+	if !r.eru().Spec.Enabled {
 		r.t.Errorf("a restart for %v by a disabled Eru", is)
+	}
+	if now := r.clock.Now(); r.scenario.windows && (!isOpen(is) || !isOpen(now)) {
+		r.t.Errorf("a restart for %v at %v, outside of the windows", is, now)
 	}
 	this := restarted{before.UID, is.UTC()}
 	if slices.Contains(r.restarted, this) {
 		r.t.Errorf("a second restart for %v", is)
 	}
 	r.restarted = append(r.restarted, this)
-	if last := r.server.eru.Status.LastScheduleTime; !r.scenario.stale && last != nil && !is.After(last.Time) {
+	if last := r.eru().Status.LastScheduleTime; !r.scenario.stale && last != nil && !is.After(last.Time) {
 		r.t.Errorf("a restart for %v, which has already been decided", is)
 	}
+}
+
+// skippedDate is a date on which no window opens, the second day of a run.
+var skippedDate = at("00:00:00").AddDate(0, 0, 1).UTC().Format(time.DateOnly)
+
+// isOpen is the model of the windows.
+func isOpen(at time.Time) bool {
+	hour := at.UTC().Hour()
+	return hour >= 6 && hour < 14 && at.UTC().Format(time.DateOnly) != skippedDate
 }
 
 // onStatus checks each status: nothing moves back, existing entries of the history do not
@@ -375,6 +425,9 @@ func (r *run) check() {
 		if entry.Result == mtsrev1.EruRestarted && !written[unix] {
 			r.t.Errorf("the history has a restart for %v, but there was none", entry.Slot)
 		}
+		if entry.Reason == reasonOutsideWindow && isOpen(entry.Slot.Time) && isOpen(entry.Slot.Add(4*time.Hour)) {
+			r.t.Errorf("the history has %v, which is within the windows", entry)
+		}
 		if entry.Result != mtsrev1.EruRestarted && entry.Reason == "" {
 			r.t.Errorf("there is no reason for %v", entry)
 		}
@@ -382,7 +435,11 @@ func (r *run) check() {
 			r.t.Errorf("the history has %v, but there was a restart", entry)
 		}
 	}
-	if len(written) < slotsPerRun/20 {
+	least := slotsPerRun / 20
+	if r.scenario.windows {
+		least /= 4 // Two thirds of a day are outside of them.
+	}
+	if len(written) < least {
 		r.t.Errorf("only %d restarts: the run tested too little", len(written))
 	}
 	if !r.scenario.edits {
@@ -393,9 +450,9 @@ func (r *run) check() {
 // checkEach checks the scheduled times from the newest on. One without an entry must be
 // covered by the entry after it.
 func (r *run) checkEach(written map[int64]bool) {
-	st := r.server.eru.Status
+	st := r.eru().Status
 	p, covered := r.plans[0], false
-	for slot := st.LastScheduleTime.Time; slot.After(r.server.eru.CreationTimestamp.Time); slot = p.before(slot) {
+	for slot := st.LastScheduleTime.Time; slot.After(r.eru().CreationTimestamp.Time); slot = p.before(slot) {
 		if entry, ok := r.entries[slot.Unix()]; ok {
 			covered = entry.Reason == reasonMissedDeadline || entry.Reason == reasonSuperseded
 			continue
@@ -415,7 +472,7 @@ func (r *run) checkEach(written map[int64]bool) {
 
 // entryBefore returns the newest scheduled time with an entry before another one.
 func (r *run) entryBefore(slot time.Time) time.Time {
-	before := r.server.eru.CreationTimestamp.Unix()
+	before := r.eru().CreationTimestamp.Unix()
 	for unix := range r.entries {
 		if unix < slot.Unix() {
 			before = max(before, unix)
@@ -428,10 +485,10 @@ func (r *run) entryBefore(slot time.Time) time.Time {
 // one entry for each scheduled time.
 func TestTwoConcurrentControllers(t *testing.T) {
 	r := newRun(t, scenario{leaders: 2}, 1)
-	r.server.eru = hourlyEru(func(o *mtsrev1.Eru) { o.ResourceVersion = "0"; o.Spec.Schedule = "* * * * *" })
-	r.plans = []plan{planFor(t, r.server.eru)}
+	r.server.Store(hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
+	r.plans = []plan{planFor(t, r.eru())}
 	for _, v := range r.clients {
-		v.write = func(do func() error) error { return do() }
+		v.Write = func(do func() error) error { return do() }
 	}
 	const slots = 200
 	for i := range slots {
@@ -440,14 +497,13 @@ func TestTwoConcurrentControllers(t *testing.T) {
 		for _, v := range r.clients {
 			group.Go(func() {
 				for range 3 {
-					v.syncEru()
-					v.syncDeployment()
+					syncAll(v)
 					_, _ = r.reconcileOnce(v) // Conflicts are expected.
 				}
 			})
 		}
 		group.Wait()
-		r.server.change(func(d *appsv1.Deployment) { d.Generation--; rolledOut(d) })
+		fakeserver.Change(r.server, func(d *appsv1.Deployment) { d.Generation--; rolledOut(d) })
 	}
 	if len(r.restarted) != slots || len(r.entries) != slots {
 		t.Errorf("%d restarts and %d entries for %d scheduled times", len(r.restarted), len(r.entries), slots)
@@ -456,32 +512,5 @@ func TestTwoConcurrentControllers(t *testing.T) {
 		if want := at("00:01:00").Add(time.Duration(i) * time.Minute); !restart.slot.Equal(want) {
 			t.Fatal(fmt.Errorf("restart %d is for %v, want %v", i, restart.slot, want))
 		}
-	}
-}
-
-// A stale cache has the old version of an Eru that was disabled, or whose schedule was
-// changed.
-func TestAStaleEruRestartsNothing(t *testing.T) {
-	for name, edit := range map[string]func(*mtsrev1.EruSpec){
-		"disabled":         func(s *mtsrev1.EruSpec) { s.Enabled = false },
-		"another schedule": func(s *mtsrev1.EruSpec) { s.Schedule = "0 0 1 1 *" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRun(t, scenario{leaders: 1}, 1)
-			r.server.eru = hourlyEru(func(o *mtsrev1.Eru) { o.ResourceVersion = "0"; o.Spec.Schedule = "* * * * *" })
-			v := r.clients[0]
-			v.write = func(do func() error) error { return do() }
-			v.syncEru()
-			v.syncDeployment()
-			r.plans = []plan{planFor(t, r.server.eru)}
-			r.server.edit(edit)
-			r.clock.SetTime(at("00:01:00"))
-			if result, err := r.reconcileOnce(v); !isStale(result, err) {
-				t.Errorf("the result is %v, %v, want a retry when the cache is up to date", result, err)
-			}
-			if len(r.restarted) > 0 {
-				t.Errorf("restarted for %v", r.restarted)
-			}
-		})
 	}
 }

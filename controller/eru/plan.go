@@ -9,10 +9,16 @@ import (
 	"hash/fnv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // plan is a spec in the form that decisions are computed from.
@@ -20,6 +26,7 @@ type plan struct {
 	schedule cron.Schedule
 	zone     *time.Location
 	uid      types.UID
+	windows  windows.Windows
 	// jitter is the longest time from a scheduled time to its start, deadline is how long
 	// after its start a restart may begin; both in whole seconds.
 	jitter, deadline time.Duration
@@ -35,10 +42,15 @@ func planOf(obj *mtsrev1.Eru) (plan, error) {
 	if err != nil {
 		return plan{}, fmt.Errorf("loading spec.timeZone: %w", err)
 	}
+	open, err := windows.Parse(obj.Spec.Windows)
+	if err != nil {
+		return plan{}, fmt.Errorf("parsing spec.windows: %w", err)
+	}
 	return plan{
 		schedule: schedule,
 		zone:     zone,
 		uid:      obj.UID,
+		windows:  open,
 		jitter:   time.Duration(obj.Spec.JitterSeconds) * time.Second,
 		deadline: time.Duration(*obj.Spec.StartingDeadlineSeconds) * time.Second,
 	}, nil
@@ -120,3 +132,90 @@ func (p plan) wake(d decision, now time.Time) time.Time {
 func (p plan) backoff(slot, now time.Time) time.Duration {
 	return min(max(now.Sub(p.start(slot)), time.Second), 2*time.Minute)
 }
+
+// restartedAt returns when a Deployment was restarted last, the zero time if that is not
+// known.
+func restartedAt(deployment *appsv1.Deployment) time.Time {
+	if deployment == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, deployment.Spec.Template.Annotations[api.AnnotationRestartedAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// state is what the status of an Eru says about its scheduled times.
+type state struct {
+	// next is the first scheduled time that is not decided, the zero time if there is none:
+	// the Eru is new, or was disabled.
+	next time.Time
+	// last is the latest scheduled time that is decided.
+	last time.Time
+	// waiting is the reason for which the restart at next has been waiting, "" if it has not.
+	waiting string
+	// changed says that the spec has another generation than the status.
+	changed bool
+	// created is when the spec was created, if it has the first generation and there is no
+	// status yet; otherwise the zero time.
+	created time.Time
+}
+
+func stateFromStatus(obj *mtsrev1.Eru) state {
+	st := &obj.Status
+	s := state{
+		next:    ptr.Deref(st.NextScheduleTime, zero).Time,
+		last:    ptr.Deref(st.LastScheduleTime, zero).Time,
+		changed: st.ObservedGeneration != obj.Generation,
+	}
+	if st.ObservedGeneration == 0 && obj.Generation <= 1 {
+		s.created = obj.CreationTimestamp.Time
+	}
+	waiting := meta.FindStatusCondition(st.Conditions, status.ConditionReconciling)
+	if waiting != nil && waiting.Reason != reasonRestarting && !s.next.IsZero() {
+		s.waiting = waiting.Reason
+	}
+	return s
+}
+
+// since returns the instant after which scheduled times count.
+func (s state) since(now time.Time) time.Time {
+	since := now
+	if !s.created.IsZero() {
+		since = s.created
+	}
+	if s.last.After(since) {
+		return s.last
+	}
+	return since
+}
+
+// suspend returns the decision for an Eru that restarts nothing: the next scheduled time is
+// skipped if it has come, and there is none after it.
+func (s state) suspend(reason string, deployment *appsv1.Deployment, now time.Time) decision {
+	var d decision
+	switch {
+	case s.next.IsZero() || s.next.After(now):
+	case restartedAt(deployment).Equal(s.next):
+		d.add(s.next, mtsrev1.EruRestarted, "")
+	default:
+		d.add(s.next, mtsrev1.EruSkipped, reason)
+	}
+	return d
+}
+
+// missed returns the outcome for the next scheduled time after its deadline: the reason for
+// which it waited, if it did.
+func (s state) missed() outcome {
+	switch s.waiting {
+	case "":
+		return outcome{result: mtsrev1.EruSkipped, reason: reasonMissedDeadline}
+	case reasonRolloutInProgress:
+		return outcome{result: mtsrev1.EruSkipped, reason: s.waiting}
+	}
+	return outcome{result: mtsrev1.EruResultFailed, reason: s.waiting}
+}
+
+// formatTime returns a scheduled time as it is in annotations and in messages.
+func formatTime(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
@@ -115,7 +116,7 @@ func deleting(d *appsv1.Deployment) { d.DeletionTimestamp = new(metav1.NewTime(a
 func empty(d *appsv1.Deployment)    { d.Spec.Replicas = new(int32(0)); rolledOut(d) }
 
 func restartedBy(value string) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations[annotationRestartedAt] = value }
+	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations[api.AnnotationRestartedAt] = value }
 }
 
 func restartedFor(clock string) func(*appsv1.Deployment) { return restartedBy(formatTime(at(clock))) }
@@ -326,24 +327,6 @@ func TestBackoffDoublesWithinBounds(t *testing.T) {
 	}
 }
 
-func TestRequeueAfter(t *testing.T) {
-	now := at("12:00:00")
-	for _, test := range []struct {
-		wake time.Time
-		want time.Duration
-	}{
-		{time.Time{}, 0},
-		{now.Add(-time.Hour), time.Millisecond},
-		{now, time.Millisecond},
-		{now.Add(time.Minute), time.Minute},
-		{now.AddDate(200, 0, 0), maxRequeueAfter},
-	} {
-		if got := requeueAfter(now, test.wake); got != test.want {
-			t.Errorf("RequeueAfter is %v until %v, want %v", got, test.wake, test.want)
-		}
-	}
-}
-
 // The jitter of a scheduled time is always the same, within its bound, and never so long
 // that the next scheduled time comes first.
 func TestJitterKeepsItsBoundsAndTheOrderOfSlots(t *testing.T) {
@@ -404,68 +387,5 @@ func TestDeadlineCountsFromTheJitteredStart(t *testing.T) {
 		if got := text(p.decide(decidedBefore("12:00:00"), web(), test.now)); got != test.want {
 			t.Errorf("at %v it decides %q, want %q", test.now, got, test.want)
 		}
-	}
-}
-
-// After any downtime there is at most one restart, within the deadline.
-func TestDowntime(t *testing.T) {
-	from := at("12:00:30")
-	for _, test := range []struct {
-		name string
-		away time.Duration
-		want string
-	}{
-		{"less than a minute", 20 * time.Second, "next 12:01:00"},
-		{"a minute", time.Minute, "restart 12:01:00"},
-		{"a day", 24 * time.Hour, "2026-03-03T11:59:00Z Skipped Superseded, restart 2026-03-03T12:00:00Z"},
-		{"a year", 365 * 24 * time.Hour, "2027-03-02T11:59:00Z Skipped Superseded, restart 2027-03-02T12:00:00Z"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
-			m := state{next: at("12:01:00"), last: at("12:00:00")}
-			if got := text(p.decide(m, web(), from.Add(test.away))); got != test.want {
-				t.Errorf("it decides %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestDowntimeOfASparseScheduleMissesTheDeadline(t *testing.T) {
-	for _, test := range []struct {
-		away time.Duration
-		want string
-	}{
-		{time.Minute, "next 13:00:00"},
-		{24 * time.Hour, "2026-03-03T12:00:00Z Skipped MissedDeadline, next 2026-03-03T13:00:00Z"},
-		{365 * 24 * time.Hour, "2027-03-02T12:00:00Z Skipped MissedDeadline, next 2027-03-02T13:00:00Z"},
-	} {
-		got := text(planFor(t, hourlyEru()).decide(decidedBefore("13:00:00"), web(), at("12:30:00").Add(test.away)))
-		if got != test.want {
-			t.Errorf("after %v it decides %q, want %q", test.away, got, test.want)
-		}
-	}
-}
-
-// The cost of a decision does not grow with the downtime. The test uses the fastest of
-// several attempts, because the machine may be busy.
-func TestDecisionAfterAYearOfDowntimeIsFast(t *testing.T) {
-	const limit = 10 * time.Millisecond
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
-		decideAfter(t, 365*24*time.Hour)
-		best = min(best, time.Since(start))
-	}
-	if best > limit {
-		t.Errorf("it takes %v, want at most %v", best, limit)
-	}
-}
-
-// decideAfter decides for a schedule of each minute after a downtime, in a zone with
-// daylight saving time. It includes the parsing of the spec.
-func decideAfter(tb testing.TB, away time.Duration) {
-	p := planFor(tb, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.TimeZone = "* * * * *", "America/New_York" }))
-	if d := p.decide(decidedBefore("12:00:00"), web(), at("12:00:00").Add(away)); !d.restart {
-		tb.Fatal(text(d))
 	}
 }

@@ -84,8 +84,7 @@ func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorLi
 	case len(errs) > 0:
 		return status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(errs))
 	case target == nil:
-		return status.NewStalled(reasonTargetNotFound, fmt.Sprintf(
-			"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", obj.DeploymentNameOrDefault()))
+		return workload.TargetNotFound(obj.DeploymentNameOrDefault())
 	case !obj.Spec.Enabled:
 		return status.Readiness{Ready: true, Reason: reasonDisabled, Message: "spec.enabled is false: nothing is restarted"}
 	case d.wait != nil:
@@ -93,6 +92,10 @@ func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorLi
 	}
 	if failure := failure(obj, before, d); failure != nil {
 		return status.NewStalled(failure.Reason, failure.Message)
+	}
+	if d.outside {
+		return status.Readiness{Ready: true, Reason: reasonScheduled, Message: fmt.Sprintf(
+			"the next scheduled time, %s, is outside of spec.windows and will be skipped", formatTime(d.next))}
 	}
 	// In UTC: a time that was computed is in the Eru's zone, one that was read from status is
 	// not, and the message must be the same.
@@ -112,8 +115,47 @@ func failure(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, d decision) *metav1.Co
 	}
 	stalled := meta.FindStatusCondition(before.Conditions, status.ConditionStalled)
 	if stalled == nil || before.ObservedGeneration != obj.Generation ||
-		stalled.Reason == reasonTargetNotFound || stalled.Reason == status.ReasonInvalidSpec {
+		stalled.Reason == workload.ReasonTargetNotFound || stalled.Reason == status.ReasonInvalidSpec {
 		return nil
 	}
 	return stalled
+}
+
+// reasonRestarting is the reason of Reconciling from just before a Deployment is restarted
+// until status contains the restart.
+const reasonRestarting = "Restarting"
+
+// setRestarting sets the condition that a Deployment is about to be restarted for a
+// scheduled time. It is written before the restart, so that the time of the restart is known
+// even if the response to it, or the status that follows, is lost.
+func setRestarting(obj *mtsrev1.Eru, slot, now time.Time) {
+	conditions := &obj.Status.Conditions
+	meta.RemoveStatusCondition(conditions, status.ConditionReconciling) // For a new lastTransitionTime.
+	status.SetCondition(conditions, metav1.Condition{
+		Type:               status.ConditionReconciling,
+		Status:             metav1.ConditionTrue,
+		ObservedGeneration: obj.Generation,
+		LastTransitionTime: metav1.NewTime(now),
+		Reason:             reasonRestarting,
+		Message:            restartingMessage(slot),
+	})
+}
+
+func restartingMessage(slot time.Time) string {
+	return fmt.Sprintf("the Deployment is being restarted for %s", formatTime(slot))
+}
+
+// setStartedAt completes the entry of a restart that was found in the Deployment with the
+// time of the condition that was set before it.
+func setStartedAt(entries []mtsrev1.EruHistory, conditions []metav1.Condition) {
+	restarting := meta.FindStatusCondition(conditions, status.ConditionReconciling)
+	if restarting == nil || restarting.Reason != reasonRestarting {
+		return
+	}
+	for i := range entries {
+		entry := &entries[i]
+		if entry.Result == mtsrev1.EruRestarted && entry.StartedAt == nil && restarting.Message == restartingMessage(entry.Slot.Time) {
+			entry.StartedAt = new(restarting.LastTransitionTime)
+		}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 )
@@ -31,11 +30,12 @@ type Reconciler struct {
 	workload.Reconciler
 }
 
-// SetupWithManager adds the controller for Genericdaemons to a manager.
-func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
-	steps, controller := workload.NewReconciler(mgr, clk, &mydomainv1beta1.Genericdaemon{}, kind, &appsv1.DaemonSet{})
-	recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, &Reconciler{steps}, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-	return controller.Complete(recorded)
+// SetupWithManager returns a function that adds the controller for Genericdaemons to a manager.
+func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
+	return func(mgr manager.Manager, clk clock.PassiveClock) error {
+		r := &Reconciler{shared}
+		return workload.Setup(mgr, clk, kind, &mydomainv1beta1.Genericdaemon{}, r, &r.Reconciler, &appsv1.DaemonSet{})
+	}
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the

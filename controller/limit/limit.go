@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -146,30 +145,44 @@ func For(ctx context.Context, c client.Client, uid types.UID, generation int64) 
 
 // Contested returns what of the owner in a context is contested: from the time at which the limit
 // was reached until about a minute has passed without a write. Otherwise it returns nil.
-func Contested(ctx context.Context) *ContestedError {
-	o, ok := ctx.Value(ownerKey{}).(*owner)
-	if !ok {
-		return nil
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if b := o.buckets[o.uid]; b != nil && b.generation == o.generation {
-		return b.state(o.clock.Now())
-	}
-	return nil
+func Contested(ctx context.Context) (contested *ContestedError) {
+	inspect(ctx, func(o *owner, b *bucket) {
+		if b.generation == o.generation {
+			contested = b.state(o.clock.Now())
+		}
+	})
+	return contested
+}
+
+// Blame completes an error for the owner in a context, and what Contested returns from now on, with the field that another
+// client modifies, and its field manager.
+func Blame(ctx context.Context, contested *ContestedError, field, manager string) {
+	contested.Field, contested.Manager = field, manager
+	inspect(ctx, func(_ *owner, b *bucket) {
+		if b.contested != nil {
+			b.contested.Field, b.contested.Manager = field, manager
+		}
+	})
 }
 
 // Knows reports whether there were writes for the owner in a context, in whatever generation. It
 // forgets an owner some time after its last write.
-func Knows(ctx context.Context) bool {
+func Knows(ctx context.Context) (known bool) {
+	inspect(ctx, func(_ *owner, b *bucket) { known = !b.fullAt.IsZero() })
+	return known
+}
+
+// inspect calls a function with the owner in a context, if something was written for it lately.
+func inspect(ctx context.Context, read func(*owner, *bucket)) {
 	o, ok := ctx.Value(ownerKey{}).(*owner)
 	if !ok {
-		return false
+		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.buckets[o.uid]
-	return b != nil && !b.fullAt.IsZero()
+	if b := o.buckets[o.uid]; b != nil {
+		read(o, b)
+	}
 }
 
 // write sends a write, unless none is available for the owner. One that the API server did not
@@ -239,30 +252,30 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// state returns what is contested, nil if nothing is. It is the caller's own.
 func (b *bucket) state(now time.Time) *ContestedError {
 	end := available(b.fullAt, calm, interval)
 	if !now.Before(end) {
 		b.contested = nil
 	}
-	c := b.contested
-	if c == nil {
+	if b.contested == nil {
 		return nil
 	}
+	c := *b.contested // The limiter's own has a lock.
 	c.Exhausted, c.RetryAfter = now.Before(c.Next), end.Sub(now)
 	if c.Exhausted {
 		c.RetryAfter = c.Next.Sub(now)
 	}
-	return c
+	return &c
 }
 
 // bucket returns the bucket of an owner. That of another generation has all its writes.
 func (o *owner) bucket(now time.Time) *bucket {
 	b := o.buckets[o.uid]
-	switch {
-	case b != nil && b.generation == o.generation:
-		return b
-	case b != nil:
+	if b != nil && b.generation != o.generation {
 		*b = bucket{generation: o.generation, statusFullAt: b.statusFullAt}
+	}
+	if b != nil {
 		return b
 	}
 	// Those of owners that were deleted mean nothing after a while, and neither do full ones.
@@ -278,7 +291,7 @@ func (o *owner) bucket(now time.Time) *bucket {
 }
 
 // limited is a client whose writes are limited. It has the verbs that the controller's role has:
-// create, patch and delete.
+// create, patch and delete. An apply is a Patch of the type types.ApplyPatchType.
 type limited struct {
 	client.Client
 	limiter *limiter
@@ -296,29 +309,25 @@ func New(c client.Client, clk clock.PassiveClock) client.Client {
 	return &limited{Client: c, limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
 }
 
+// KindOf returns the kind of an object, from its Go type if it has no TypeMeta, as those in the cache.
+func KindOf(obj client.Object) string {
+	return cmp.Or(obj.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(obj).Elem().Name())
+}
+
 var errNoOwner = errors.New("the write has no owner to count for")
 
 // write sends a write for the owner in a context. A dry run writes nothing.
-func (c *limited) write(ctx context.Context, obj any, dryRun []string, send func() error) error {
+func (c *limited) write(ctx context.Context, obj client.Object, dryRun []string, send func() error) error {
 	if len(dryRun) > 0 {
 		return send()
 	}
-	what := ContestedError{}
+	what := ContestedError{Object: fmt.Sprintf("%s %q", KindOf(obj), obj.GetName()), Manager: Manager(obj)}
 	o, _ := ctx.Value(ownerKey{}).(*owner)
-	switch obj := obj.(type) {
-	case client.Object:
-		what.Object, what.Manager = fmt.Sprintf("%s %q", reflect.TypeOf(obj).Elem().Name(), obj.GetName()), Manager(obj)
-		if o == nil && obj.GetUID() != "" {
-			o = &owner{limiter: c.limiter, uid: obj.GetUID()}
-		}
-	case interface {
-		GetKind() *string
-		GetName() *string
-	}:
-		what.Object = fmt.Sprintf("%s %q", *obj.GetKind(), *obj.GetName())
-	}
-	if o == nil {
+	switch {
+	case o == nil && obj.GetUID() == "":
 		return errNoOwner
+	case o == nil:
+		o = &owner{limiter: c.limiter, uid: obj.GetUID()}
 	}
 	return o.write(what, send)
 }
@@ -338,11 +347,6 @@ func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.
 func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
 	return c.write(ctx, obj, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
-}
-
-// Apply implements client.Writer.
-func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return c.write(ctx, obj, nil, func() error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
 // Status implements client.StatusClient.

@@ -95,6 +95,14 @@ func TestWrites(t *testing.T) {
 	if contested == nil || !contested.Exhausted || contested.RetryAfter != 20*time.Second || contested.Error() != want {
 		t.Fatalf("contested is %+v: %v", contested, contested)
 	}
+	contested.Field = "spec.replicas" // It is the caller's own.
+	if again := Contested(in(1)); again.Field != "" || again.Error() != want {
+		t.Errorf("a caller has changed what is contested to %v", again)
+	}
+	Blame(in(1), contested, "spec.paused", "other")
+	if again := Contested(in(1)); again.Error() != contested.Error() || again.Field != "spec.paused" || again.Manager != "other" {
+		t.Errorf("blamed is %v, and then %v", contested, again)
+	}
 	if err := s.client.Create(in(1), hpa, client.DryRunAll); err != nil {
 		t.Errorf("a dry run is limited: %v", err)
 	}

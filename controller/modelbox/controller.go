@@ -5,23 +5,37 @@
 package modelbox
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
+	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/status,verbs=patch
+// +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/scale,verbs=patch
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
@@ -36,13 +50,12 @@ type Reconciler struct {
 	Fetcher modelsource.Fetcher
 }
 
-// SetupWithManager returns a function that adds the controller for ModelBoxes to a manager.
-func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.PassiveClock) error {
+// SetupWithManager returns a function that adds the controller for ModelBoxes to a manager. shared is
+// what it has in common with other controllers: Turns and Watches.
+func SetupWithManager(fetcher modelsource.Fetcher, shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
-		steps, controller := workload.NewReconciler(mgr, clk, &modelv1.ModelBox{}, kind, &appsv1.Deployment{}, &corev1.Service{})
-		reconciler := &Reconciler{Reconciler: steps, Fetcher: fetcher}
-		recorded := status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.OnGone(steps.Problems.Forget), status.OnGone(steps.Writer.Rewrites.Forget))
-		return controller.Complete(recorded)
+		r := &Reconciler{Reconciler: shared, Fetcher: fetcher}
+		return workload.Setup(mgr, clk, kind, &modelv1.ModelBox{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
 	}
 }
 
@@ -53,13 +66,162 @@ func SetupWithManager(fetcher modelsource.Fetcher) func(manager.Manager, clock.P
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
+	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
+		Object: box, Kind: kind, Schedules: box.Spec.Schedules, Replicas: *box.Spec.Replicas, Status: &box.Status.Schedule, Held: box.Spec.Paused,
+	})
+	if scaled {
+		return reconcile.Result{}, nil
+	}
 	pods := workloadOf(box, r.Fetcher)
 	children, err := workload.Desired(pods, &box.Status.WorkloadStatus, errs)
 	if err == nil {
 		err = r.Apply(ctx, children)
 	}
 	if err == nil {
-		box.Status.Fetcher, err = pods.FetcherStatus(children.Pods.Desired.(*appsv1.Deployment))
+		err = setFetcher(&box.Status, pods, children)
 	}
-	return r.UpdateStatus(ctx, children, errs, err)
+	result, err := r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
+	if err == nil {
+		result.RequeueAfter = max(result.RequeueAfter, r.recordModels(ctx, box, pods.Models, children))
+	}
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	return result, err
+}
+
+// Children returns the desired Deployment and Service of a ModelBox that has its defaults
+// and no errors. fetcher is what the operator decides of the container that fetches a model. It
+// is pure.
+func Children(box *modelv1.ModelBox, fetcher modelsource.Fetcher) ([]client.Object, error) {
+	return workloadOf(box, fetcher).Children()
+}
+
+// minReadySeconds is how long a pod must have been ready before a rollout counts it as
+// available: long enough to notice a server that starts and then crashes.
+const minReadySeconds = 3
+
+// workloadOf returns the workload of a ModelBox that has its defaults.
+func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Workload {
+	spec := &box.Spec
+	return &workload.Workload{
+		Owner:     box,
+		OwnerKind: kind,
+		Pods:      modelbox.Pods(box, fetcher),
+
+		Replicas:                spec.Replicas,
+		Strategy:                spec.Strategy,
+		Rollout:                 spec.RollingUpdate,
+		MinReadySeconds:         minReadySeconds,
+		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+		ServiceType:             spec.ServiceType,
+		Fetched:                 box.Status.Fetcher,
+		Paused:                  spec.Paused,
+		RestartOnChange:         spec.RestartOnChange,
+		Windows:                 spec.Windows,
+		Around:                  modelbox.Around(box),
+	}
+}
+
+// setFetcher sets status.fetcher of a ModelBox whose children have been applied. What was fetched is not known for
+// another pod template.
+func setFetcher(into *modelv1.ModelBoxStatus, pods *workload.Workload, children *workload.Children) error {
+	now, err := pods.FetcherStatus(children.Pods.Desired.(*appsv1.Deployment))
+	if err != nil {
+		return err
+	}
+	if now != nil && into.Fetcher != nil && now.TemplateHash == into.Fetcher.TemplateHash {
+		now.Revision = into.Fetcher.Revision
+	} else {
+		into.Model, into.Models = nil, nil
+	}
+	into.Fetcher = now
+	return nil
+}
+
+// recordModels sets what status says of the models, once for each rollout that is complete, from the termination
+// messages in one page of its pods. Without a container that fetches, and when it is known, nothing is read. It returns after
+// which time it tries again, 0 for never.
+func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, models []modelsource.Model, children *workload.Children) time.Duration {
+	live := children.Pods.Live.(*appsv1.Deployment)
+	revision, into := live.Annotations[problems.AnnotationRevision], &box.Status
+	if r.Problems == nil || into.Fetcher == nil || box.Spec.Paused || into.ReadyReplicas == 0 || len(revision) > maxRevision || revision == into.Fetcher.Revision ||
+		!meta.IsStatusConditionTrue(into.Conditions, status.ConditionReady) {
+		return 0
+	}
+	pods, err := r.Problems.CurrentPods(ctx, problems.OfDeployment(live))
+	if err != nil {
+		log.FromContext(ctx).Info("Reading what the pods have fetched failed", "error", err)
+		return time.Minute
+	}
+	fetch := &children.Pods.Desired.(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
+	into.Fetcher.Revision = revision
+	into.Model, into.Models = fetchedBy(models, fetch, pods)
+	return 0
+}
+
+// The bounds of the schema, and of a termination message that a kubelet reads.
+const maxRevision, maxBytes, maxMessage = 20, 1<<53 - 1, 4096
+
+// fetchedBy returns what the first pod that says it credibly says of the models.
+func fetchedBy(models []modelsource.Model, fetch *corev1.Container, pods []corev1.Pod) (model *modelv1.ModelStatus, named []modelv1.NamedModelStatus) {
+	models = slices.DeleteFunc(slices.Clone(models), func(m modelsource.Model) bool { return !m.From.IsFetched() })
+	said := make([]modelv1.ModelStatus, len(models))
+	for i := range pods {
+		if of := saidBy(models, fetch, &pods[i]); of != nil {
+			said = of
+			break
+		}
+	}
+	for i := range models {
+		if models[i].Name == "" {
+			model = &said[i]
+		} else {
+			named = append(named, modelv1.NamedModelStatus{Name: models[i].Name, ModelStatus: said[i]})
+		}
+	}
+	return model, named
+}
+
+var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// saidBy returns what a pod says of each model, nil if that cannot be believed: another program has run in it, or the
+// message is not one of this program for these models.
+func saidBy(models []modelsource.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
+	var says modeluri.Message
+	if err := json.Unmarshal([]byte(lastWord(fetch, pod)), &says); err != nil || len(says.Models) != len(models) {
+		return nil
+	}
+	out := make([]modelv1.ModelStatus, len(models))
+	for i := range models {
+		m := &says.Models[i]
+		if m.Name != models[i].Name || !isCredible(m.Digest, m.Bytes, models[i].SHA256) {
+			return nil
+		}
+		out[i] = modelv1.ModelStatus{URI: models[i].URI, Digest: m.Digest, Bytes: m.Bytes}
+	}
+	return out
+}
+
+// lastWord returns the termination message of the container that fetches, if it is that of the Deployment and has
+// succeeded, and "" otherwise.
+func lastWord(fetch *corev1.Container, pod *corev1.Pod) string {
+	ran := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == fetch.Name && c.Image == fetch.Image && slices.Equal(c.Command, fetch.Command) && slices.Equal(c.Args, fetch.Args)
+	})
+	ended := slices.IndexFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool {
+		end := s.State.Terminated
+		return s.Name == fetch.Name && end != nil && end.ExitCode == 0 && len(end.Message) <= maxMessage
+	})
+	if ran < 0 || ended < 0 {
+		return ""
+	}
+	return pod.Status.InitContainerStatuses[ended].State.Terminated.Message
+}
+
+// isCredible reports whether the schema has room for a digest and a number of bytes, and the digest is that of the spec, if it has
+// one. Both are unknown for a model that an earlier release has left in a claim.
+func isCredible(digest string, bytes int64, want string) bool {
+	if digest == "" {
+		return bytes == 0
+	}
+	return digestText.MatchString(digest) && bytes >= 0 && bytes <= maxBytes && (want == "" || digest == "sha256:"+strings.ToLower(want))
 }

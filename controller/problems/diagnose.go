@@ -11,6 +11,7 @@ package problems
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,6 +66,42 @@ type Subject struct {
 	Problems   []modelv1.Problem
 }
 
+// Workload is a child that runs pods: a Deployment or a DaemonSet.
+type Workload struct {
+	client.Object
+	// Observed is true if the cluster has acted on the last change of the workload.
+	Observed bool
+
+	selector *metav1.LabelSelector
+	// own is the problem of the workload itself, nil if it has none: pods that cannot be created.
+	own *modelv1.Problem
+}
+
+// OfDeployment returns a Deployment as a Workload.
+func OfDeployment(d *appsv1.Deployment) Workload {
+	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
+	for _, condition := range d.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			w.own = newProblem(&corev1.Pod{}, reasonReplicaFailure, clean(condition.Message))
+			w.own.Since, w.own.Count = condition.LastTransitionTime, 0
+		}
+	}
+	return w
+}
+
+// OfDaemonSet returns a DaemonSet as a Workload. Its controller says only in events why it cannot
+// create a pod.
+func OfDaemonSet(d *appsv1.DaemonSet) Workload {
+	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
+	nodes := d.Status.DesiredNumberScheduled
+	if missing := nodes - d.Status.CurrentNumberScheduled; missing > 0 {
+		w.own = newProblem(&corev1.Pod{}, "PodsMissing", fmt.Sprintf("%d of %d nodes have no pod: a quota, a policy or Pod Security "+
+			"may refuse it; the events of the DaemonSet say what (kubectl describe daemonset)", missing, nodes))
+		w.own.Count = missing
+	}
+	return w
+}
+
 // diagnosis is the last result for a generation of an object that is not ready, and when the next
 // one is due.
 type diagnosis struct {
@@ -106,9 +145,7 @@ func (d *Diagnoser) diagnosisOf(s *Subject) *diagnosis {
 		if since := ready.LastTransitionTime.Time; ready.Status != metav1.ConditionTrue && since.Before(known.read) {
 			known.read = since
 		}
-		stalled := meta.FindStatusCondition(s.Conditions, status.ConditionStalled)
 		known.result.Problems = s.Problems
-		known.result.NeedsIntervention = len(s.Problems) > 0 && stalled != nil && stalled.Reason == s.Problems[0].Reason
 	}
 	known.due = known.read.Add(firstPause)
 	d.known.Store(name, known)
@@ -145,11 +182,11 @@ func acquire(ctx context.Context) bool {
 	return reading.Acquire(ctx, 1) == nil
 }
 
-// set keeps the result of a read. A read that fails changes nothing, but the message says so if it
-// is forbidden.
+// set keeps the result of a read. A read that fails changes nothing, but the message says so if another
+// attempt would fail too.
 func (k *diagnosis) set(ctx context.Context, result Result, err error, now time.Time) {
 	switch {
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), errors.Is(err, errManySets):
 		result = Result{Note: "cannot determine why: " + clean(err.Error())}
 	case err != nil:
 		log.FromContext(ctx).Info("Reading the pods of an object that is not ready failed", "error", err)
@@ -169,8 +206,6 @@ func (k *diagnosis) set(ctx context.Context, result Result, err error, now time.
 type Result struct {
 	// Problems are at most 5.
 	Problems []modelv1.Problem
-	// NeedsIntervention is true if the first problem cannot pass without a change from outside.
-	NeedsIntervention bool
 	// Note says what could not be read.
 	Note string
 }
@@ -185,7 +220,7 @@ func (r *Result) describe(readiness status.Readiness) status.Readiness {
 			readiness.AppendMessage(sentence(first))
 		}
 		switch {
-		case r.NeedsIntervention:
+		case needIntervention.Has(first.Reason):
 			readiness.Reason, readiness.Stalled, readiness.Reconciling = first.Reason, true, false
 		case r.isFetching() && readiness.Reason == status.ReasonProgressing:
 			readiness.Reason = first.Reason

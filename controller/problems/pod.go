@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
@@ -41,55 +41,45 @@ var needIntervention = sets.New(reasonReplicaFailure, "InvalidImageName", "ErrIm
 	reasonCrashLoopBackOff, reasonModelFetchFailed, corev1.PodReasonUnschedulable)
 
 const (
-	// maxMessage, maxReason and maxContainer are the bounds of the schema, maxRaw that of what is read of a message.
-	maxMessage, maxReason, maxContainer, maxRaw = 1024, 128, 63, 8 << 10
+	// maxMessage is how much is read of a message, in bytes. What is written to status is bounded there.
+	maxMessage = 1024
 	// long is how long kubelet or the scheduler may need before that is a problem.
 	long = time.Minute
-	// briefly is how long a pod may be unschedulable before intervention is needed (during a
-	// rollout, what it needs is often that of a pod that is being deleted), and how long it may
-	// exist after its grace period.
+	// briefly is how long a pod may be unschedulable (during a rollout, what it needs is often that of a
+	// pod that is being deleted), and how long it may exist after its grace period.
 	briefly = 30 * time.Second
 	// recentExit is how long after an exit a container that runs and is not ready counts as one
 	// that crashes. kubelet's longest pause between two starts is 5 minutes.
 	recentExit = 10 * time.Minute
 )
 
-// finding is a problem of one pod, or of several that have the same.
-type finding struct {
-	modelv1.Problem
-	needsIntervention bool
-}
-
-// newFinding returns a problem that a pod has since it is not ready. That time does not change when
+// newProblem returns a problem that a pod has since it is not ready. That time does not change when
 // a container is restarted.
-func newFinding(pod *corev1.Pod, reason, message string) *finding {
+func newProblem(pod *corev1.Pod, reason, message string) *modelv1.Problem {
 	since := pod.CreationTimestamp
-	if ready := conditionOf(pod, corev1.PodReady); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
+	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil && ready.Status != corev1.ConditionTrue && !ready.LastTransitionTime.IsZero() {
 		since = ready.LastTransitionTime
 	}
-	return &finding{modelv1.Problem{Reason: reason, Message: rules.Cut(message, maxMessage), Since: since, Count: 1}, needIntervention.Has(reason)}
+	return &modelv1.Problem{Reason: reason, Message: message, Since: since, Count: 1}
 }
 
 // ofPod returns the problem of a pod, nil if it has none.
-func ofPod(pod *corev1.Pod, now time.Time) *finding {
-	scheduled := conditionOf(pod, corev1.PodScheduled)
+func ofPod(pod *corev1.Pod, now time.Time) *modelv1.Problem {
+	_, scheduled := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		if now.Sub(pod.DeletionTimestamp.Time) < briefly {
 			return nil
 		}
-		return newFinding(pod, "PodNotDeleted", "the pod still exists after its grace period: its node may be down, or it has a finalizer")
+		return newProblem(pod, "PodNotDeleted", "the pod still exists after its grace period: its node may be down, or it has a finalizer")
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return nil
 	case pod.Status.Phase == corev1.PodFailed: // Evicted, preempted, refused by kubelet. It is replaced.
-		f := newFinding(pod, reasonOr(pod.Status.Reason, "PodFailed"), clean(pod.Status.Message))
-		f.needsIntervention, f.Count = false, 0 // There may be another one every second.
+		f := newProblem(pod, reasonOr(pod.Status.Reason, "PodFailed"), clean(pod.Status.Message))
+		f.Count = 0 // There may be another one every second.
 		return f
 	case pod.Spec.NodeName == "" && isFalse(scheduled):
-		f := newFinding(pod, reasonOr(scheduled.Reason, reasonPending), clean(scheduled.Message))
-		f.Since = scheduled.LastTransitionTime
-		f.needsIntervention = f.needsIntervention && now.Sub(f.Since.Time) >= briefly
-		return f
+		return unscheduled(pod, scheduled, now)
 	case len(pod.Status.ContainerStatuses) > 0 || len(pod.Status.InitContainerStatuses) > 0:
 		return ofContainers(pod, now)
 	case now.Sub(pod.CreationTimestamp.Time) < long:
@@ -99,13 +89,23 @@ func ofPod(pod *corev1.Pod, now time.Time) *finding {
 	if pod.Spec.NodeName == "" {
 		message = "no scheduler has placed the pod: check that kube-scheduler runs, and schedulerName"
 	}
-	return newFinding(pod, reasonPending, message)
+	return newProblem(pod, reasonPending, message)
+}
+
+// unscheduled returns the problem of a pod that the scheduler cannot place, nil for a while.
+func unscheduled(pod *corev1.Pod, scheduled *corev1.PodCondition, now time.Time) *modelv1.Problem {
+	if now.Sub(scheduled.LastTransitionTime.Time) < briefly {
+		return nil
+	}
+	f := newProblem(pod, reasonOr(scheduled.Reason, reasonPending), clean(scheduled.Message))
+	f.Since = scheduled.LastTransitionTime
+	return f
 }
 
 // ofContainers returns the problem of the first container that has one, before others of one that
 // needs intervention.
-func ofContainers(pod *corev1.Pod, now time.Time) *finding {
-	var first *finding
+func ofContainers(pod *corev1.Pod, now time.Time) *modelv1.Problem {
+	var first *modelv1.Problem
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	specs := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	allReady := true
@@ -116,13 +116,13 @@ func ofContainers(pod *corev1.Pod, now time.Time) *finding {
 			c.spec = specs[at]
 		}
 		f := c.problem()
-		if f != nil && f.needsIntervention {
+		if f != nil && needIntervention.Has(f.Reason) {
 			return f
 		}
 		first = cmp.Or(first, f)
 	}
-	if ready := conditionOf(pod, corev1.PodReady); first == nil && allReady && isFalse(ready) {
-		return newFinding(pod, reasonOr(ready.Reason, "PodNotReady"), cmp.Or(clean(ready.Message), "all containers are ready and the pod is not: check that its node is ready"))
+	if ready := podutil.GetPodReadyCondition(pod.Status); first == nil && allReady && isFalse(ready) {
+		return newProblem(pod, reasonOr(ready.Reason, "PodNotReady"), cmp.Or(clean(ready.Message), "all containers are ready and the pod is not: check that its node is ready"))
 	}
 	return first
 }
@@ -136,7 +136,7 @@ type container struct {
 	now    time.Time
 }
 
-func (c *container) problem() *finding {
+func (c *container) problem() *modelv1.Problem {
 	state, last := &c.status.State, c.status.LastTerminationState.Terminated
 	switch {
 	case c.status.Ready && state.Terminated == nil:
@@ -155,21 +155,21 @@ func (c *container) problem() *finding {
 	return c.running()
 }
 
-func (c *container) running() *finding {
+func (c *container) running() *modelv1.Problem {
 	switch {
 	case c.fetches():
-		return c.finding(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
+		return c.newProblem(reasonFetchingModel, "the model is being fetched; the log of the container has the progress")
 	case c.runsOnce():
-		return c.finding(reasonPodInitializing, "the init container has not completed yet")
+		return c.newProblem(reasonPodInitializing, "the init container has not completed yet")
 	case c.spec.StartupProbe != nil || c.spec.ReadinessProbe != nil:
-		return c.finding("NotReady", "the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)")
+		return c.newProblem("NotReady", "the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)")
 	}
 	return nil // kubelet has not observed it yet.
 }
 
 // runsOnce reports whether it is an init container, and no sidecar, which is restarted.
 func (c *container) runsOnce() bool {
-	return c.init && ptr.Deref(c.spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
+	return c.init && !podutil.IsRestartableInitContainer(&c.spec)
 }
 
 // fetches reports whether it is the init container that fetches the model of a ModelBox. Its
@@ -179,7 +179,7 @@ func (c *container) fetches() bool { return c.init && modelsource.IsFetcher(&c.s
 // backOff is what kubelet writes before the answer of the registry while it waits for the next attempt.
 var backOff = regexp.MustCompile(`^Back-off pulling image "[^"]*": (ErrImagePull: )?`)
 
-func (c *container) waiting(state *corev1.ContainerStateWaiting) *finding {
+func (c *container) waiting(state *corev1.ContainerStateWaiting) *modelv1.Problem {
 	switch state.Reason {
 	case "", reasonPodInitializing:
 		return nil // An init container has the problem.
@@ -187,27 +187,27 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *finding {
 		if c.now.Sub(c.pod.CreationTimestamp.Time) < long {
 			return nil
 		}
-		return c.finding(reasonContainerCreating,
+		return c.newProblem(reasonContainerCreating,
 			"kubelet pulls the image, or waits for a volume or for the network of the pod; the events of the pod say which (kubectl describe pod)")
 	case reasonCrashLoopBackOff, "RunContainerError":
 		if last := c.status.LastTerminationState.Terminated; last != nil {
 			return c.crashed(last)
 		}
 	case reasonImagePullBackOff, "ErrImagePull": // They alternate.
-		return c.finding(reasonImagePullBackOff, clean(backOff.ReplaceAllString(state.Message, "")))
+		return c.newProblem(reasonImagePullBackOff, clean(backOff.ReplaceAllString(state.Message, "")))
 	case "RegistryUnavailable", "SignatureValidationFailed":
-		return c.finding(reasonImagePullBackOff, state.Reason+": "+clean(state.Message))
+		return c.newProblem(reasonImagePullBackOff, state.Reason+": "+clean(state.Message))
 	}
-	return c.finding(reasonOr(state.Reason, reasonPending), clean(state.Message))
+	return c.newProblem(reasonOr(state.Reason, reasonPending), clean(state.Message))
 }
 
 // crashed returns the problem of a container that has exited, with the last line of its termination
 // message.
-func (c *container) crashed(last *corev1.ContainerStateTerminated) *finding {
-	text := strings.TrimSpace(last.Message[max(0, len(last.Message)-maxRaw):])
+func (c *container) crashed(last *corev1.ContainerStateTerminated) *modelv1.Problem {
+	text := strings.TrimSpace(last.Message)
 	line := clean(text[strings.LastIndexAny(text, "\r\n")+1:])
 	if c.fetches() && line != "" {
-		return c.finding(reasonModelFetchFailed, line)
+		return c.newProblem(reasonModelFetchFailed, line)
 	}
 	reason, message := reasonCrashLoopBackOff, fmt.Sprintf("exit code %d", last.ExitCode)
 	switch said := reasonOr(last.Reason, "Error"); said {
@@ -225,22 +225,13 @@ func (c *container) crashed(last *corev1.ContainerStateTerminated) *finding {
 	if line != "" {
 		message += ": " + line
 	}
-	return c.finding(reason, message)
+	return c.newProblem(reason, message)
 }
 
-func (c *container) finding(reason, message string) *finding {
-	f := newFinding(c.pod, reason, message)
-	f.Container = rules.Cut(clean(c.status.Name), maxContainer)
+func (c *container) newProblem(reason, message string) *modelv1.Problem {
+	f := newProblem(c.pod, reason, message)
+	f.Container = clean(c.status.Name)
 	return f
-}
-
-func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 func isFalse(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionFalse }
@@ -248,23 +239,23 @@ func isFalse(c *corev1.PodCondition) bool { return c != nil && c.Status == corev
 // colours are what programs write for a terminal.
 var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// clean returns a message of the cluster as one line of valid UTF-8 without control characters, not
-// longer than a message may be.
+// clean returns a message of the cluster as one line of valid UTF-8 without control characters.
 func clean(message string) string {
 	message = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r
-	}, colours.ReplaceAllString(rules.Cut(message, maxRaw), ""))
-	return rules.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " "), maxMessage)
+	}, colours.ReplaceAllString(rules.Cut(message, maxMessage), ""))
+	return strings.Join(strings.Fields(message), " ")
 }
 
-var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+// word is what can be a reason.
+var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,127}$`)
 
 // reasonOr returns a reason of the cluster, or another one if it is not one word.
 func reasonOr(reason, otherwise string) string {
-	if len(reason) > maxReason || !word.MatchString(reason) {
+	if !word.MatchString(reason) {
 		return otherwise
 	}
 	return reason

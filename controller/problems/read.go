@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
@@ -35,71 +33,56 @@ const (
 	// maxProblems is the bound of status.problems, maxFound that of the different problems that are
 	// held during a read.
 	maxProblems, maxFound = 5, 50
-	// annotationRevision numbers the pod templates of a Deployment; its controller sets it on each
+	// AnnotationRevision numbers the pod templates of a Deployment; its controller sets it on each
 	// ReplicaSet. The highest is the one that it runs.
-	annotationRevision = "deployment.kubernetes.io/revision"
+	AnnotationRevision = "deployment.kubernetes.io/revision"
 	// labelGeneration is the template generation of a DaemonSet's pod.
 	labelGeneration = "pod-template-generation"
 )
 
-// Workload is a child that runs pods: a Deployment or a DaemonSet.
-type Workload struct {
-	client.Object
-	// Observed is true if the cluster has acted on the last change of the workload.
-	Observed bool
-
-	selector *metav1.LabelSelector
-	own      *finding
-}
-
-// OfDeployment returns a Deployment as a Workload.
-func OfDeployment(d *appsv1.Deployment) Workload {
-	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
-	for _, condition := range d.Status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			w.own = newFinding(&corev1.Pod{}, reasonReplicaFailure, clean(condition.Message))
-			w.own.Since, w.own.Count = condition.LastTransitionTime, 0
-		}
-	}
-	return w
-}
-
-// OfDaemonSet returns a DaemonSet as a Workload. Its controller says only in events why it cannot
-// create a pod.
-func OfDaemonSet(d *appsv1.DaemonSet) Workload {
-	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
-	nodes := d.Status.DesiredNumberScheduled
-	if missing := nodes - d.Status.CurrentNumberScheduled; missing > 0 {
-		w.own = newFinding(&corev1.Pod{}, "PodsMissing", fmt.Sprintf("%d of %d nodes have no pod: a quota, a policy or Pod Security "+
-			"may refuse it; the events of the DaemonSet say what (kubectl describe daemonset)", missing, nodes))
-		w.own.Count = missing
-	}
-	return w
-}
+// errManySets reports that the ReplicaSet with the current template of a Deployment is not among those that were read.
+var errManySets = fmt.Errorf("only %d of its ReplicaSets were read, and none of them has its current template", pageSize*maxPages)
 
 // read returns what the pods of the current template say. A rollout deletes the others.
 func (d *Diagnoser) read(ctx context.Context, s *Subject) (Result, error) {
-	namespace := client.InNamespace(s.Owner.GetNamespace())
-	selector, err := metav1.LabelSelectorAsSelector(s.Workload.selector)
-	if err != nil {
-		return Result{}, fmt.Errorf("the selector of the workload: %w", err)
-	}
-	uid, current, err := d.template(ctx, namespace, s.Workload.Object, selector)
-	if err != nil {
-		return Result{}, err
-	}
-	found := s.Workload.newTally()
-	more, err := d.pages(ctx, "pods", &corev1.PodList{}, namespace, selector.Add(*current), func(obj client.Object) {
-		// A label alone does not say whose a pod is: every user who may create pods may set it.
-		if owner := metav1.GetControllerOfNoCopy(obj); owner != nil && owner.UID == uid {
-			found.add(ofPod(obj.(*corev1.Pod), d.Clock.Now()))
-		}
-	})
-	result := found.result(d.Clock.Now())
+	found := tally{}
+	found.add(s.Workload.own)
+	more, err := d.currentPods(ctx, client.InNamespace(s.Owner.GetNamespace()), s.Workload, maxPages, func(pod *corev1.Pod) { found.add(ofPod(pod, d.Clock.Now())) })
+	result := Result{Problems: found.first()}
 	if more {
 		result.Note = fmt.Sprintf("only %d of its pods were read", pageSize*maxPages)
 	}
 	return result, err
+}
+
+// CurrentPods returns one page of the pods of a workload that have its current template.
+func (d *Diagnoser) CurrentPods(ctx context.Context, w Workload) (pods []corev1.Pod, err error) {
+	if !acquire(ctx) {
+		return nil, fmt.Errorf("the pods of other objects are being read")
+	}
+	defer reading.Release(1)
+	_, err = d.currentPods(ctx, client.InNamespace(w.GetNamespace()), w, 1, func(pod *corev1.Pod) { pods = append(pods, *pod) })
+	return pods, err
+}
+
+// currentPods reads the pods of a workload that have its current template, and reports whether there are more.
+func (d *Diagnoser) currentPods(
+	ctx context.Context, namespace client.InNamespace, w Workload, maxPages int, visit func(*corev1.Pod),
+) (more bool, err error) {
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return false, fmt.Errorf("the selector of the workload: %w", err)
+	}
+	uid, current, err := d.template(ctx, namespace, w.Object, selector)
+	if err != nil {
+		return false, err
+	}
+	return d.pages(ctx, "pods", &corev1.PodList{}, namespace, selector.Add(*current), maxPages, func(obj client.Object) {
+		// A label alone does not say whose a pod is: every user who may create pods may set it.
+		if owner := metav1.GetControllerOfNoCopy(obj); owner != nil && owner.UID == uid {
+			visit(obj.(*corev1.Pod))
+		}
+	})
 }
 
 // template returns the uid of the owner of the pods with the current template, and their label.
@@ -109,12 +92,17 @@ func (d *Diagnoser) template(ctx context.Context, namespace client.InNamespace, 
 		key, value, uid = appsv1.DefaultDeploymentUniqueLabelKey, "", ""
 		sets, highest := &metav1.PartialObjectMetadataList{}, int64(-1)
 		sets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-		if _, err := d.pages(ctx, "ReplicaSets", sets, namespace, selector, func(set client.Object) {
-			revision, err := strconv.ParseInt(set.GetAnnotations()[annotationRevision], 10, 64)
+		more, err := d.pages(ctx, "ReplicaSets", sets, namespace, selector, maxPages, func(set client.Object) {
+			revision, err := strconv.ParseInt(set.GetAnnotations()[AnnotationRevision], 10, 64)
 			if err == nil && revision > highest && metav1.IsControlledBy(set, w) {
 				highest, value, uid = revision, set.GetLabels()[key], set.GetUID()
 			}
-		}); err != nil {
+		})
+		// The Deployment has the number of the one that it runs.
+		if err == nil && more && strconv.FormatInt(highest, 10) != w.GetAnnotations()[AnnotationRevision] {
+			err = errManySets
+		}
+		if err != nil {
 			return "", nil, err
 		}
 	}
@@ -127,7 +115,8 @@ func (d *Diagnoser) template(ctx context.Context, namespace client.InNamespace, 
 
 // pages reads a list page by page, and reports whether there is more than maxPages.
 func (d *Diagnoser) pages(
-	ctx context.Context, what string, empty client.ObjectList, namespace client.InNamespace, selector labels.Selector, visit func(client.Object),
+	ctx context.Context, what string, empty client.ObjectList, namespace client.InNamespace, selector labels.Selector, maxPages int,
+	visit func(client.Object),
 ) (more bool, err error) {
 	next := ""
 	for range maxPages {
@@ -149,55 +138,39 @@ func (d *Diagnoser) pages(
 }
 
 // tally has the problems that were found. Pods with the same reason for one container have one.
-type tally map[key]*finding
-
-type key struct{ container, reason string }
-
-// newTally returns the problem that the workload itself has: pods that cannot be created.
-func (w Workload) newTally() tally {
-	t := tally{}
-	t.add(w.own)
-	return t
-}
+type tally []modelv1.Problem
 
 // add adds a problem, which may be nil. The message of the first of several is quoted.
-func (t tally) add(f *finding) {
-	if f == nil {
+func (t *tally) add(p *modelv1.Problem) {
+	if p == nil {
 		return
 	}
-	k := key{f.Container, f.Reason}
-	switch known := t[k]; {
-	case known != nil:
-		known.Count += f.Count
-		known.Since = earliest(known.Since, f.Since)
-		known.needsIntervention = known.needsIntervention || f.needsIntervention
-	case len(t) < maxFound:
-		t[k] = f
-	}
-}
-
-// result returns the problems: first those that need intervention, then those of most pods.
-func (t tally) result(now time.Time) Result {
-	all := slices.SortedFunc(maps.Values(t), func(a, b *finding) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Reason, b.Reason))
-	})
-	result := Result{NeedsIntervention: len(all) > 0 && all[0].needsIntervention}
-	for _, f := range all[:min(len(all), maxProblems)] {
-		f.Since = metav1.NewTime(f.Since.UTC().Truncate(time.Second))
-		if f.Since.After(now) || f.Since.Year() < 1970 {
-			f.Since = metav1.Time{} // The clock of another machine is ahead.
+	for i := range *t {
+		if known := &(*t)[i]; known.Container == p.Container && known.Reason == p.Reason {
+			known.Count += p.Count
+			known.Since = earliest(known.Since, p.Since)
+			return
 		}
-		result.Problems = append(result.Problems, f.Problem)
 	}
-	return result
+	if len(*t) < maxFound {
+		*t = append(*t, *p)
+	}
 }
 
-// rank is the place of a problem among others.
-func (f *finding) rank() int {
+// first returns the first problems: those that need intervention, then those of most pods.
+func (t tally) first() []modelv1.Problem {
+	slices.SortFunc(t, func(a, b modelv1.Problem) int {
+		return cmp.Or(cmp.Compare(rank(a.Reason), rank(b.Reason)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Reason, b.Reason))
+	})
+	return t[:min(len(t), maxProblems)]
+}
+
+// rank is the place of a reason among others.
+func rank(reason string) int {
 	switch {
-	case f.Reason == reasonReplicaFailure:
+	case reason == reasonReplicaFailure:
 		return 0
-	case f.needsIntervention:
+	case needIntervention.Has(reason):
 		return 1
 	}
 	return 2

@@ -45,37 +45,24 @@ type Object interface {
 	GetStatus() any
 }
 
-// WriteAheadReconciler reconciles objects that write to an object which is not their child,
-// and which therefore has no annotation that names the generation it was written for.
-type WriteAheadReconciler[T Object] interface {
-	// Reconcile is the method of reconcile.ObjectReconciler. It calls writeAhead before it
-	// writes to the other object, and returns the error of writeAhead.
-	Reconcile(ctx context.Context, obj T, writeAhead WriteAhead) (reconcile.Result, error)
+type writeAheadKey struct{}
+
+// WriteAhead writes the status that the object of a reconcile has now, whether it differs or not. ctx is that of a
+// Reconcile which Recorded calls. It is called before a write to an object that is not a child, and which therefore has no
+// annotation that names the generation it was written for: an object that has changed since it entered the
+// cache (another spec, or the status of another leader) causes a conflict, so that nothing is written to
+// the other one. Reconcile returns the error as it is.
+func WriteAhead(ctx context.Context) error {
+	return ctx.Value(writeAheadKey{}).(func(context.Context) error)(ctx)
 }
 
-// WriteAhead writes the status that the object has now, whether it differs or not. An object
-// that has changed since it entered the cache (another spec, or the status of another leader)
-// causes a conflict then, so that nothing is written to the other object.
-type WriteAhead func(context.Context) error
-
-// An Option changes how the status of a kind is recorded.
-type Option func(*options)
-
-type options struct {
-	onGone      []func(types.NamespacedName)
-	undecodable map[string]any
-}
-
-// OnGone calls a function for each object that was deleted, or that cannot be decoded. It may
-// be given several times.
-func OnGone(f func(types.NamespacedName)) Option {
-	return func(o *options) { o.onGone = append(o.onGone, f) }
-}
-
-// WithUndecodable adds members to the status of an object that cannot be decoded, beside
-// observedGeneration and conditions, which all kinds have. nil removes a member.
-func WithUndecodable(members map[string]any) Option {
-	return func(o *options) { o.undecodable = members }
+// Options are what differs between the kinds. The zero value is valid.
+type Options struct {
+	// OnGone is called for each object that was deleted, or that cannot be decoded.
+	OnGone func(types.NamespacedName)
+	// Undecodable are the members of the status of an object that cannot be decoded, beside observedGeneration and
+	// conditions, which all kinds have. nil removes a member.
+	Undecodable map[string]any
 }
 
 // Recorded wraps the reconciler of a kind with what is the same for all kinds: it reads the
@@ -87,30 +74,15 @@ func WithUndecodable(members map[string]any) Option {
 //
 // The object's resourceVersion is a precondition of every write, so that a stale cache, or a
 // former leader, replaces no newer status. The watch event of the newer version is the retry.
-func Recorded[T Object](c client.Client, events events.EventRecorder, kind reconcile.ObjectReconciler[T], with ...Option) reconcile.Reconciler {
-	return RecordedWithWriteAhead(c, events, withoutWriteAhead[T]{kind}, with...)
-}
-
-// RecordedWithWriteAhead is Recorded for a WriteAheadReconciler.
-func RecordedWithWriteAhead[T Object](c client.Client, events events.EventRecorder, kind WriteAheadReconciler[T], with ...Option) reconcile.Reconciler {
-	r := &recorder[T]{client: c, events: events, kind: kind, name: reflect.TypeFor[T]().Elem().Name()}
-	for _, option := range with {
-		option(&r.options)
-	}
-	return r
-}
-
-type withoutWriteAhead[T Object] struct{ reconcile.ObjectReconciler[T] }
-
-func (w withoutWriteAhead[T]) Reconcile(ctx context.Context, obj T, _ WriteAhead) (reconcile.Result, error) {
-	return w.ObjectReconciler.Reconcile(ctx, obj)
+func Recorded[T Object](c client.Client, events events.EventRecorder, kind reconcile.ObjectReconciler[T], options Options) reconcile.Reconciler {
+	return &recorder[T]{Options: options, client: c, events: events, kind: kind, name: reflect.TypeFor[T]().Elem().Name()}
 }
 
 type recorder[T Object] struct {
-	options
+	Options
 	client client.Client
 	events events.EventRecorder
-	kind   WriteAheadReconciler[T]
+	kind   reconcile.ObjectReconciler[T]
 	// name is the kind's name, such as ModelBox.
 	name string
 }
@@ -140,10 +112,8 @@ func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
 	ctx = limit.For(ctx, r.client, obj.GetUID(), obj.GetGeneration())
 	failure, undecodable := errors.AsType[*cache.UndecodableError](err)
-	if undecodable || apierrors.IsNotFound(err) {
-		for _, forget := range r.onGone {
-			forget(req.NamespacedName)
-		}
+	if r.OnGone != nil && (undecodable || apierrors.IsNotFound(err)) {
+		r.OnGone(req.NamespacedName)
 	}
 	switch {
 	case apierrors.IsNotFound(err) || obj.GetDeletionTimestamp() != nil:
@@ -184,7 +154,7 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		before, err = r.writeAhead(ctx, obj, before)
 		return err
 	}
-	result, err := r.kind.Reconcile(ctx, obj, writeAhead)
+	result, err := r.kind.Reconcile(context.WithValue(ctx, writeAheadKey{}, writeAhead), obj)
 	notReadyObjects.observe(r.name, obj)
 	after, encodingErr := encode(obj)
 	if encodingErr != nil || bytes.Equal(before, after) || errors.Is(err, errStale) {
@@ -254,7 +224,7 @@ func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.Und
 		SetConditions(&conditions, obj.GetGeneration(), metav1.Now())
 	clamp(reflect.ValueOf(&conditions).Elem())
 	members := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
-	maps.Copy(members, r.options.undecodable)
+	maps.Copy(members, r.Undecodable)
 	after, err := json.Marshal(members)
 	if err == nil && !failure.StatusToo {
 		after, err = jsonpatch.MergePatch(failure.Status, after)

@@ -13,31 +13,36 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 )
 
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=extension.k8s.io,resources=uniteddeployments/scale,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+var kind = extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment")
 
 // reasonScaled is the reason of the event for a Deployment that was scaled.
 const reasonScaled = "Scaled"
@@ -52,12 +57,22 @@ type Reconciler struct {
 	// rivals are the UnitedDeployments of a Deployment, autoscalers those that scale it.
 	rivals      trigger.Target[*extensionv1.UnitedDeployment]
 	autoscalers trigger.Target[*autoscalingv2.HorizontalPodAutoscaler]
+	schedules   schedules.Step
 }
 
 // New returns a reconciler that reads and writes with a client, and emits its events with a
 // recorder. Its reads work without the indexes that SetupWithManager adds, and list more then.
 func New(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, live: c, recorder: recorder, clock: clk, rivals: unitedDeployments(c), autoscalers: autoscalers(c)}
+	return &Reconciler{
+		client: c, live: c, recorder: recorder, clock: clk,
+		schedules: schedules.Step{Client: c, Recorder: recorder, Clock: clk},
+		rivals: trigger.Target[*extensionv1.UnitedDeployment]{
+			Client: c, List: func() client.ObjectList { return &extensionv1.UnitedDeploymentList{} }, Name: heldDeployment,
+		},
+		autoscalers: trigger.Target[*autoscalingv2.HorizontalPodAutoscaler]{
+			Client: c, List: func() client.ObjectList { return &autoscalingv2.HorizontalPodAutoscalerList{} }, Name: scaledDeployment,
+		},
+	}
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
@@ -65,31 +80,64 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := New(mgr.GetClient(), recorder, clk)
 	r.live = mgr.GetAPIReader()
+	r.schedules.Freeze = freeze.Reader{Live: mgr.GetAPIReader()}
 	if err := r.rivals.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
 	}
 	if err := r.autoscalers.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
-	return r.watch(mgr).Complete(status.RecordedWithWriteAhead(r.client, recorder, r))
+	return r.watch(mgr).Complete(status.Recorded(r.client, recorder, r, status.Options{}))
+}
+
+// watch watches UnitedDeployments and everything that can hold or change their Deployments.
+// A UnitedDeployment or an autoscaler that is created, deleted or gets another target
+// concerns the UnitedDeployments of both targets.
+func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
+	return builder.ControllerManagedBy(mgr).
+		Named("uniteddeployment").
+		For(&extensionv1.UnitedDeployment{}, trigger.Changed()).
+		Watches(&extensionv1.UnitedDeployment{}, trigger.EnqueueRivals(&r.rivals, &r.rivals), builder.WithPredicates(r.rivals.Retargeted())).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, trigger.EnqueueRivals(&r.rivals, &r.autoscalers), builder.WithPredicates(r.autoscalers.Retargeted())).
+		Watches(&appsv1.Deployment{}, r.rivals.EnqueueNamed(), trigger.Changed()).
+		WithOptions(trigger.Options())
 }
 
 // Reconcile sets the replica count of the Deployment, unless the Deployment is missing or
 // another object holds its replica count, and sets the status.
-func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment, writeAhead status.WriteAhead) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment) (reconcile.Result, error) {
 	errs := uniteddeployment.Validate(ud)
 	target, holder, err := r.observe(ctx, ud)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	readiness := decide(ud, errs, target, holder)
-	if contested := limit.Contested(ctx); readiness == nil && (contested == nil || !contested.Exhausted) {
-		readiness, err = r.scale(ctx, ud, target, contested, writeAhead)
-	} else if contested != nil && (readiness == nil || !readiness.Stalled) {
-		readiness, err = apply.ReadinessOf(contested)
+	scaled, wake, scaling := r.schedules.Scale(ctx, &schedules.Object{
+		Object: ud, Kind: kind, Schedules: ud.Spec.Schedules, Replicas: ptr.Deref(ud.Spec.Replicas, 0), Status: &ud.Status.Schedule,
+		Held: len(errs) > 0 || holder != "",
+	})
+	if scaled {
+		return reconcile.Result{}, nil
+	}
+	readiness, err := r.hold(ctx, ud, target, decide(ud, errs, target, holder))
+	if scaling != nil && err == nil && (readiness == nil || !readiness.Stalled) {
+		readiness, err = apply.ReadinessOf(scaling)
 	}
 	r.updateStatus(ud, target, readiness)
-	return apply.Result(err)
+	result, err := apply.Result(err)
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	return result, err
+}
+
+// hold scales the Deployment, unless there already is a readiness, and the limit allows it.
+func (r *Reconciler) hold(
+	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, readiness *status.Readiness,
+) (*status.Readiness, error) {
+	if contested := limit.Contested(ctx); readiness == nil && (contested == nil || !contested.Exhausted) {
+		return r.scale(ctx, ud, target, contested)
+	} else if contested != nil && (readiness == nil || !readiness.Stalled) {
+		return apply.ReadinessOf(contested)
+	}
+	return readiness, nil
 }
 
 // observe reads, from the cache, the Deployment (nil if it is missing) and what else holds
@@ -98,13 +146,9 @@ func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployme
 	if ud.Spec.DeploymentName == "" {
 		return nil, "", nil // Validate refuses it.
 	}
-	target := &appsv1.Deployment{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, target)
-	if apierrors.IsNotFound(err) {
-		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("reading Deployment %q: %w", ud.Spec.DeploymentName, err)
+	target, err := workload.Target(ctx, r.client, ud.Namespace, ud.Spec.DeploymentName)
+	if target == nil || err != nil {
+		return nil, "", err
 	}
 	holder, err := r.holder(ctx, ud, target)
 	return target, holder, err
@@ -129,16 +173,15 @@ func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeploymen
 // Scale has no annotation that could name the generation it was written for. The readiness
 // is nil if the write has to be retried, and stays what it is while the count is contested.
 func (r *Reconciler) scale(
-	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, contested *limit.ContestedError, writeAhead status.WriteAhead,
+	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, contested *limit.ContestedError,
 ) (*status.Readiness, error) {
 	readiness := status.Progressing("Deployment %q is being scaled from %d to %d",
 		target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 	if contested != nil {
 		readiness = status.NewStalled(status.ReasonContested, contested.Error())
 	}
-	repeated := isProgressing(ud)
 	r.updateStatus(ud, target, &readiness)
-	if err := writeAhead(ctx); err != nil {
+	if err := status.WriteAhead(ctx); err != nil {
 		return nil, err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
@@ -147,12 +190,12 @@ func (r *Reconciler) scale(
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
 	if denied, ok := errors.AsType[*limit.ContestedError](err); ok {
-		denied.Field, denied.Manager = "spec.replicas", r.scaler(ctx, target)
+		limit.Blame(ctx, denied, "spec.replicas", r.scaler(ctx, target))
 	}
 	switch {
 	case err == nil && contested != nil:
 		err = contested
-	case err == nil && !repeated:
+	case err == nil:
 		r.recorder.Eventf(ud, target, corev1.EventTypeNormal, reasonScaled, "Scale",
 			"Deployment %q was scaled from %d to %d", target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
 	}
@@ -167,13 +210,6 @@ func (r *Reconciler) scaler(ctx context.Context, target *appsv1.Deployment) stri
 		return ""
 	}
 	return limit.Manager(live)
-}
-
-// isProgressing reports whether the Deployment was scaled for this spec before and is not ready
-// since. Another client may change the replica count again and again: that has one event.
-func isProgressing(ud *extensionv1.UnitedDeployment) bool {
-	ready := meta.FindStatusCondition(ud.Status.Conditions, status.ConditionReady)
-	return ready != nil && ready.Reason == status.ReasonProgressing && ready.ObservedGeneration == ud.Generation
 }
 
 // updateStatus sets the status to the observed state. The conditions stay as they are if

@@ -8,18 +8,21 @@ package workload
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -38,15 +41,22 @@ type Workload struct {
 	// are nil, the strategy is left to the API server.
 	Strategy                *appsv1.DeploymentStrategy
 	Rollout                 *intstr.IntOrString
-	MinReadySeconds         int32
+	MinReadySeconds         int32 // The default of the kind.
 	ProgressDeadlineSeconds *int32
 
 	ServiceType corev1.ServiceType
+
+	// Around is what the spec has around the pods; the builder adds metadata, kind and selector.
+	Around *around.Object
 
 	// Fetched is what status records of the container that fetches a model, nil if that is nothing.
 	Fetched *modelv1.FetcherStatus
 	// Paused prevents every write for the owner.
 	Paused bool
+	// RestartOnChange is that of the spec.
+	RestartOnChange modelv1.RestartOnChange
+	// Windows are those of the spec.
+	Windows modelv1.Windows
 }
 
 // ObjectMeta returns the metadata of each desired object: name, labels and controller
@@ -60,16 +70,29 @@ func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 	}
 }
 
-// Children returns the desired Deployment and, if there are ports, the desired Service.
+// with returns the metadata of a desired object that has further labels and annotations, if there are any.
+func (w *Workload) with(more *modelv1.Metadata) metav1.ObjectMeta {
+	meta := w.ObjectMeta()
+	if more != nil {
+		meta.Labels, meta.Annotations = labels.Merge(more.Labels, meta.Labels), maps.Clone(more.Annotations)
+	}
+	return meta
+}
+
+// Children returns the desired Deployment, the desired Service if there are ports, and the children of the blocks of the spec.
 func (w *Workload) Children() ([]client.Object, error) {
 	deployment, err := w.Deployment()
 	if err != nil {
 		return nil, err
 	}
+	children := []client.Object{deployment}
 	if service := w.Service(); service != nil {
-		return []client.Object{deployment, service}, nil
+		children = append(children, service)
 	}
-	return []client.Object{deployment}, nil
+	for _, child := range around.Children(w.around()) {
+		children = append(children, child)
+	}
+	return children, nil
 }
 
 // Template returns the desired pod template, which is the one that admission validates. Its error is
@@ -87,13 +110,14 @@ func (w *Workload) Deployment() (*appsv1.Deployment, error) {
 	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: w.ObjectMeta(),
+		ObjectMeta: w.with(w.Around.DeploymentMetadata),
 		Spec: appsv1.DeploymentSpec{
 			Replicas:                w.Replicas,
 			Selector:                &metav1.LabelSelector{MatchLabels: w.Selector()},
 			Template:                template,
 			Strategy:                w.strategy(),
-			MinReadySeconds:         w.MinReadySeconds,
+			MinReadySeconds:         ptr.Deref(w.Around.MinReadySeconds, w.MinReadySeconds),
+			RevisionHistoryLimit:    w.Around.RevisionHistoryLimit,
 			ProgressDeadlineSeconds: w.ProgressDeadlineSeconds,
 		},
 	}, nil
@@ -140,15 +164,17 @@ func (w *Workload) Service() *corev1.Service {
 	if len(w.Ports) == 0 {
 		return nil
 	}
-	return &corev1.Service{
+	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Service"},
-		ObjectMeta: w.ObjectMeta(),
+		ObjectMeta: w.with(w.Around.ServiceMetadata),
 		Spec: corev1.ServiceSpec{
 			Type:     w.ServiceType,
 			Selector: w.Selector(),
 			Ports:    w.servicePorts(),
 		},
 	}
+	around.SetService(w.Around.Service, &service.Spec)
+	return service
 }
 
 func (w *Workload) servicePorts() []corev1.ServicePort {
@@ -175,13 +201,25 @@ func (w *Workload) Address() string {
 	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
 }
 
+// checkSelector returns a *rules.InvalidSpecError if a live Deployment does not have the selector of an adopted
+// object. The API server would refuse to change it, and the Service would select other pods.
+func (w *Workload) checkSelector(live *appsv1.Deployment) error {
+	have := metav1.FormatLabelSelector(live.Spec.Selector)
+	want := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: w.MatchLabels})
+	if have == want {
+		return nil
+	}
+	return &rules.InvalidSpecError{Message: fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
+		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have)}
+}
+
 // Buildable returns a *rules.InvalidSpecError with the errors of a spec that leave open
 // what its children have to be, nil if there are none. With any other error the children
 // are built and the API server decides: a rule that is newer than a stored object must not
 // stop the scaling and the repair of what runs.
 func Buildable(errs field.ErrorList) error {
 	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
-		return &rules.InvalidSpecError{Err: errors.New(rules.FormatErrors(blocking))}
+		return &rules.InvalidSpecError{Message: rules.FormatErrors(blocking)}
 	}
 	return nil
 }

@@ -4,50 +4,26 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// observer reads the Deployment of a workload.
-type observer struct {
-	workload      *Workload
-	pods, service *apply.Child
-	into          *modelv1.WorkloadStatus
-}
-
-// live returns the Deployment. An apply replaces it.
-func (o *observer) live() *appsv1.Deployment { return o.pods.Live.(*appsv1.Deployment) }
-
-func (o *observer) Kind() string { return "Deployment" }
-
-func (o *observer) Workload() problems.Workload { return problems.OfDeployment(o.live()) }
-
-func (o *observer) Availability() status.Availability { return availability(o.live()) }
-
-// Progress is that of the Deployment, unless it is paused ("kubectl rollout pause"). The operator
-// does not resume it: a user has paused it on purpose.
-func (o *observer) Progress() status.Readiness {
-	live := o.live()
-	if live.Spec.Paused {
-		return status.Readiness{Reason: reasonDeploymentPaused, Message: fmt.Sprintf(
-			"Deployment %q is paused, so its pods do not get a changed template: kubectl rollout resume deployment/%s -n %s",
-			live.Name, live.Name, live.Namespace)}
-	}
-	return Progress(live)
-}
-
-// SetCounters copies the counters of the Deployment, and sets the address of the Service.
-func (o *observer) SetCounters() {
-	into, observed := o.into, &o.live().Status
+// observe returns the observed state of the Deployment, and copies its counters, and the address of the Service,
+// to the status of the owner.
+func (w *Workload) observe(c *Children, into *modelv1.WorkloadStatus) Observed {
+	live := c.Pods.Live.(*appsv1.Deployment)
+	observed := &live.Status
 	into.Replicas = observed.Replicas
 	into.ReadyReplicas = observed.ReadyReplicas
 	into.UpdatedReplicas = observed.UpdatedReplicas
@@ -55,15 +31,28 @@ func (o *observer) SetCounters() {
 	into.UnavailableReplicas = observed.UnavailableReplicas
 	into.TerminatingReplicas = observed.TerminatingReplicas
 	into.CollisionCount = observed.CollisionCount
-	into.Selector = o.workload.Selector().String()
+	into.Selector = w.Selector().String()
 	into.Address = ""
-	if o.service.Exists() {
-		into.Address = o.workload.Address()
+	if c.Service.Exists() {
+		into.Address = w.Address()
 	}
+	c.surroundings.status(into)
+	return Observed{Kind: "Deployment", Progress: unpaused(live), Availability: availability(live), Workload: problems.OfDeployment(live)}
 }
 
 // reasonDeploymentPaused means that the rollouts of the Deployment are paused.
 const reasonDeploymentPaused = "DeploymentPaused"
+
+// unpaused is Progress, unless the Deployment is paused ("kubectl rollout pause"). The operator does not resume
+// it: a user has paused it on purpose.
+func unpaused(live *appsv1.Deployment) status.Readiness {
+	if live.Spec.Paused {
+		return status.Readiness{Reason: reasonDeploymentPaused, Message: fmt.Sprintf(
+			"Deployment %q is paused, so its pods do not get a changed template: kubectl rollout resume deployment/%s -n %s",
+			live.Name, live.Name, live.Namespace)}
+	}
+	return Progress(live)
+}
 
 // Progress returns the readiness of the owner of a Deployment whose children have been
 // applied. It is ready only if every pod runs the current template and is available, and
@@ -102,6 +91,28 @@ func Scaled(deployment *appsv1.Deployment) status.Readiness {
 	return status.NewReady(fmt.Sprintf("%d of %d pods are available", observed.AvailableReplicas, desired))
 }
 
+// ReasonTargetNotFound means that the Deployment which an object acts on does not exist.
+const ReasonTargetNotFound = "TargetNotFound"
+
+// TargetNotFound returns the readiness of an object whose spec.deploymentName names no Deployment.
+func TargetNotFound(name string) status.Readiness {
+	return status.NewStalled(ReasonTargetNotFound, fmt.Sprintf(
+		"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", name))
+}
+
+// Target reads, from the cache, the Deployment that an object of its namespace acts on, nil if there is none.
+func Target(ctx context.Context, cache client.Reader, namespace, name string) (*appsv1.Deployment, error) {
+	target := &appsv1.Deployment{}
+	err := cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, target)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
+	}
+	return target, nil
+}
+
 // failure returns the readiness for a Deployment that cannot progress by itself, nil if it
 // can, with the message of the Deployment's own condition.
 func failure(observed *appsv1.DeploymentStatus) *status.Readiness {
@@ -128,14 +139,14 @@ func isObserved(deployment *appsv1.Deployment) bool {
 
 // availability returns the availability of the owner of a Deployment: the Deployment's own
 // condition. That one has a minimum: all replicas but those that maxUnavailable allows.
-func availability(deployment *appsv1.Deployment) status.Availability {
+func availability(deployment *appsv1.Deployment) metav1.Condition {
 	for _, condition := range deployment.Status.Conditions {
 		if condition.Type == appsv1.DeploymentAvailable {
-			return status.Availability{
-				Status:  metav1.ConditionStatus(condition.Status),
-				Reason:  condition.Reason,
-				Message: condition.Message,
-				Since:   condition.LastTransitionTime,
+			return metav1.Condition{
+				Status:             metav1.ConditionStatus(condition.Status),
+				Reason:             condition.Reason,
+				Message:            condition.Message,
+				LastTransitionTime: condition.LastTransitionTime,
 			}
 		}
 	}

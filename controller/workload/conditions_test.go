@@ -72,7 +72,7 @@ func TestAvailability(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1e9, 0))
 	for name, test := range map[string]struct {
 		conditions []appsv1.DeploymentCondition
-		want       status.Availability
+		want       metav1.Condition
 	}{
 		"none yet": {nil, status.NotObserved("Deployment", 1)},
 		"another one": {
@@ -83,9 +83,9 @@ func TestAvailability(t *testing.T) {
 				Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
 				Message: "Deployment does not have minimum availability.", LastTransitionTime: since,
 			}},
-			status.Availability{
+			metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
-				Message: "Deployment does not have minimum availability.", Since: since,
+				Message: "Deployment does not have minimum availability.", LastTransitionTime: since,
 			},
 		},
 	} {
@@ -104,7 +104,7 @@ func TestProgressOfAPausedDeployment(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "models", Name: "web", Generation: 1}}
 	d.Spec.Paused = true
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
-	got := (&observer{pods: &apply.Child{Live: d}}).Progress()
+	got := unpaused(d)
 	want := status.Readiness{Reason: "DeploymentPaused", Message: `Deployment "web" is paused, so its pods do not get a changed template: ` +
 		`kubectl rollout resume deployment/web -n models`}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -115,13 +115,13 @@ func TestProgressOfAPausedDeployment(t *testing.T) {
 	}
 }
 
-func TestSetCounters(t *testing.T) {
+func TestCounters(t *testing.T) {
 	for _, count := range []*int32{nil, new(int32(0)), new(int32(7))} {
 		into := modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9)), Address: "old"}
 		live := &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 		}}
-		(&observer{workload: template(t, ""), pods: &apply.Child{Live: live}, service: &apply.Child{}, into: &into}).SetCounters()
+		template(t, "").observe(&Children{Pods: &apply.Child{Live: live}, Service: &apply.Child{}}, &into)
 		want := modelv1.WorkloadStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 			Selector: "app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox",

@@ -4,10 +4,8 @@
 package workload
 
 import (
-	"fmt"
-	"hash/fnv"
+	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,34 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
-// fetches reports whether the pods of a template have the container that fetches a model.
-func fetches(template *corev1.PodTemplateSpec) bool {
-	init := template.Spec.InitContainers
-	return len(init) > 0 && modelsource.IsFetcher(&init[0])
-}
-
 // FetcherStatus returns which image and mirrors fetch the model in the pods of a desired Deployment,
-// and the hash of the rest of its pod template; nil if they fetch none. The hash must stay the same in
-// all versions of the controller, like that of apply.AnnotationHash.
+// and the hash of the rest of its pod template; nil if they fetch none.
 func (w *Workload) FetcherStatus(desired *appsv1.Deployment) (*modelv1.FetcherStatus, error) {
 	template := desired.Spec.Template
-	if !fetches(&template) {
+	template.Annotations = maps.Clone(template.Annotations)
+	delete(template.Annotations, api.AnnotationConfiguration) // Its change is no other model.
+	init := slices.Clone(template.Spec.InitContainers)
+	if len(init) == 0 || !modelsource.IsFetcher(&init[0]) {
 		return nil, nil
 	}
-	init := slices.Clone(template.Spec.InitContainers)
 	init[0] = modelsource.WithoutFetcher(init[0])
 	template.Spec.InitContainers = init
-	data, err := template.Marshal()
+	hash, err := apply.Hash(&template)
 	if err != nil {
 		return nil, err
 	}
-	sum := fnv.New64a()
-	_, _ = sum.Write(data) // A hash returns no error.
-	return &modelv1.FetcherStatus{TemplateHash: fmt.Sprintf("%016x", sum.Sum64()), Image: w.Fetcher.Image, Mirrors: w.Fetcher.Mirrors}, nil
+	return &modelv1.FetcherStatus{TemplateHash: hash, Image: w.Fetcher.Image, Mirrors: w.Fetcher.Mirrors}, nil
 }
 
 // keepFetcher changes a desired Deployment so that its pods fetch their model with the image and the
@@ -60,21 +53,20 @@ func (w *Workload) keepFetcher(desired *appsv1.Deployment) error {
 	return err
 }
 
-// VerifyModel returns an error if a stored Deployment does not have the volume with the model,
-// although the model is an image: an API server that does not serve image volumes removes it.
+// VerifyModel returns an error if a stored Deployment does not have the volume of a model that is an image:
+// an API server that does not serve image volumes removes it.
 // https://kubernetes.io/docs/concepts/storage/volumes/#image
 func (w *Workload) VerifyModel(stored client.Object) error {
-	if !strings.HasPrefix(w.Model.URI, modelsource.Image+"://") {
-		return nil
-	}
-	deployment := stored.(*appsv1.Deployment)
-	for i := range deployment.Spec.Template.Spec.Volumes {
-		if v := &deployment.Spec.Template.Spec.Volumes[i]; v.Name == modelsource.Volume && v.Image != nil {
-			return nil
+	volumes := stored.(*appsv1.Deployment).Spec.Template.Spec.Volumes
+	for i := range w.Models {
+		m := &w.Models[i]
+		if m.From.Scheme != modelsource.Image || slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.VolumeName() && v.Image != nil }) {
+			continue
 		}
+		path := field.NewPath("spec", "template", "spec", "volumes").Key(m.VolumeName()).Child("image")
+		return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), w.Owner.GetName(), field.ErrorList{
+			field.Forbidden(path, "image volumes need Kubernetes 1.35 or later; use https:// or s3://"),
+		})
 	}
-	path := field.NewPath("spec", "template", "spec", "volumes").Key(modelsource.Volume).Child("image")
-	return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), w.Owner.GetName(), field.ErrorList{
-		field.Forbidden(path, "image volumes need Kubernetes 1.35 or later; use https:// or s3://"),
-	})
+	return nil
 }

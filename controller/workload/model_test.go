@@ -19,7 +19,15 @@ import (
 func withModel(t *testing.T, uri, raw string, fetcher modelsource.Fetcher) *Workload {
 	t.Helper()
 	w := template(t, raw)
-	w.Model, w.Fetcher = (&modelv1.ModelBoxSpec{ModelFileURL: uri}).ModelOrDefault(), fetcher
+	w.Models, w.Fetcher = modelsource.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri}), fetcher
+	return w
+}
+
+// withModels returns a workload with a model, and with others.
+func withModels(t *testing.T, uri string, fetcher modelsource.Fetcher, more ...modelv1.NamedModel) *Workload {
+	t.Helper()
+	w := withModel(t, uri, "", fetcher)
+	w.Models = modelsource.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri, Models: more})
 	return w
 }
 
@@ -56,11 +64,14 @@ func TestKeepFetcher(t *testing.T) {
 		"nothing":              {keeps: true},
 		"replicas":             {change: func(w *Workload) { w.Replicas = new(int32(7)) }, keeps: true},
 		"the image":            {change: func(w *Workload) { w.Container.Image = "server:2" }},
-		"the model":            {change: func(w *Workload) { w.Model.URI += ".gz" }},
-		"the volume":           {change: func(w *Workload) { w.Model.MountPath = "/m" }},
+		"the model":            {change: func(w *Workload) { w.Models[0].URI += ".gz" }},
+		"the volume":           {change: func(w *Workload) { w.Models[0].MountPath = "/m" }},
 		"another pod template": {change: func(w *Workload) { *w = *withModel(t, uri, `{"spec":{"priority":1}}`, upgraded) }},
-		"without a model":      {change: func(w *Workload) { w.Model = nil }},
-		"nothing in status":    {without: true},
+		"without a model":      {change: func(w *Workload) { w.Models = nil }},
+		"another model": {change: func(w *Workload) {
+			*w = *withModels(t, uri, upgraded, modelv1.NamedModel{Name: "a", Model: modelv1.Model{URI: uri, MountPath: "/a"}})
+		}},
+		"nothing in status": {without: true},
 	} {
 		w := withModel(t, uri, "", upgraded)
 		if tc.change != nil {
@@ -82,7 +93,7 @@ func TestKeepFetcher(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		got, err := w.FetcherStatus(desired)
-		if err != nil || tc.keeps && !cmp.Equal(got, applied) || !tc.keeps && got != nil && got.Image != upgraded.Image || (got == nil) != (w.Model == nil) {
+		if err != nil || tc.keeps && !cmp.Equal(got, applied) || !tc.keeps && got != nil && got.Image != upgraded.Image || (got == nil) != (len(w.Models) == 0) {
 			t.Errorf("%s: status has %+v, %v", name, got, err)
 		}
 	}
@@ -139,7 +150,7 @@ func TestTheGroupOfAClaim(t *testing.T) {
 		"mounted as it is":              {uri: "pvc://models"},
 	} {
 		w := withModel(t, tc.uri, tc.raw, released)
-		w.Model.Claim = tc.claim
+		w.Models[0].Claim = tc.claim
 		template, err := w.Template()
 		if err != nil {
 			t.Fatal(err)

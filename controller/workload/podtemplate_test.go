@@ -4,24 +4,31 @@
 package workload
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func template(t *testing.T, raw string) *Workload {
 	t.Helper()
 	box := &modelv1.ModelBox{}
 	box.Name = "box"
-	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, Pods: &podtemplate.Pods{
+	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, Around: &around.Object{Around: &modelv1.Around{}}, Pods: &podtemplate.Pods{
 		AppName: "modelbox", Instance: "box", Container: corev1.Container{Name: "main", Image: "server:1"},
 		Reserved: []podtemplate.Reserved{{Field: "image", Instead: "spec.image"}},
 	}}
@@ -29,32 +36,6 @@ func template(t *testing.T, raw string) *Workload {
 		w.Pods.Template = &runtime.RawExtension{Raw: []byte(raw)}
 	}
 	return w
-}
-
-// In a strategic merge a null deletes; in a pod template it only says nothing, as an empty
-// image does.
-func TestTemplateKeepsTheMainContainerFromNulls(t *testing.T) {
-	for _, raw := range []string{
-		"", `{}`, `{"spec":null}`, `{"metadata":null,"spec":{"containers":null}}`, `{"spec":{"containers":[]}}`,
-		`{"spec":{"containers":[{"name":"main","image":null}]}}`, `{"spec":{"containers":[{"name":"main","image":""}]}}`,
-	} {
-		got, err := template(t, raw).Template()
-		if err != nil {
-			t.Fatalf("%s: %v", raw, err)
-		}
-		containers := got.Spec.Containers
-		if len(containers) != 1 || containers[0].Name != "main" || containers[0].Image != "server:1" || len(got.Labels) != 3 {
-			t.Errorf("%s: the template is %+v", raw, got)
-		}
-	}
-}
-
-func TestTemplateErrsOnWhatAdmissionRefuses(t *testing.T) {
-	for _, raw := range []string{`[]`, `{"spec":{"containers":{}}}`, `{"spec":{"containers":[{"image":"x:1"}]}}`} {
-		if _, err := template(t, raw).Template(); err == nil {
-			t.Errorf("%s: no error", raw)
-		}
-	}
 }
 
 // An empty value in podTemplate means "not set", for the fields that a strategic merge
@@ -85,5 +66,126 @@ func TestTemplateKeepsOwnFieldsFromEmptyValues(t *testing.T) {
 		if diff := cmp.Diff(want, got.Spec, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}
+	}
+}
+
+func templated(raw string) *Workload {
+	box := &modelv1.ModelBox{}
+	box.Name = "box"
+	return &Workload{Owner: box, Around: &around.Object{Around: &modelv1.Around{}}, Pods: &podtemplate.Pods{
+		Container: corev1.Container{Name: "box", Image: "nginx:1"}, Template: &runtime.RawExtension{Raw: []byte(raw)},
+	}}
+}
+
+// An int64 of podTemplate is the same number in the child: float64 has no room for all
+// of them.
+func TestMergingKeepsIntegers(t *testing.T) {
+	for _, number := range []int64{0, 1, -1, 1<<53 - 1, 1<<53 + 1, 9007199254740993, math.MaxInt64, math.MinInt64} {
+		template, err := templated(fmt.Sprintf(`{"spec":{"terminationGracePeriodSeconds":%d,"securityContext":{"runAsUser":%[1]d},
+			"tolerations":[{"key":"a","tolerationSeconds":%[1]d}],"containers":[{"name":"box","securityContext":{"runAsGroup":%[1]d}}]}}`, number)).Template()
+		if err != nil {
+			t.Errorf("%d: %v", number, err)
+			continue
+		}
+		spec := template.Spec
+		for field, got := range map[string]*int64{
+			"terminationGracePeriodSeconds": spec.TerminationGracePeriodSeconds, "runAsUser": spec.SecurityContext.RunAsUser,
+			"tolerationSeconds": spec.Tolerations[0].TolerationSeconds, "runAsGroup": spec.Containers[0].SecurityContext.RunAsGroup,
+		} {
+			if *got != number {
+				t.Errorf("%s is %d, want %d", field, *got, number)
+			}
+		}
+	}
+}
+
+func TestATemplateThatCannotBeMergedIsAnInvalidSpec(t *testing.T) {
+	for _, raw := range []string{
+		`{"spec":{"terminationGracePeriodSeconds":9223372036854775808}}`,
+		`{"spec":{"terminationGracePeriodSeconds":1.5}}`,
+		`{"spec":{"containers":{}}}`,
+		`{"spec":{"containers":[{"image":"a:1"}]}}`,
+		`{"spec":[]}`, `[]`, `{`, `"text"`,
+	} {
+		_, err := templated(raw).Template()
+		if _, ok := errors.AsType[*rules.InvalidSpecError](err); !ok {
+			t.Errorf("%s: the error is %v, want a *rules.InvalidSpecError", raw, err)
+		}
+	}
+}
+
+// A RollingUpdate always has both steps, and a Recreate has none.
+func TestStrategy(t *testing.T) {
+	t.Parallel()
+	number := func(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
+	percent := func(s string) *intstr.IntOrString { return new(intstr.FromString(s)) }
+	rolling := func(maxSurge, maxUnavailable *intstr.IntOrString) appsv1.DeploymentStrategy {
+		return appsv1.DeploymentStrategy{Type: "RollingUpdate", RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge: maxSurge, MaxUnavailable: maxUnavailable,
+		}}
+	}
+	recreate := appsv1.DeploymentStrategy{Type: "Recreate"}
+	for name, test := range map[string]struct {
+		strategy *appsv1.DeploymentStrategy
+		rollout  *intstr.IntOrString
+		want     appsv1.DeploymentStrategy
+	}{
+		"neither":                 {nil, nil, appsv1.DeploymentStrategy{}},
+		"rollingUpdate":           {nil, percent("50%"), rolling(percent("50%"), percent("50%"))},
+		"rollingUpdate as digits": {nil, percent("3"), rolling(number(3), number(3))},
+		"the default":             {new(appsv1.DeploymentStrategy{}), percent("25%"), rolling(percent("25%"), percent("25%"))},
+		"no steps":                {new(rolling(nil, nil)), percent("25%"), rolling(percent("25%"), percent("25%"))},
+		"no rollingUpdate":        {&appsv1.DeploymentStrategy{Type: "RollingUpdate"}, nil, rolling(percent("25%"), percent("25%"))},
+		"no surge":                {new(rolling(number(0), number(1))), percent("25%"), rolling(number(0), number(1))},
+		"one step":                {new(rolling(nil, number(0))), nil, rolling(percent("25%"), number(0))},
+		"the other step":          {new(rolling(percent("0%"), nil)), nil, rolling(percent("0%"), percent("25%"))},
+		"no type":                 {&appsv1.DeploymentStrategy{RollingUpdate: rolling(number(2), number(0)).RollingUpdate}, nil, rolling(number(2), number(0))},
+		"Recreate":                {&recreate, percent("25%"), recreate},
+		"Recreate with a refused rollingUpdate": {
+			&appsv1.DeploymentStrategy{Type: "Recreate", RollingUpdate: rolling(number(1), nil).RollingUpdate}, nil, recreate,
+		},
+	} {
+		w := template(t, "")
+		w.Strategy, w.Rollout = test.strategy, test.rollout
+		if diff := cmp.Diff(test.want, w.strategy()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What was stored as empty while the webhook was away makes the children that it makes
+// when it is left out.
+func TestEmptyIsNotSet(t *testing.T) {
+	t.Parallel()
+	without, with := template(t, ""), template(t, "")
+	without.Ports = []modelv1.Port{{Port: 80}}
+	with.Ports = []modelv1.Port{{Port: 80, TargetPort: new(intstr.FromString("")), AppProtocol: new("")}}
+	with.Rollout = new(intstr.FromString(""))
+	if diff := cmp.Diff(without.Service(), with.Service()); diff != "" {
+		t.Errorf("the Service (-without +with):\n%s", diff)
+	}
+	want, err := without.Deployment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := with.Deployment()
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("the Deployment (-without +with):\n%s%v", diff, err)
+	}
+}
+
+// A step that was stored before it was bounded is cut, and the children are built.
+func TestStepsAreCut(t *testing.T) {
+	t.Parallel()
+	w := template(t, "")
+	w.Rollout = new(intstr.FromInt32(1<<31 - 1))
+	deployment, err := w.Deployment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := intstr.FromInt32(1<<30 - 1)
+	want := &appsv1.RollingUpdateDeployment{MaxSurge: &step, MaxUnavailable: &step}
+	if diff := cmp.Diff(want, deployment.Spec.Strategy.RollingUpdate); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -12,43 +12,82 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
+	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 )
 
 // Reconciler has the steps that are the same for all kinds with pods: Apply and UpdateStatus.
 type Reconciler struct {
 	Writer apply.Writer
 	Clock  clock.PassiveClock
+	// Schedules sets the replicas of the object at scheduled times.
+	Schedules schedules.Step
 	// Problems finds out why the pods are not available; it may be nil.
 	Problems *problems.Diagnoser
+	// Configuration is what the objects with spec.restartOnChange refer to; nil if that has no effect.
+	Configuration *configuration.Sources
+	Freeze        freeze.Reader
+	// Turns bounds the rollouts of changed configuration of all kinds; nil is no bound.
+	Turns *configuration.Turns
+	// Watches are the informers of the children of spec.disruption and of the other blocks.
+	Watches *watches.Watches
+
+	kind string
 }
 
-// NewReconciler returns a Reconciler with the clients of a manager, and a builder of the
-// controller that reconciles a kind when its objects or their children change.
-func NewReconciler(
-	mgr manager.Manager, clk clock.PassiveClock, obj client.Object, kind schema.GroupVersionKind, children ...client.Object,
-) (Reconciler, *builder.Builder) {
-	controller := builder.ControllerManagedBy(mgr).
+// Setup adds the controller of a kind to a manager, and sets its steps, which are a part of reconciler, but for Turns and Watches.
+// It reconciles an object when the object or its children change.
+func Setup[T status.Object](
+	mgr manager.Manager, clk clock.PassiveClock, kind schema.GroupVersionKind, obj T,
+	reconciler reconcile.ObjectReconciler[T], steps *Reconciler, children ...client.Object,
+) error {
+	*steps = Reconciler{
+		Writer: apply.NewWriter(mgr), Clock: clk, Problems: &problems.Diagnoser{Reader: mgr.GetAPIReader(), Clock: clk},
+		Freeze: freeze.Reader{Live: mgr.GetAPIReader()}, Turns: steps.Turns, Watches: steps.Watches, kind: kind.Kind,
+	}
+	steps.Schedules = schedules.Step{Client: mgr.GetClient(), Recorder: steps.Writer.Recorder, Clock: clk, Freeze: steps.Freeze}
+	watches := builder.ControllerManagedBy(mgr).
 		Named(strings.ToLower(kind.Kind)).
 		For(obj, trigger.Changed()).
 		WithOptions(trigger.Options())
+	// Children have the name of their owner. That of an owner reference would not do: an object of another owner that
+	// prevents the creation of a child is seen when it is created and when it is deleted.
 	for _, child := range children {
-		controller.Watches(child, trigger.EnqueueSameName(), trigger.ChildChanged(kind.GroupKind()))
+		watches.Watches(child, &handler.EnqueueRequestForObject{}, builder.WithPredicates(trigger.ChildChanged(kind.GroupKind())))
 	}
-	return Reconciler{
-		Writer: apply.NewWriter(mgr), Clock: clk, Problems: &problems.Diagnoser{Reader: mgr.GetAPIReader(), Clock: clk},
-	}, controller
+	controller, err := watches.Build(status.Recorded(mgr.GetClient(), steps.Writer.Recorder, reconciler, status.Options{OnGone: steps.forget}))
+	if err != nil {
+		return err
+	}
+	steps.Configuration = configuration.New(mgr, controller, clk)
+	if steps.Watches == nil {
+		return nil
+	}
+	return steps.Watches.Add(mgr, clk, controller, kind.GroupKind())
+}
+
+// forget removes what is held of an owner that was deleted.
+func (r *Reconciler) forget(owner types.NamespacedName) {
+	r.Problems.Forget(owner)
+	r.Writer.Rewrites.Forget(owner)
+	r.Configuration.Forget(owner)
+	r.Turns.Leave(r.subject(owner))
 }
 
 // Children are the desired and the observed children of one object, and the part of its status
@@ -56,43 +95,50 @@ func NewReconciler(
 type Children struct {
 	Owner  client.Object
 	Paused bool
-	// Pods is the child that runs the pods, a Deployment or a DaemonSet, and Observer reads it.
-	Pods     *apply.Child
-	Observer Observer
+	// RestartOnChange is that of the spec.
+	RestartOnChange modelv1.RestartOnChange
+	// Windows are those of the spec, in which rollouts of changed configuration happen.
+	Windows modelv1.Windows
+	// Pods is the child that runs the pods, a Deployment or a DaemonSet.
+	Pods *apply.Child
 	// Service is nil for a kind that has none.
 	Service *apply.Child
+	// Observe returns the observed state of Pods, and copies its counters to the status of the owner.
+	Observe func() Observed
 
 	ObservedGeneration *int64
 	Conditions         *[]metav1.Condition
 	Problems           *[]modelv1.Problem
 
+	surroundings surroundings
 	// rewritten names the values that admission rewrote.
 	rewritten string
+	// configured is what Apply found out of the configuration.
+	configured configured
 }
 
-// Observer reads the observed state of the child that runs the pods.
-type Observer interface {
+// Observed is the observed state of the child that runs the pods.
+type Observed struct {
 	// Kind is that of the child.
-	Kind() string
-	// Progress returns the readiness of the owner after its children have been applied.
-	Progress() status.Readiness
-	// Availability returns the availability of the owner while the child exists.
-	Availability() status.Availability
-	// SetCounters copies the counters of the child to the status of the owner.
-	SetCounters()
-	// Workload returns the child as the problems of its pods are read from it.
-	Workload() problems.Workload
+	Kind string
+	// Progress is the readiness of the owner after its children have been applied.
+	Progress status.Readiness
+	// Availability is that of the owner while the child exists.
+	Availability metav1.Condition
+	// Workload is the child as the problems of its pods are read from it.
+	Workload problems.Workload
 }
 
 // Desired returns the desired children of a workload, whose observed state goes to into. errs
 // are the errors of its spec. If these leave open what the children have to be, it returns a
-// *status.InvalidSpecError, and children without a desired state. It is pure.
+// *rules.InvalidSpecError, and children without a desired state. It is pure.
 func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*Children, error) {
-	o := &observer{workload: w, into: into, pods: &apply.Child{Live: &appsv1.Deployment{}}, service: &apply.Child{Live: &corev1.Service{}}}
 	children := &Children{
-		Owner: w.Owner, Paused: w.Paused, Pods: o.pods, Service: o.service, Observer: o,
+		Owner: w.Owner, Paused: w.Paused, RestartOnChange: w.RestartOnChange, Windows: w.Windows,
+		Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
 	}
+	children.Observe = func() Observed { return w.observe(children, into) }
 	if err := Buildable(errs); err != nil {
 		return children, err
 	}
@@ -101,13 +147,22 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 		return children, err
 	}
 	children.Pods.Desired = deployment
-	if w.Model != nil {
+	if len(w.Models) > 0 {
 		children.Pods.Keep = func() error { return w.keepFetcher(deployment) }
 		children.Pods.Verify = w.VerifyModel
+	}
+	if keep := children.Pods.Keep; len(w.MatchLabels) > 0 {
+		children.Pods.Keep = func() error {
+			if err := w.checkSelector(children.Pods.Live.(*appsv1.Deployment)); err != nil || keep == nil {
+				return err
+			}
+			return keep()
+		}
 	}
 	if service := w.Service(); service != nil {
 		children.Service.Desired = service
 	}
+	children.surroundings.object = w.around()
 	return children, nil
 }
 
@@ -116,11 +171,20 @@ func (c *Children) all() []*apply.Child {
 	if c.Service == nil {
 		return []*apply.Child{c.Pods}
 	}
-	return []*apply.Child{c.Pods, c.Service}
+	return append([]*apply.Child{c.Pods, c.Service}, c.surroundings.all()...)
 }
 
 // Apply creates, applies or deletes the children; see apply.Writer for its errors.
 func (r *Reconciler) Apply(ctx context.Context, c *Children) (err error) {
+	if err := r.configure(ctx, c); err != nil {
+		return err
+	}
+	if err := c.surroundings.watch(ctx, r.Watches); err != nil {
+		return err
+	}
+	if err := c.surroundings.rivals(ctx, r.Writer.Client, c.Owner); err != nil {
+		return err
+	}
 	c.rewritten, err = r.Writer.ReadOnlyIf(c.Paused).Apply(ctx, c.Owner, c.all()...)
 	return err
 }
@@ -129,56 +193,55 @@ func (r *Reconciler) Apply(ctx context.Context, c *Children) (err error) {
 // spec, err is the error of Apply, or of the function that returned the children. It returns the
 // result of the reconcile.
 func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.ErrorList, err error) (reconcile.Result, error) {
-	readiness, err := apply.ReadinessOf(err)
-	applied := readiness == nil
-	var again time.Duration
+	refused, err := apply.ReadinessOf(err)
 	switch {
-	case !applied:
+	case refused != nil:
 		*c.Problems = nil
 		if err := r.Writer.Observe(ctx, c.Owner, c.all()...); err != nil {
 			return reconcile.Result{}, err
 		}
 	case err != nil:
 		return apply.Result(err)
-	default:
-		var current status.Readiness
-		current, again = r.progress(ctx, c)
-		readiness = &current
 	}
-	c.Observer.SetCounters()
-	r.setConditions(c, *readiness, applied, errs)
+	observed := c.Observe()
+	var again time.Duration
+	if refused == nil {
+		again = r.diagnose(ctx, c, &observed)
+	} else {
+		observed.Progress = *refused
+	}
+	r.setConditions(c, &observed, refused == nil, errs)
 	result, err := apply.Result(err)
-	result.RequeueAfter = max(result.RequeueAfter, again)
+	result.RequeueAfter = trigger.Sooner(trigger.Sooner(max(result.RequeueAfter, again), c.configured.again), c.surroundings.again())
 	return result, err
 }
 
-// progress returns the readiness of an owner whose children have been applied, and sets its
-// problems. Its conditions are still the stored ones. After the time that it returns, the pods
-// are to be read again; 0 is never.
-func (r *Reconciler) progress(ctx context.Context, c *Children) (status.Readiness, time.Duration) {
-	readiness := c.Observer.Progress()
-	subject := &problems.Subject{
-		Owner: c.Owner, Workload: c.Observer.Workload(), Conditions: *c.Conditions, Problems: *c.Problems,
-	}
+// diagnose adds to the progress of an owner whose children have been applied why its pods are not available, and
+// sets its problems. Its conditions are still the stored ones. After the time that it returns, the
+// pods are to be read again; 0 is never.
+func (r *Reconciler) diagnose(ctx context.Context, c *Children, observed *Observed) (again time.Duration) {
+	subject := &problems.Subject{Owner: c.Owner, Workload: observed.Workload, Conditions: *c.Conditions, Problems: *c.Problems}
 	// A readiness that is neither Reconciling nor Stalled has another cause than the pods.
-	skip := c.Paused || !readiness.Reconciling && !readiness.Stalled
-	explained, found, again := r.Problems.Diagnose(ctx, subject, readiness, skip)
-	*c.Problems = found
-	return explained, again
+	skip := c.Paused || !observed.Progress.Reconciling && !observed.Progress.Stalled
+	observed.Progress, *c.Problems, again = r.Problems.Diagnose(ctx, subject, observed.Progress, skip)
+	return again
 }
 
 // setConditions sets the conditions of an owner. applied says that the children have their
 // desired state.
-func (r *Reconciler) setConditions(c *Children, readiness status.Readiness, applied bool, errs field.ErrorList) {
+func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool, errs field.ErrorList) {
 	generation, now := c.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	*c.ObservedGeneration = generation
-	described := readiness.WithSpecErrors(errs)
+	described := observed.Progress.WithSpecErrors(errs)
 	described.SetRewritten(c.rewritten)
+	described.SetWaiting(c.configured.reason, c.configured.waiting)
+	described.AppendMessage(c.configured.note)
+	described.AppendMessage(c.surroundings.note())
 	described.SetConditions(c.Conditions, generation, now)
 	status.SetPaused(c.Conditions, c.Paused, generation, now)
-	available := status.NoChild(c.Observer.Kind(), readiness)
-	if c.Pods.Exists() {
-		available = c.Observer.Availability()
+	available := observed.Availability
+	if !c.Pods.Exists() {
+		available = status.NoChild(observed.Kind, observed.Progress)
 	}
-	status.SetAvailable(c.Conditions, available, applied && c.Observer.Workload().Observed, generation, now)
+	status.SetAvailable(c.Conditions, available, applied && observed.Workload.Observed, generation, now)
 }

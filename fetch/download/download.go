@@ -4,24 +4,19 @@
 package download
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"net/http"
-	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 )
-
-// stall is how long a connection may bring no byte before it counts as cut.
-const stall = time.Minute
 
 // buffer is how many bytes are read, hashed and written at once.
 const buffer = 256 << 10
@@ -31,31 +26,77 @@ type Getter interface {
 	Get(ctx context.Context, request guard.Request) (*http.Response, error)
 }
 
-// Downloader fetches. It is used by one goroutine.
+// Downloader fetches. Its methods may be called concurrently.
 type Downloader struct {
 	Client Getter
-	// ConnectFor is how long attempts may take until the first byte of a file comes, so that a wrong host, or a server that is
-	// down, is reported soon; 0 is as long as RetryFor.
+	// ConnectFor is how long attempts may find no server, or one that cannot serve, until the first byte of a file comes, so that a wrong
+	// host, or a server that is down, is reported soon; next says what does not count. 0 is as long as RetryFor.
 	ConnectFor time.Duration
 	// RetryFor is how long attempts may bring no new byte after that before the fetch fails.
 	RetryFor time.Duration
-	Log      *report.Log
-	Counter  *report.Counter
+	// Connections is how many connections all files have together; 0 is one.
+	Connections int
+	// Chunk is how many bytes of a large file one request asks for; 0 is 32 MiB.
+	Chunk   int64
+	Log     *report.Log
+	Counter *report.Counter
 	// Jitter returns 0 to 1. nil is random.
 	Jitter func() float64
 
-	copied []byte
 	// begun is true once a byte of a file has come.
-	begun bool
+	begun atomic.Bool
+	once  sync.Once
+	slots chan struct{}
+}
+
+// buffers has those that are free.
+var buffers = sync.Pool{New: func() any { return new([buffer]byte) }}
+
+func (d *Downloader) chunk() int64 { return cmp.Or(d.Chunk, 32<<20) }
+
+// acquire waits for one of the connections, and returns what releases it.
+func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
+	d.once.Do(func() { d.slots = make(chan struct{}, max(1, d.Connections)) })
+	select {
+	case d.slots <- struct{}{}:
+		return func() { <-d.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Each calls one for each of so many, several at once. The first error ends all.
+func Each(ctx context.Context, atOnce, count int, one func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(atOnce, count) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < count && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := one(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
 }
 
 // Item is what is fetched from one URL.
 type Item struct {
 	guard.Request
+	// Open sends the request with these headers, instead of the Downloader's client, which does so if Open is nil.
+	Open    func(context.Context, http.Header) (*http.Response, error)
 	Explain Explain
 	// Size is the number of bytes that was published; -1 is unknown.
 	Size int64
 	Hash Hash
+	// Kept is what an earlier process left in the file; nil is nothing. Save, if it is set, is called about each second, and after a
+	// failure, with what a later process can continue from; nil is nothing. It may be called concurrently.
+	Kept *Kept
+	Save func(*Kept)
 }
 
 // Hash is what verifies an item.
@@ -70,39 +111,40 @@ type Hash struct {
 
 // Sink is the file that an item is written into.
 type Sink interface {
-	io.Writer
-	io.Seeker
+	io.ReaderAt
+	io.WriterAt
 	Truncate(size int64) error
 }
 
 // Fetched is what was written.
 type Fetched struct {
 	Bytes int64
-	// Sum is the hash in hexadecimal digits.
-	Sum string
+	// Sum is the item's hash, and SHA256 that of the bytes, in hexadecimal digits.
+	Sum, SHA256 string
 }
 
-// File fetches an item of at most limit bytes into an empty file. If the hash is wrong, and parts came from several connections, the item
-// is fetched once more from the start.
+// File fetches an item of at most limit bytes into a file. If the hash is wrong, and parts came by several answers, the item is fetched
+// once more from the start. Nothing is fetched if all of it was kept.
 func (d *Downloader) File(ctx context.Context, item Item, to Sink, limit int64) (Fetched, error) {
 	t := newTransfer(d, item, to, limit)
+	if err := t.keep(); err != nil {
+		return Fetched{}, err
+	}
 	for again := false; ; again = true {
-		if err := d.retry(ctx, "the download broke off", t.attempt); err != nil {
+		if err := t.run(ctx); err != nil {
+			t.save()
 			return Fetched{}, err
 		}
-		sum := hex.EncodeToString(t.hash.Sum(nil))
-		err := verify(item, sum, t.written)
-		if err == nil {
-			return Fetched{Bytes: t.written, Sum: sum}, nil
-		}
-		if !t.resumed || again {
-			return Fetched{}, err
+		fetched := t.sums.fetched(t.written)
+		err := verify(item, fetched.Sum, t.written)
+		if err == nil || !t.several || again {
+			return fetched, err
 		}
 		d.Log.Line("%v; the file came in several parts, so it is fetched once more from the start", err)
-		if err := t.restart(); err != nil {
+		if err := t.startOver(&part{}); err != nil {
 			return Fetched{}, err
 		}
-		t.whole, t.resumed, t.furthest = true, false, 0
+		t.whole, t.furthest = true, 0
 	}
 }
 
@@ -118,104 +160,43 @@ func verify(item Item, sum string, written int64) error {
 	return nil
 }
 
-// Bytes fetches an item of at most limit bytes into memory, with the headers of the answer.
-func (d *Downloader) Bytes(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
-	err = d.retry(ctx, "the request failed", func(ctx context.Context, first time.Duration) (bool, error) {
-		ctx, watch := watched(ctx, first)
-		defer watch.stop()
-		response, err := d.Client.Get(ctx, item.Request)
+// Read returns an item of at most limit bytes, and the headers of the answer.
+func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
+	err = d.retry(ctx, "the request failed", func(ctx context.Context) (bool, error) {
+		response, err := d.open(ctx, item, nil)
 		if err != nil {
-			return false, broken(watch.reason(ctx, err), item.URL)
+			return false, err
 		}
 		defer response.Body.Close() //nolint:errcheck // It was only read.
 		if response.StatusCode != http.StatusOK {
 			return false, refusal(response, item.URL, item.Explain, time.Now())
 		}
 		header = response.Header
-		body, err = io.ReadAll(io.LimitReader(watch.reader(response.Body), limit+1))
-		return false, readError(watch.reason(ctx, err), item.URL, int64(len(body)) > limit)
+		if body, err = io.ReadAll(io.LimitReader(response.Body, limit+1)); err != nil {
+			return false, broken(err, item.URL)
+		}
+		if int64(len(body)) > limit {
+			return false, failure.New(failure.TooBig, "the answer of %s is too long: check spec.model.uri", guard.Show(item.URL))
+		}
+		return false, nil
 	})
 	return body, header, err
 }
 
-func readError(err error, target *url.URL, tooLong bool) error {
-	switch {
-	case tooLong:
-		return failure.New(failure.TooBig, "the answer of %s is too long: check spec.model.uri", guard.Show(target))
-	case err != nil:
-		return broken(err, target)
-	}
-	return nil
-}
-
-// stalled ends an attempt that has brought nothing for so long.
-type stalled time.Duration
-
-func (s stalled) Error() string {
-	return fmt.Sprintf("no byte came for %s", time.Duration(s).Round(100*time.Millisecond))
-}
-
-// watchdog cancels a context when no byte has come for a minute, or the first byte not as soon as it must.
-type watchdog struct {
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-	fed    bool
-}
-
-func watched(ctx context.Context, first time.Duration) (context.Context, *watchdog) {
+// open sends the request for an item, with more headers. Reading the body of the answer fails when it comes too slowly.
+func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (response *http.Response, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watchdog{cancel: cancel}
-	w.start(first)
-	return ctx, w
-}
-
-func (w *watchdog) start(wait time.Duration) {
-	w.timer = time.AfterFunc(wait, func() { w.cancel(stalled(wait)) })
-}
-
-// feed is called when bytes have come.
-func (w *watchdog) feed() {
-	if w.fed {
-		w.timer.Reset(stall)
-		return
+	if item.Open != nil {
+		response, err = item.Open(ctx, header)
+	} else {
+		request := item.Request
+		request.Header = header
+		response, err = d.Client.Get(ctx, request)
 	}
-	w.timer.Stop()
-	w.start(stall)
-	w.fed = true
-}
-
-func (w *watchdog) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
-
-// reason returns why a request with the watched context failed: the watchdog's reason if that was it.
-func (w *watchdog) reason(ctx context.Context, err error) error {
-	if cause, ok := errors.AsType[stalled](context.Cause(ctx)); ok && err != nil {
-		return cause
+	if err != nil {
+		cancel(nil)
+		return nil, broken(err, item.URL)
 	}
-	return err
-}
-
-// reader returns a reader that feeds the watchdog.
-func (w *watchdog) reader(from io.Reader) io.Reader { return &fed{from: from, watch: w} }
-
-type fed struct {
-	from  io.Reader
-	watch *watchdog
-}
-
-func (f *fed) Read(into []byte) (int, error) {
-	n, err := f.from.Read(into)
-	if n > 0 {
-		f.watch.feed()
-	}
-	return n, err
-}
-
-func newHash(item Item) hash.Hash {
-	if item.Hash.New != nil {
-		return item.Hash.New()
-	}
-	return sha256.New()
+	response.Body = watched(ctx, cancel, response.Body)
+	return response, nil
 }

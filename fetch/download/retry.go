@@ -8,7 +8,10 @@ package download
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,9 +22,8 @@ import (
 const (
 	firstDelay = time.Second
 	maxDelay   = 30 * time.Second
-	// unknownHost is how long a host name that does not exist is retried: the cluster's name server may not be ready,
-	// but most such names are misspelt.
-	unknownHost = time.Minute
+	// maxRetryAfter bounds what a server may ask for by Retry-After: until the first byte comes in all, and then each time.
+	maxRetryAfter = 5 * time.Minute
 )
 
 // temporary is an error of an attempt that another attempt may cure.
@@ -29,107 +31,84 @@ type temporary struct {
 	err error
 	// after is how long the server wants to be left alone; 0 is unknown.
 	after time.Duration
-	// within is how long it is retried, if that is less than usual; 0 is as usual.
-	within time.Duration
 }
 
 func (t *temporary) Error() string { return t.err.Error() }
 func (t *temporary) Unwrap() error { return t.err }
 
-// retry calls attempt until it succeeds, fails finally, or has made no progress for as long as limit says. An attempt gets the time
-// within which its first byte must come, and returns whether it made progress; the delays begin anew then.
-func (d *Downloader) retry(ctx context.Context, what string, attempt func(context.Context, time.Duration) (bool, error)) error {
-	since := time.Now()
-	var earlier error
+// spent is what attempts have used since the last progress.
+type spent struct {
+	since time.Time
+	// waited is how long servers that were connected to brought nothing, and asked how long they have asked for by Retry-After.
+	waited, asked time.Duration
+}
+
+// retry calls attempt, with one of the connections, until it succeeds, fails finally, or has made no progress for as long as next allows. An attempt returns whether it
+// made progress; the delays begin anew then.
+func (d *Downloader) retry(ctx context.Context, what string, attempt func(context.Context) (bool, error)) error {
+	used := spent{since: time.Now()}
 	for failed := 0; ; failed++ {
-		progress, err := attempt(ctx, d.first(time.Since(since)))
-		if err == nil {
-			return nil
+		queued := time.Now()
+		release, err := d.acquire(ctx)
+		if err != nil {
+			return err
 		}
-		if progress {
-			since, failed, earlier = time.Now(), 0, nil
+		begin := time.Now()
+		used.since = used.since.Add(begin.Sub(queued))
+		progress, err := attempt(ctx)
+		release()
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
 		}
-		// The last attempt may have had no time. What the one before it says is why.
-		if short, silent := errors.AsType[stalled](err); silent && time.Duration(short) < firstDelay && earlier != nil {
-			err = earlier
-		} else {
-			earlier = err
+		if progress && !errors.Is(err, errSlow) {
+			used, failed = spent{since: time.Now()}, 0
+		} else if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" {
+			used.waited += time.Since(begin)
 		}
-		wait, final := d.next(err, failed, time.Since(since))
+		wait, final := d.next(err, failed, &used)
 		if final != nil {
 			return final
 		}
 		d.Log.Line("%s: %v; the next attempt is in %s", what, err, wait.Round(time.Millisecond))
-		if err := pause(ctx, wait); err != nil {
-			return err
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// limit returns how long attempts may bring nothing new.
-func (d *Downloader) limit() time.Duration {
-	if d.connecting() {
-		return min(d.ConnectFor, d.RetryFor)
-	}
-	return d.RetryFor
-}
-
-// first returns within which time an attempt must bring its first byte, if there were attempts for so long.
-func (d *Downloader) first(without time.Duration) time.Duration {
-	if d.connecting() {
-		return min(stall, d.ConnectFor-without)
-	}
-	return stall
-}
-
 // connecting is true until the first byte of a file has come.
-func (d *Downloader) connecting() bool { return d.ConnectFor > 0 && !d.begun }
+func (d *Downloader) connecting() bool { return d.ConnectFor > 0 && !d.begun.Load() }
 
-// next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch.
-// failed is how many attempts have failed before without progress, and without is how long there has been none.
-func (d *Downloader) next(err error, failed int, without time.Duration) (time.Duration, error) {
+// next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch. failed is how many
+// attempts have failed before without progress. Until the first byte of a file has come, what servers take while they are connected to,
+// or ask for, does not count as a server that is not there.
+func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, error) {
 	again, ok := errors.AsType[*temporary](err)
 	if !ok {
 		return 0, err
 	}
-	limit := d.limit()
-	if again.within > 0 {
-		limit = min(limit, again.within)
+	wait, limit := max(d.delay(failed), again.after), d.RetryFor
+	used.asked += again.after
+	if d.connecting() {
+		limit = min(limit, d.ConnectFor+min(used.waited, firstByte)+min(used.asked, maxRetryAfter))
 	}
-	wait := max(delay(failed, d.jitter()), again.after)
-	if without+wait > limit {
+	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || d.connecting() && used.waited >= firstByte {
 		return 0, failure.New(failure.Unreachable,
 			"%w, and no attempt brought more for %s: check that the server is up, and that NetworkPolicies and HTTPS_PROXY let the pod reach it",
-			again.err, limit)
+			again.err, limit.Round(time.Millisecond))
 	}
 	return wait, nil
 }
 
-// delay returns 1 s, doubled with each attempt up to 30 s, of which the jitter (0 to 1) takes up to half away.
-func delay(failed int, jitter float64) time.Duration {
-	full := maxDelay
-	if failed < 5 {
-		full = firstDelay << failed
+// delay returns 1 s, doubled with each attempt up to 30 s, of which the jitter takes up to half away.
+func (d *Downloader) delay(failed int) time.Duration {
+	full, jitter := min(firstDelay<<min(failed, 5), maxDelay), rand.Float64() //nolint:gosec // It spreads requests in time, and is no secret.
+	if d.Jitter != nil {
+		jitter = d.Jitter()
 	}
 	return full - time.Duration(jitter*float64(full)/2)
-}
-
-func (d *Downloader) jitter() float64 {
-	if d.Jitter != nil {
-		return d.Jitter()
-	}
-	return rand.Float64() //nolint:gosec // It spreads requests in time, and is no secret.
-}
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // retryAfter reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date. 0 is none.
@@ -142,4 +121,78 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 		return max(date.Sub(now), 0)
 	}
 	return 0
+}
+
+const (
+	// firstByte is how long an answer may take until its first byte: a cache that fetches the file itself first takes minutes.
+	firstByte = 5 * time.Minute
+	// stall is how long a connection may bring no byte after that before it counts as cut.
+	stall = time.Minute
+	// A connection that brings less than slowBytes within slowFor, 1 KiB/s, counts as cut, and what it brought as no progress.
+	slowFor   = 5 * time.Minute
+	slowBytes = 300 << 10
+)
+
+var errSlow = fmt.Errorf("less than 1 KiB/s came for %s", slowFor)
+
+// body is the body of an answer. It ends with an error when no byte comes for too long, or too few of them.
+type body struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	// since is when the speed was measured last, and bytes is what came since; zero is before the first byte.
+	since time.Time
+	bytes int64
+}
+
+// watched returns the body of an answer to a request with the context, which cancel ends.
+func watched(ctx context.Context, cancel context.CancelCauseFunc, from io.ReadCloser) io.ReadCloser {
+	b := &body{ReadCloser: from, ctx: ctx, cancel: cancel}
+	b.expect(firstByte)
+	return b
+}
+
+// expect cuts the connection if no byte comes for so long, instead of for as long as before.
+func (b *body) expect(wait time.Duration) {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.timer = time.AfterFunc(wait, func() { b.cancel(fmt.Errorf("no byte came for %s", wait)) })
+}
+
+func (b *body) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if n > 0 {
+		b.feed(n)
+	}
+	if cause := context.Cause(b.ctx); cause != nil && err != nil && !errors.Is(err, io.EOF) {
+		err = cause
+	}
+	return n, err
+}
+
+// feed is called when bytes have come.
+func (b *body) feed(bytes int) {
+	now := time.Now()
+	if b.since.IsZero() {
+		b.since = now
+		b.expect(stall)
+	}
+	b.timer.Reset(stall)
+	b.bytes += int64(bytes)
+	if now.Sub(b.since) < slowFor {
+		return
+	}
+	if b.bytes < slowBytes {
+		b.cancel(errSlow)
+	}
+	b.since, b.bytes = now, 0
+}
+
+// Close ends the request.
+func (b *body) Close() error {
+	b.timer.Stop()
+	b.cancel(nil)
+	return b.ReadCloser.Close()
 }

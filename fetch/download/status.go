@@ -4,13 +4,15 @@
 package download
 
 import (
-	"crypto/tls"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
@@ -20,47 +22,31 @@ import (
 // maxErrorBody is how many bytes of an error's body are read.
 const maxErrorBody = 16 << 10
 
-// Answer is a server's answer that is no success.
-type Answer struct {
-	Status int
-	Header http.Header
-	// Body is its beginning.
-	Body []byte
-}
-
-// Explain returns a detail of an answer to show after the status, and the way out. Empty texts stand for what the
-// status alone says.
-type Explain func(Answer) (detail, wayOut string)
+// Explain returns a detail of an answer that is no success to show after the status, and the way out. body is the beginning of its body.
+// Empty texts stand for what the status alone says.
+type Explain func(answer *http.Response, body []byte) (detail, wayOut string)
 
 // refusal returns the error for an answer that is no success: temporary for the statuses that may pass.
-func refusal(response *http.Response, target *url.URL, explain Explain, now time.Time) error {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
-	answer := Answer{Status: response.StatusCode, Header: response.Header, Body: body}
+func refusal(answer *http.Response, target *url.URL, explain Explain, now time.Time) error {
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	var detail, wayOut string
 	if explain != nil {
-		detail, wayOut = explain(answer)
+		detail, wayOut = explain(answer, body)
 	}
-	shown := fmt.Sprintf("%d %s", answer.Status, http.StatusText(answer.Status))
+	shown := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if detail != "" {
 		shown += " (" + failure.Quote(detail) + ")"
 	}
-	if passes(answer.Status) {
+	if passes(answer.StatusCode) {
 		return &temporary{err: fmt.Errorf("%s: %s", shown, guard.Show(target)), after: retryAfter(answer.Header, now)}
 	}
-	word, usual := final(answer.Status)
-	if wayOut == "" {
-		wayOut = usual
-	}
-	return failure.New(word, "%s: %s: %s", shown, guard.Show(target), wayOut)
+	word, usual := final(answer.StatusCode)
+	return failure.New(word, "%s: %s: %s", shown, guard.Show(target), cmp.Or(wayOut, usual))
 }
 
 // passes is true for the statuses that another attempt may cure.
 func passes(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
+	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}, status)
 }
 
 func final(status int) (failure.Word, string) {
@@ -79,18 +65,51 @@ func broken(err error, target *url.URL) error {
 	if f, ok := errors.AsType[*failure.Failure](err); ok {
 		return f
 	}
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // The outer error has the URL with its query.
-	}
-	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return failure.New(failure.Refused, "%s: %w: use a certificate that the image trusts, or add its authority's by SSL_CERT_DIR", guard.Show(target), certificate.Err)
-	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return failure.New(failure.Invalid, "%s answers without TLS: use the port that serves https://", guard.Show(target))
 	}
-	again := &temporary{err: fmt.Errorf("%s: %w", guard.Show(target), err)}
-	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
-		again.within = unknownHost
+	return &temporary{err: fmt.Errorf("%s: %w", guard.Show(target), err)}
+}
+
+// check refuses an answer that, by its headers, is another file than the one at the URL, or has an end that cannot be told from a cut.
+// A hash tells this by itself.
+func (t *transfer) check(response *http.Response) error {
+	if t.item.Hash.Want != "" {
+		return nil
 	}
-	return again
+	shown := guard.Show(t.item.URL)
+	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
+	switch {
+	case encoding != "" && encoding != "identity" && !t.isCompressed(encoding):
+		return failure.New(failure.Refused, "%s comes with Content-Encoding %s, which was not asked for: let the server send the file as it is, or set spec.model.sha256",
+			shown, failure.Quote(encoding))
+	case response.StatusCode == http.StatusOK && response.ContentLength < 0 && response.ProtoMajor == 1 && len(response.TransferEncoding) == 0:
+		return failure.New(failure.Refused, "%s comes without its size, so that its end is the same as a cut: let the server send Content-Length, or set spec.model.sha256", shown)
+	}
+	return nil
+}
+
+// isCompressed is true for the encoding that a file has by its name: some servers name that of .tar.gz.
+func (t *transfer) isCompressed(encoding string) bool {
+	name := strings.ToLower(t.item.URL.Path)
+	return strings.HasSuffix(encoding, "gzip") && (strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tgz"))
+}
+
+// checkContent refuses a complete file that is no model by its content. A hash tells this by itself.
+func (t *transfer) checkContent() error {
+	if t.item.Hash.Want != "" {
+		return nil
+	}
+	if t.written == 0 && t.item.Size < 0 {
+		return failure.New(failure.Refused, "%s has 0 bytes: check that it was uploaded, or set spec.model.sha256 if it is empty on purpose", guard.Show(t.item.URL))
+	}
+	begin := make([]byte, min(512, t.written))
+	if _, err := t.to.ReadAt(begin, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	ending := strings.ToLower(path.Ext(t.item.URL.Path))
+	if strings.HasPrefix(http.DetectContentType(begin), "text/html") && ending != ".html" && ending != ".htm" {
+		return failure.New(failure.Refused, "%s is a web page, often of a login: use the URL that downloads the file itself, and spec.model.credentials", guard.Show(t.item.URL))
+	}
+	return nil
 }

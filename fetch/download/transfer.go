@@ -5,14 +5,16 @@ package download
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
@@ -20,166 +22,325 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 )
 
-// transfer is an item on its way into a file, over one or more connections.
+// transfer is an item on its way into a file. The goroutine of run fetches it, and decides; helpers fetch chunks of a large file over more
+// connections.
 type transfer struct {
 	d     *Downloader
 	item  Item
 	to    Sink
 	limit int64
-	hash  hash.Hash
 
-	// written is how many bytes the file has, which hash has seen; furthest is the most it ever had.
+	// hashing is held while the file's beginning is hashed: sums have seen its first hashed bytes.
+	hashing sync.Mutex
+	sums    sums
+	hashed  int64
+
+	mutex sync.Mutex
+	parts parts
+	// chunk is how many bytes a connection takes at once while there are helpers; 0 is without them.
+	chunk int64
+	// written is how many bytes the file has, and furthest the most it ever had.
 	written, furthest int64
 	// total is how many bytes the server says that the item has; -1 is unknown.
 	total int64
 	// etag is the strong validator of these bytes; empty is none.
 	etag string
-	// resumed is true if the file's bytes came over several connections.
-	resumed bool
-	// whole is true if nothing is to be resumed.
-	whole bool
-	// writing is the error of the file, which no other connection cures.
-	writing error
+	// saved is when save was called last.
+	saved time.Time
+
+	// several is true if the file's bytes came by several answers, and whole if no part is to be asked for.
+	several, whole bool
+	helpers        sync.WaitGroup
+	endHelpers     context.CancelFunc
+	// fail ends run by an error of a helper.
+	fail context.CancelCauseFunc
+}
+
+// sums are the hashes of a file: the item's own, and SHA-256, which may be the same.
+type sums struct {
+	wanted, sha256 hash.Hash
+	io.Writer
+}
+
+func newSums(item Item) sums {
+	s := sums{sha256: sha256.New()}
+	s.wanted, s.Writer = s.sha256, s.sha256
+	if item.Hash.New != nil {
+		s.wanted = item.Hash.New()
+		s.Writer = io.MultiWriter(s.wanted, s.sha256)
+	}
+	return s
+}
+
+// fetched says what was hashed.
+func (s sums) fetched(bytes int64) Fetched {
+	return Fetched{Bytes: bytes, Sum: hex.EncodeToString(s.wanted.Sum(nil)), SHA256: hex.EncodeToString(s.sha256.Sum(nil))}
 }
 
 func newTransfer(d *Downloader, item Item, to Sink, limit int64) *transfer {
-	return &transfer{d: d, item: item, to: to, limit: limit, hash: newHash(item)}
+	t := &transfer{d: d, item: item, to: to, limit: limit, sums: newSums(item), total: -1, saved: time.Now()}
+	t.parts = parts{{end: math.MaxInt64}}
+	return t
 }
 
-// attempt fetches over one connection what is missing, of which the first byte must come in time. It returns whether the file is now larger than ever.
-func (t *transfer) attempt(ctx context.Context, first time.Duration) (bool, error) {
-	before := t.furthest
-	ctx, watch := watched(ctx, first)
-	defer watch.stop()
-	err := t.fetch(ctx, watch)
-	return t.furthest > before, err
-}
-
-func (t *transfer) fetch(ctx context.Context, watch *watchdog) error {
-	request := t.item.Request
-	request.Header = t.header()
-	response, err := t.d.Client.Get(ctx, request)
-	if err != nil {
-		return broken(watch.reason(ctx, err), t.item.URL)
+// run fetches what is missing, and hashes the file.
+func (t *transfer) run(ctx context.Context) error {
+	ctx, t.fail = context.WithCancelCause(ctx)
+	defer t.fail(nil)
+	defer t.stop()
+	for len(t.parts) > 0 { // What helpers have left is fetched without them.
+		err := t.hashTo(ctx)
+		for err == nil {
+			err = t.attempts(ctx, false)
+		}
+		if errors.Is(err, errNoParts) {
+			t.helpers.Wait()
+			err = nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		if err != nil {
+			return err
+		}
 	}
-	defer response.Body.Close() //nolint:errcheck // It was only read.
-	if err := t.begin(response); err != nil {
+	return errors.Join(t.hashTo(ctx), t.checkContent())
+}
+
+// errNoParts ends a helper, and run's own requests: the server does not serve parts of the same file, or no part is free.
+var errNoParts = errors.New("the server does not serve parts of this file")
+
+// attempts fetches one part, or what others leave of it while an attempt has to wait for the next one.
+func (t *transfer) attempts(ctx context.Context, helper bool) error {
+	return t.d.retry(ctx, "the download broke off", func(ctx context.Context) (bool, error) {
+		t.mutex.Lock()
+		part, before := t.parts.take(t.chunk), t.furthest
+		t.mutex.Unlock()
+		if part == nil {
+			return false, errNoParts
+		}
+		err := t.attempt(ctx, part, helper)
+		t.mutex.Lock()
+		defer t.mutex.Unlock()
+		t.parts.give(part)
+		return t.furthest > before, err
+	})
+}
+
+func (t *transfer) attempt(ctx context.Context, part *part, helper bool) error {
+	header := t.header(part)
+	response, err := t.d.open(ctx, t.item, header)
+	if err != nil {
 		return err
 	}
-	if t.d.copied == nil {
-		t.d.copied = make([]byte, buffer)
+	defer response.Body.Close() //nolint:errcheck // It was only read.
+	if err := t.begin(response, part, header != nil, helper); err != nil {
+		return err
 	}
-	_, err = io.CopyBuffer(onlyWriter{t}, watch.reader(response.Body), t.d.copied)
-	switch {
-	case t.writing != nil:
-		return t.writing
-	case err != nil:
-		return broken(watch.reason(ctx, err), t.item.URL)
-	case t.total >= 0 && t.written != t.total:
-		return &temporary{err: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), t.written, t.total)}
+	if !helper {
+		t.divide(ctx, response, part)
 	}
-	return nil
+	return t.copy(ctx, response.Body, part)
 }
 
-// onlyWriter hides every other method, so that io.CopyBuffer uses its buffer.
-type onlyWriter struct{ io.Writer }
+// divide starts helpers for a large file, if the server says that it serves parts of it.
+func (t *transfer) divide(ctx context.Context, response *http.Response, from *part) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	count := min(int64(t.d.Connections), (t.total-t.written)/t.d.chunk()) - 1
+	serves := response.StatusCode == http.StatusPartialContent || response.Header.Get("Accept-Ranges") == "bytes"
+	if count < 1 || !serves || t.etag == "" || t.whole || t.chunk > 0 {
+		return
+	}
+	t.chunk, t.several = t.d.chunk(), true
+	t.parts.split(from, t.chunk)
+	ctx, t.endHelpers = context.WithCancel(ctx)
+	for range count {
+		t.helpers.Go(func() { t.help(ctx) })
+	}
+}
 
-// header asks for the missing part, on the condition that the item is still the same (RFC 9110, 13.1.5).
-func (t *transfer) header() http.Header {
-	if !t.canResume() {
+// help fetches chunks until none is free, or the server does not serve them: run fetches what helpers do not.
+func (t *transfer) help(ctx context.Context) {
+	var err error
+	for err == nil {
+		err = t.attempts(ctx, true)
+	}
+	if ctx.Err() == nil && !errors.Is(err, errNoParts) && failure.Of(err).Word != failure.Unreachable {
+		t.fail(err)
+	}
+}
+
+// stop ends the helpers.
+func (t *transfer) stop() {
+	if t.endHelpers != nil {
+		t.endHelpers()
+		t.helpers.Wait()
+	}
+}
+
+// header asks for a part, and for the whole item if it is another one now (RFC 9110, 13.1.5); nil asks for all of it.
+func (t *transfer) header(part *part) http.Header {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.written == 0 && t.chunk == 0 || t.etag == "" || t.total < 0 || t.whole {
 		return nil
 	}
-	return http.Header{"Range": {fmt.Sprintf("bytes=%d-", t.written)}, "If-Range": {t.etag}}
+	return http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", part.begin, part.end-1)}, "If-Range": {t.etag}}
 }
 
-func (t *transfer) canResume() bool { return t.written > 0 && t.etag != "" && !t.whole }
-
 // begin decides what an answer's body is: the item from its start, its missing part, or neither.
-func (t *transfer) begin(response *http.Response) error {
-	switch {
-	case response.StatusCode == http.StatusOK:
-		return t.beginWhole(response)
-	case response.StatusCode == http.StatusPartialContent && t.canResume():
-		return t.beginPart(response)
-	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && t.canResume():
-		return t.again("the server has no more bytes than were fetched before the connection broke")
+func (t *transfer) begin(response *http.Response, part *part, asked, helper bool) error {
+	switch status := response.StatusCode; {
+	case asked && status == http.StatusPartialContent && t.isPart(response, part):
+		if t.chunk == 0 {
+			t.several = true
+			t.d.Log.Line("the download is resumed at %s", report.Bytes(part.begin))
+		}
+		return t.check(response)
+	case helper && !passes(status):
+		return errNoParts
+	case status == http.StatusOK && !helper:
+		return t.beginWhole(response, part, asked)
+	case asked && (status == http.StatusPartialContent || status == http.StatusRequestedRangeNotSatisfiable):
+		return t.withoutParts(part)
 	}
 	return refusal(response, t.item.URL, t.item.Explain, time.Now())
 }
 
-func (t *transfer) beginWhole(response *http.Response) error {
-	if t.written > 0 {
-		t.d.Log.Line("the server does not resume, or has another file now: the download begins from the start")
-		if err := t.restart(); err != nil {
-			return err
-		}
+// withoutParts makes the next attempt ask for the whole item.
+func (t *transfer) withoutParts(part *part) error {
+	if err := t.startOver(part); err != nil {
+		return err
 	}
-	t.etag = strong(response.Header.Get("ETag"))
-	return t.expect(response.ContentLength)
+	t.whole = true
+	return &temporary{err: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
 }
 
-func (t *transfer) beginPart(response *http.Response) error {
-	first, total, ok := parseRange(response.Header.Get("Content-Range"))
-	if !ok || first != t.written || strong(response.Header.Get("ETag")) != t.etag {
-		return t.again("the server answered with another part, or with a part of another file")
+func (t *transfer) beginWhole(response *http.Response, part *part, asked bool) error {
+	if err := errors.Join(t.startOver(part), t.check(response)); err != nil {
+		return err
 	}
-	t.resumed = true
-	t.d.Log.Line("the download is resumed at %s", report.Bytes(t.written))
-	return t.expect(total)
-}
-
-// expect checks the item's size, if the server says it, before anything of it is fetched.
-func (t *transfer) expect(total int64) error {
-	t.total = total
-	if total > t.limit {
-		return tooBig(t.item, t.limit)
+	t.whole = t.whole || asked
+	total := response.ContentLength
+	t.mutex.Lock()
+	t.etag, t.total = strong(response.Header.Get("ETag")), total
+	if total >= 0 {
+		t.parts.size(total)
 	}
-	if total > 0 && t.item.Size < 0 {
+	t.mutex.Unlock()
+	if t.item.Size < 0 {
 		t.d.Counter.Total(total)
+	}
+	if t.item.Size >= 0 && total >= 0 && total != t.item.Size {
+		return verify(t.item, "", total)
+	}
+	return t.fits(total)
+}
+
+// isPart is true if an answer is the missing part of the same file.
+func (t *transfer) isPart(response *http.Response, part *part) bool {
+	return response.Header.Get("Content-Range") == fmt.Sprintf("bytes %d-%d/%d", part.begin, part.end-1, t.total) &&
+		strong(response.Header.Get("ETag")) == t.etag && (response.ContentLength < 0 || response.ContentLength == part.end-part.begin)
+}
+
+// fits refuses more bytes than the item may have.
+func (t *transfer) fits(bytes int64) error {
+	if t.item.Size >= 0 && bytes > t.item.Size {
+		return failure.New(failure.WrongHash, "%s has more than the %d bytes that %s says: check that nothing changes the file between the server and here",
+			guard.Show(t.item.URL), t.item.Size, t.item.Hash.Field)
+	}
+	if bytes > t.limit {
+		return failure.New(failure.TooBig, "%s has more than the %s that are left of spec.model.sizeLimit: raise it", guard.Show(t.item.URL), report.Bytes(t.limit))
 	}
 	return nil
 }
 
-// again makes the next attempt begin from the start, without ranges.
-func (t *transfer) again(why string) error {
-	t.whole = true
-	if err := t.restart(); err != nil {
-		return err
+// copy writes a body into a part of the file.
+func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
+	buffer := buffers.Get().(*[buffer]byte)
+	defer buffers.Put(buffer)
+	for part.begin < part.end {
+		n, err := body.Read(buffer[:min(int64(len(buffer)), part.end-part.begin)])
+		if writing := t.write(ctx, part, buffer[:n]); writing != nil {
+			return writing
+		}
+		switch {
+		case part.begin == part.end || err == nil:
+		case !errors.Is(err, io.EOF):
+			return broken(err, t.item.URL)
+		case part.end == math.MaxInt64:
+			t.mutex.Lock()
+			t.parts.size(part.begin)
+			t.mutex.Unlock()
+		default:
+			return &temporary{err: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
+		}
 	}
-	return &temporary{err: fmt.Errorf("%s: %w", guard.Show(t.item.URL), errors.New(why))}
+	return nil
 }
 
-func (t *transfer) restart() error {
-	if _, err := t.to.Seek(0, io.SeekStart); err != nil {
+// write writes bytes at the beginning of a part.
+func (t *transfer) write(ctx context.Context, part *part, bytes []byte) error {
+	if err := t.fits(part.begin + int64(len(bytes))); err != nil || len(bytes) == 0 {
 		return err
 	}
-	t.d.Counter.Add(-t.written)
-	t.written, t.etag, t.resumed = 0, "", false
-	t.hash.Reset()
-	if t.item.Hash.New != nil {
-		t.hash = t.item.Hash.New() // It may begin with a header, which Reset forgets.
-	}
-	return t.to.Truncate(0)
-}
-
-// Write appends bytes to the file and the hash.
-func (t *transfer) Write(bytes []byte) (int, error) {
-	if t.written+int64(len(bytes)) > t.limit {
-		t.writing = tooBig(t.item, t.limit)
-		return 0, t.writing
-	}
-	n, err := t.to.Write(bytes)
-	t.hash.Write(bytes[:n])
+	n, err := t.to.WriteAt(bytes, part.begin)
+	t.mutex.Lock()
+	part.begin += int64(n)
 	t.written += int64(n)
 	t.furthest = max(t.furthest, t.written)
-	t.d.begun = t.d.begun || n > 0
+	due := time.Since(t.saved) >= saveEvery
+	t.mutex.Unlock()
+	t.d.begun.Store(true)
 	t.d.Counter.Add(int64(n))
-	t.writing = err
-	return n, err
+	if due {
+		t.save()
+	}
+	return errors.Join(err, t.hashTo(ctx))
 }
 
-func tooBig(item Item, limit int64) error {
-	return failure.New(failure.TooBig, "%s has more than the %s that are left of spec.model.sizeLimit: raise it", guard.Show(item.URL), report.Bytes(limit))
+// hashTo hashes the file's beginning that is complete, unless another connection does so, or until the context ends.
+func (t *transfer) hashTo(ctx context.Context) error {
+	if !t.hashing.TryLock() {
+		return nil
+	}
+	defer t.hashing.Unlock()
+	t.mutex.Lock()
+	end := max(t.total, t.written)
+	if len(t.parts) > 0 {
+		end = t.parts[0].begin
+	}
+	t.mutex.Unlock()
+	if t.hashed >= end {
+		return nil
+	}
+	buffer := buffers.Get().(*[buffer]byte)
+	defer buffers.Put(buffer)
+	for t.hashed < end && ctx.Err() == nil {
+		n, err := t.to.ReadAt(buffer[:min(int64(len(buffer)), end-t.hashed)], t.hashed)
+		_, _ = t.sums.Write(buffer[:n]) // It never fails.
+		if t.hashed += int64(n); err != nil && (n == 0 || !errors.Is(err, io.EOF)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOver makes all of the file missing, as one part that is taken.
+func (t *transfer) startOver(taken *part) error {
+	t.stop()
+	t.mutex.Lock()
+	if t.written > 0 {
+		t.d.Log.Line("the download begins from the start: the server does not resume, or it has, or sent, another file")
+	}
+	t.d.Counter.Add(-t.written)
+	t.written, t.etag, t.total, t.chunk = 0, "", -1, 0
+	taken.begin, taken.end, t.parts = 0, math.MaxInt64, parts{taken}
+	t.mutex.Unlock()
+	t.several, t.hashed, t.sums = false, 0, newSums(t.item)
+	t.save()
+	return t.to.Truncate(0)
 }
 
 // strong returns an entity tag that If-Range may have, or nothing.
@@ -188,24 +349,4 @@ func strong(etag string) string {
 		return etag
 	}
 	return ""
-}
-
-// contentRange is the header of one part: "bytes 100-199/200", or "bytes 100-199/*".
-var contentRange = regexp.MustCompile(`^bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)$`)
-
-// parseRange returns where a part begins, and how many bytes the whole has; -1 is unknown.
-func parseRange(header string) (first, total int64, ok bool) {
-	match := contentRange.FindStringSubmatch(header)
-	if match == nil {
-		return 0, 0, false
-	}
-	first, err := strconv.ParseInt(match[1], 10, 64)
-	if err != nil {
-		return 0, 0, false
-	}
-	if match[2] == "*" {
-		return first, -1, true
-	}
-	total, err = strconv.ParseInt(match[2], 10, 64)
-	return first, total, err == nil
 }

@@ -9,10 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -88,26 +86,14 @@ func classify(err error) (Word, string) {
 }
 
 func isAny(err error, numbers ...syscall.Errno) bool {
-	for _, number := range numbers {
-		if errors.Is(err, number) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(numbers, func(number syscall.Errno) bool { return errors.Is(err, number) })
 }
 
 // maxQuoted is how many bytes of a text that a server or an archive chose a message shows.
 const maxQuoted = 200
 
-// Quote returns a text that a server or an archive chose as it may stand in a log line: cut, and quoted by Go's rules
-// if it has bytes that do not print.
-func Quote(text string) string {
-	text = Cut(text, maxQuoted)
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return text
-	}
-	return strconv.Quote(text)
-}
+// Quote returns the beginning of a text that a server or an archive chose. The log escapes what does not print.
+func Quote(text string) string { return Cut(text, maxQuoted) }
 
 // Cut returns at most size bytes of a text, which end with "..." and not within a character if any are missing.
 func Cut(text string, size int) string {

@@ -1,42 +1,55 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package guard sends the requests of a fetch. It decides which addresses are connected to, which redirects are
+// followed, and which server gets the credentials.
 package guard
 
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/fetch/mirror"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 const (
-	// connectTimeout bounds one attempt to connect.
-	connectTimeout = 30 * time.Second
+	// connectTimeout bounds one attempt to connect, and the handshake of TLS.
+	connectTimeout = 10 * time.Second
+	// answerTimeout is how long a server may prepare its answer: a cache that fetches the file itself first takes minutes.
+	answerTimeout = 5 * time.Minute
+	// idleTimeout is how long a connection is kept for later requests, and maxIdle is how many to one server.
+	idleTimeout, maxIdle = 30 * time.Second, 16
 	// maxHeaderBytes bounds the headers of an answer.
 	maxHeaderBytes = 1 << 20
+	// maxRedirects is how many redirects one request follows.
+	maxRedirects = 10
 	// userAgent is how the fetcher names itself to servers.
 	userAgent = "modelbox-fetch"
 )
 
-// Client sends GET requests through the mirrors, and follows safe redirects.
+// Client sends requests through the mirrors, and follows safe redirects. Its methods may be called concurrently.
 type Client struct {
-	Mirrors   mirror.Rules
+	Mirrors   Rules
+	client    http.Client
 	transport *http.Transport
+	proxy     func(*http.Request) (*url.URL, error)
+	// local has the servers of URIs, not of redirects, that were found at a loopback address.
+	local sync.Map
 }
 
-// Options are what tests change. The zero value is what the program uses.
+// Options are what the environment, or a test, decides.
 type Options struct {
-	// Proxy is http.ProxyFromEnvironment if it is nil.
+	// Proxy is what Proxy returns. nil is no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS has other certificate authorities than the system's.
 	TLS *tls.Config
@@ -44,136 +57,206 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// New returns a client. HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and SSL_CERT_FILE and SSL_CERT_DIR, have the meaning that Go's
-// standard library gives them.
-func New(mirrors mirror.Rules, options Options) *Client {
-	dialer := &net.Dialer{Timeout: connectTimeout, ControlContext: control}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2: true, DisableCompression: true, TLSHandshakeTimeout: connectTimeout, IdleConnTimeout: connectTimeout,
-		MaxResponseHeaderBytes: maxHeaderBytes, ReadBufferSize: 64 << 10, OnProxyConnectResponse: authenticated,
-	}
-	if options.Proxy != nil {
-		transport.Proxy = options.Proxy
+// New returns a client. SSL_CERT_FILE and SSL_CERT_DIR have the meaning that Go's standard library gives them. It speaks HTTP/1.1
+// alone, so that each download has a connection of its own.
+func New(mirrors Rules, options Options) *Client {
+	c := &Client{Mirrors: mirrors, proxy: options.Proxy}
+	c.client = http.Client{Transport: hops{c}, CheckRedirect: c.redirect}
+	dialer := &net.Dialer{Timeout: connectTimeout, ControlContext: c.control}
+	c.transport = &http.Transport{
+		Proxy: c.proxyOf, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		DisableCompression: true, TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: idleTimeout,
+		MaxIdleConnsPerHost: maxIdle, MaxResponseHeaderBytes: maxHeaderBytes, ReadBufferSize: 64 << 10, OnProxyConnectResponse: connected,
 	}
 	if options.TLS != nil {
-		transport.TLSClientConfig = options.TLS
+		c.transport.TLSClientConfig = options.TLS
 	}
 	if options.Dial != nil {
-		transport.DialContext = options.Dial
+		c.transport.DialContext = options.Dial
 	}
-	return &Client{Mirrors: mirrors, transport: transport}
-}
-
-// authenticated refuses the answer of a proxy that wants credentials, which no other attempt has.
-func authenticated(_ context.Context, proxy *url.URL, _ *http.Request, response *http.Response) error {
-	if response.StatusCode != http.StatusProxyAuthRequired {
-		return nil
-	}
-	return failure.New(failure.Denied, "407 Proxy Authentication Required: %s: put the user name and the password into HTTPS_PROXY", Show(proxy))
+	return c
 }
 
 // Close closes the connections that are kept for later requests.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// trust is what a request, and each that it is redirected to, may do. It is in their context.
+type trust struct {
+	// first is the server of the first request.
+	first string
+	// plain allows http://. agent is true for the agent of EKS Pod Identity.
+	plain, agent bool
+	// signed is true if the credentials are for one URL alone.
+	signed bool
+	// led is true if a server has chosen the URL, which so may not lead to a loopback address.
+	led bool
+	// direct is the server that is connected to without a proxy.
+	direct string
+}
+
+type trustKey struct{}
+
+func trustOf(ctx context.Context) trust {
+	found, _ := ctx.Value(trustKey{}).(trust)
+	return found
+}
 
 // Request is one GET request.
 type Request struct {
 	URL *url.URL
 	// Plain allows http://, because a hash of the spec verifies what is fetched.
 	Plain bool
+	// Led is true if a server has chosen the URL, as in a list, and not the user.
+	Led bool
 	// Header goes to every server on the way.
 	Header http.Header
-	// Sign adds credentials. It is called for requests to the server of URL alone, before any other header is set; nil adds none.
+	// Sign adds credentials. They go to the server of URL alone; nil adds none.
 	Sign func(*http.Request) error
 }
 
 // Get sends a request, follows its redirects, and returns the first answer that is none. Its body is to be closed.
 func (c *Client) Get(ctx context.Context, request Request) (*http.Response, error) {
-	first, err := c.Mirrors.URL(request.URL)
+	target, err := c.Mirrors.URL(request.URL)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for target := first; ; {
-		if err := checkHop(seen, target); err != nil {
-			return nil, err
-		}
-		response, err := c.once(ctx, request, first, target)
-		if err != nil || !redirects(response.StatusCode) || response.Header.Get("Location") == "" {
-			return response, err
-		}
-		_ = response.Body.Close()
-		if target, err = follow(target, response.Header.Get("Location"), request.Plain); err != nil {
-			return nil, err
-		}
-		if target, err = c.Mirrors.URL(target); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// checkHop refuses a URL that the request has been redirected to before, and too many redirects.
-func checkHop(seen map[string]bool, target *url.URL) error {
-	text := target.String()
-	if seen[text] {
-		return failure.New(failure.Refused, "the redirects of %s form a loop: use the URL that has the model", Show(target))
-	}
-	seen[text] = true
-	if len(seen) > maxRedirects+1 {
-		return failure.New(failure.Refused, "there are more than %d redirects until %s: use the URL that has the model", maxRedirects, Show(target))
-	}
-	return nil
-}
-
-func (c *Client) once(ctx context.Context, request Request, first, target *url.URL) (*http.Response, error) {
-	same := sameServer(first, target)
-	if err := checkURL(target, request.Plain, !same); err != nil {
+	if target, err = checkURL(target, request.Plain); err != nil {
 		return nil, err
 	}
 	outgoing, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
-		return nil, failure.New(failure.Invalid, "%s is not a URL that can be requested: check spec.model.uri", Show(target))
+		return nil, failure.New(failure.Invalid, "%s is asked for a URL that cannot be requested: check spec.model.uri", showServer(target))
 	}
-	outgoing.URL = target
-	if same && request.Sign != nil {
+	if request.Sign != nil {
 		if err := request.Sign(outgoing); err != nil {
 			return nil, err
 		}
 	}
 	maps.Copy(outgoing.Header, request.Header)
 	outgoing.Header.Set("Accept-Encoding", "identity")
-	outgoing.Header.Set("User-Agent", userAgent)
-	response, err := c.transport.RoundTrip(outgoing.WithContext(c.mark(outgoing, !same)))
-	return response, unwrapped(err)
+	return c.do(outgoing, trust{plain: request.Plain, led: request.Led})
 }
 
-// unwrapped returns a *failure.Failure within err alone, without what was being dialed.
-func unwrapped(err error) error {
-	if f, ok := errors.AsType[*failure.Failure](err); ok {
-		return f
+// Send sends a request that an SDK has signed. It knows no mirror. Where a GET is redirected, it is sent without credentials.
+func (c *Client) Send(request *http.Request, plain bool) (*http.Response, error) {
+	target, err := checkURL(request.URL, plain)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	request.URL = target
+	return c.do(request, trust{plain: plain, signed: true})
 }
 
-// redirectedKey marks the context of a request that another server has redirected here.
-type redirectedKey struct{}
-
-// mark returns the context of a request, in which control finds whether it is redirected. What a proxy connects to is the proxy's
-// decision, and a proxy may well have a loopback address.
-func (c *Client) mark(request *http.Request, redirected bool) context.Context {
-	if proxy, err := c.transport.Proxy(request); !redirected || err != nil || proxy != nil {
-		return request.Context()
+// SendToAgent sends a request to the agent of EKS Pod Identity, past every proxy.
+func (c *Client) SendToAgent(request *http.Request) (*http.Response, error) {
+	if err := CheckAgent(request.URL); err != nil {
+		return nil, err
 	}
-	return context.WithValue(request.Context(), redirectedKey{}, true)
+	return c.do(request, trust{agent: true})
+}
+
+func (c *Client) do(request *http.Request, what trust) (*http.Response, error) {
+	what.first = server(request.URL)
+	request.Header.Set("User-Agent", userAgent)
+	//nolint:gosec // The address is checked before each connection, see hops.
+	response, err := c.client.Do(request.WithContext(context.WithValue(request.Context(), trustKey{}, what)))
+	if err != nil {
+		return nil, told(err)
+	}
+	response.Body = body{response.Body}
+	return response, nil
+}
+
+// redirect decides whether a redirect is followed, and where it leads to by the mirrors: never to another scheme than https://, unless both
+// are http:// and that is allowed.
+func (c *Client) redirect(request *http.Request, via []*http.Request) error {
+	what, from, to := trustOf(request.Context()), via[len(via)-1].URL, request.URL
+	if what.agent || via[0].Method != http.MethodGet {
+		return http.ErrUseLastResponse
+	}
+	if err := mayLead(from, to); err != nil {
+		return err
+	}
+	to, err := c.Mirrors.URL(to)
+	if err == nil {
+		to, err = checkURL(to, what.plain)
+	}
+	if err != nil {
+		return err
+	}
+	request.URL, request.Host = to, ""
+	request.Header.Del("Referer")
+	if what.signed || server(to) != what.first {
+		maps.DeleteFunc(request.Header, func(name string, _ []string) bool { return !slices.Contains(forAll, name) })
+	}
+	if slices.ContainsFunc(via, func(each *http.Request) bool { return each.URL.String() == to.String() }) {
+		return failure.New(failure.Refused, "the redirects to %s form a loop: use the URL that has the model", showServer(to))
+	}
+	if len(via) > maxRedirects {
+		return failure.New(failure.Refused, "there are more than %d redirects, the last of them to %s: use the URL that has the model", maxRedirects, showServer(to))
+	}
+	return nil
+}
+
+// mayLead returns an error if a redirect may not be followed, whatever the mirrors make of it.
+func mayLead(from, to *url.URL) error {
+	switch {
+	case to.Opaque != "":
+		return failure.New(failure.Refused, "%s redirects to something that is no URL: use the URL that has the model", showServer(from))
+	case to.User != nil:
+		return failure.New(failure.Refused, "%s redirects to a URL with a user name: use the URL that has the model", showServer(from))
+	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme != "http"):
+		return failure.New(failure.Refused, "%s redirects to %s, which is less safe: use an https:// URL that stays with https://", showServer(from), showServer(to))
+	}
+	return nil
+}
+
+// forAll are the headers that go to every server on the way.
+var forAll = []string{"Accept-Encoding", "If-Match", "If-Range", "Range", "User-Agent"}
+
+// hops sends each request, also of redirects.
+type hops struct{ *Client }
+
+// RoundTrip checks the address of a URL that a server has chosen. A server that was found at a loopback address without its own doing stays
+// allowed there.
+func (c hops) RoundTrip(request *http.Request) (*http.Response, error) {
+	what, at := trustOf(request.Context()), server(request.URL)
+	_, local := c.local.Load(at)
+	what.led = (what.led || request.Response != nil) && (!local || at != what.first)
+	if what.led && local { // A connection that is kept is not checked again.
+		return nil, &modeluri.AddressError{Addr: netip.IPv6Loopback(), Loopback: true}
+	}
+	if _, err := modeluri.Host(request.URL, what.led); err != nil && !what.agent {
+		return nil, err
+	}
+	if proxy, err := c.proxyOf(request); err != nil || proxy != nil {
+		what.led = false // What a proxy connects to is its decision, and it may have a loopback address itself.
+	} else {
+		what.direct = at
+	}
+	return c.transport.RoundTrip(request.WithContext(context.WithValue(request.Context(), trustKey{}, what)))
+}
+
+func (c *Client) proxyOf(request *http.Request) (*url.URL, error) {
+	if c.proxy == nil || trustOf(request.Context()).agent {
+		return nil, nil
+	}
+	return c.proxy(request)
 }
 
 // control checks an address after the name is resolved and before it is connected to, so that no later answer of
 // the name server can differ.
-func control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+func (c *Client) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	redirected, _ := ctx.Value(redirectedKey{}).(bool)
-	return CheckAddress(target.Addr(), redirected)
+	what := trustOf(ctx)
+	if what.agent && slices.Contains(agents, target.Addr()) {
+		return nil
+	}
+	if what.direct != "" && !what.led && modeluri.IsLoopback(target.Addr()) {
+		c.local.Store(what.direct, true)
+	}
+	return modeluri.CheckAddress(target.Addr(), what.led)
 }

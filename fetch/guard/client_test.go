@@ -16,11 +16,10 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/fetch/mirror"
 )
 
 // direct is the client of the program, which trusts a test server.
-func direct(t *testing.T, server *httptest.Server, mirrors ...mirror.Rule) *guard.Client {
+func direct(t *testing.T, server *httptest.Server, mirrors ...guard.Rule) *guard.Client {
 	client := guard.New(mirrors, guard.Options{Proxy: http.ProxyURL(nil), TLS: trust(server)})
 	t.Cleanup(client.Close)
 	return client
@@ -105,23 +104,6 @@ func TestRefusedRedirects(t *testing.T) {
 	}
 }
 
-// A proxy that wants credentials is no server that may come up later.
-func TestAProxyThatWantsCredentials(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
-	defer proxy.Close()
-	address, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.User = url.UserPassword("user", "secret")
-	client := guard.New(nil, guard.Options{Proxy: http.ProxyURL(address)})
-	defer client.Close()
-	_, err = client.Get(t.Context(), guard.Request{URL: &url.URL{Scheme: "https", Host: "models.example.com", Path: "/a"}})
-	if err == nil || failure.Of(err).Word != failure.Denied || !strings.Contains(err.Error(), "HTTPS_PROXY") || strings.Contains(err.Error(), "secret") {
-		t.Error(err)
-	}
-}
-
 func TestTooManyRedirects(t *testing.T) {
 	requests := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +128,7 @@ func TestPlainHTTP(t *testing.T) {
 	if _, err := get(t, client, plain.URL, true); err != nil {
 		t.Error("http:// with a hash:", err)
 	}
-	toMirror := direct(t, secure, mirror.Rule{Prefix: secure.URL, Replacement: plain.URL})
+	toMirror := direct(t, secure, guard.Rule{Prefix: secure.URL, Replacement: plain.URL})
 	if _, err := get(t, toMirror, secure.URL, false); err == nil || failure.Of(err).Word != failure.Refused {
 		t.Error("a mirror without TLS and without a hash:", err)
 	}
@@ -179,31 +161,13 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestTheDialerChecksAddresses(t *testing.T) {
-	client := guard.New(mirror.Rules{{Prefix: "https://name.test", Replacement: "https://169.254.169.254"}}, guard.Options{Proxy: http.ProxyURL(nil)})
-	defer client.Close()
-	if _, err := get(t, client, "https://name.test/x", false); err == nil || failure.Of(err).Word != failure.Refused {
-		t.Error(err)
-	}
-}
-
-func TestMirrors(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(echo))
-	defer server.Close()
-	client := direct(t, server, mirror.Rule{Prefix: "https://huggingface.co", Replacement: server.URL + "/hub"})
-	body, err := get(t, client, "https://huggingface.co/a/b", false)
-	if err != nil || !strings.HasPrefix(body, "/hub/a/b authorization=Bearer secret") {
-		t.Error(body, err)
-	}
-}
-
 func TestARedirectIsRewrittenToo(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/cdn/x", echo)
 	mux.Handle("/a", http.RedirectHandler("https://cdn.example/x", http.StatusFound))
 	server := httptest.NewTLSServer(mux)
 	defer server.Close()
-	body, err := get(t, direct(t, server, mirror.Rule{Prefix: "https://cdn.example", Replacement: server.URL + "/cdn"}), server.URL+"/a", false)
+	body, err := get(t, direct(t, server, guard.Rule{Prefix: "https://cdn.example", Replacement: server.URL + "/cdn"}), server.URL+"/a", false)
 	if err != nil || !strings.HasPrefix(body, "/cdn/x") {
 		t.Error(body, err)
 	}

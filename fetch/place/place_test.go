@@ -5,13 +5,16 @@ package place_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
@@ -30,7 +33,7 @@ func open(t *testing.T, path string) *place.Volume {
 
 func begin(t *testing.T, volume *place.Volume) *place.Work {
 	t.Helper()
-	work, err := volume.Begin()
+	work, err := volume.Begin("key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,25 +60,54 @@ func TestPublish(t *testing.T) {
 	if done, err := volume.Complete(); done || err != nil {
 		t.Error("work in progress is a model:", done, err)
 	}
-	model, err := work.Model()
+	model, err := work.Model(false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer model.Close()
-	if err := errors.Join(model.Mkdir("a", 0o755), model.WriteFile("a/b", []byte("x"), 0o644), work.Publish()); err != nil {
+	if err := errors.Join(model.Mkdir("a", 0o755), model.WriteFile("a/b", []byte("x"), 0o644), work.Publish(place.Record{Digest: "sha256:x", Bytes: 1})); err != nil {
 		t.Fatal(err)
 	}
-	work.End()
-	if got, err := os.ReadFile(filepath.Join(path, "model", "a", "b")); err != nil || string(got) != "x" || names(t, path) != "model" {
+	work.End(false)
+	if got, err := os.ReadFile(filepath.Join(path, "model", "a", "b")); err != nil || string(got) != "x" || names(t, path) != ".model-model model" {
 		t.Error(string(got), err, names(t, path))
 	}
 	if done, err := volume.Complete(); !done || err != nil {
 		t.Error(done, err)
 	}
+	if record := volume.Recorded(); record.Digest != "sha256:x" || record.Bytes != 1 {
+		t.Error(record)
+	}
 	again := begin(t, volume)
-	defer again.End()
-	if err := again.Publish(); err == nil {
+	defer again.End(false)
+	if err := again.Publish(place.Record{}); err == nil {
 		t.Error("a complete model was replaced")
+	}
+}
+
+// What a model costs on the disk does not grow with its files: none of them is opened again.
+func TestPublishOpensNoFile(t *testing.T) {
+	path := t.TempDir()
+	work := begin(t, open(t, path))
+	defer work.End(false)
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	directory := filepath.Join(path, place.WorkName("model", "key"), "model")
+	if err := os.WriteFile(filepath.Join(directory, "weights"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(watch, directory, unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	if err := work.Publish(place.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	events := make([]byte, 4096)
+	if n, _ := unix.Read(watch, events); n > 0 && bytes.Contains(events[:n], []byte("weights")) {
+		t.Error("a file is opened")
 	}
 }
 
@@ -90,89 +122,163 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func TestLeftoversAreRemovedUnlessTheyAreInUse(t *testing.T) {
+// Neither a new file system, nor a directory that the kubelet has made for a subPath, is a model.
+func TestAnEmptyDirectoryIsNoModel(t *testing.T) {
+	for _, there := range []string{"model", "model/lost+found"} {
+		path := t.TempDir()
+		volume := open(t, path)
+		if err := os.MkdirAll(filepath.Join(path, there), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := volume.Complete(); done || err != nil {
+			t.Error(there, done, err)
+		}
+		work := begin(t, volume)
+		model, err := work.Model(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(model.WriteFile("a", nil, 0o644), work.Publish(place.Record{}), model.Close()); err != nil || names(t, filepath.Join(path, "model")) != "a" {
+			t.Error(there, err)
+		}
+		work.End(false)
+	}
+}
+
+// A pod that writes to the volume cannot lead another one out of it, nor to another file, and cannot make it wait or grow.
+func TestWhatIsPlantedInTheVolume(t *testing.T) {
+	path, outside := t.TempDir(), t.TempDir()
+	work := place.WorkName("model", "key")
+	fifo := func(name string) error { return syscall.Mkfifo(filepath.Join(path, name), 0o666) }
+	if err := errors.Join(os.Symlink(outside, filepath.Join(path, work)), fifo(".model-model")); err != nil {
+		t.Fatal(err)
+	}
+	volume := open(t, path)
+	if record := volume.Recorded(); record.Sources != nil {
+		t.Error(record)
+	}
+	for name, plant := range map[string]func() error{
+		"nothing":     func() error { return nil },
+		"a FIFO":      func() error { return fifo(work + "/state") },
+		"a link":      func() error { return os.Symlink("/etc/passwd", filepath.Join(path, work, "state")) },
+		"a directory": func() error { return os.Mkdir(filepath.Join(path, work, "state"), 0o755) },
+		"a huge file": func() error {
+			return errors.Join(os.WriteFile(filepath.Join(path, work, "state"), nil, 0o644), os.Truncate(filepath.Join(path, work, "state"), 1<<40))
+		},
+	} {
+		begun := begin(t, volume)
+		if err := plant(); err != nil || begun.State() != nil || names(t, outside) != "" {
+			t.Error(name, err, names(t, outside))
+		}
+		begun.End(false)
+	}
+	if err := os.Symlink(outside, filepath.Join(path, ".lock-model")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := volume.Lock(); err == nil || failure.Of(err).Word != failure.Invalid || names(t, outside) != "" {
+		t.Error("a lock that is a link:", err, names(t, outside))
+	}
+}
+
+func TestWorkIsContinued(t *testing.T) {
 	path := t.TempDir()
 	volume := open(t, path)
-	used := begin(t, volume)
-	inUse := names(t, path)
-	for _, directory := range []string{".fetch-0123456789abcdef/model/a", ".fetch-other", "lost+found"} {
-		if err := os.MkdirAll(filepath.Join(path, directory), 0o755); err != nil {
+	work := begin(t, volume)
+	file, err := work.Download()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Truncate(5), file.Close(), work.SaveState([]byte("a")), work.SaveState([]byte("b"))); err != nil {
+		t.Fatal(err)
+	}
+	work.End(true)
+	work = begin(t, volume)
+	file, err = work.Download()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Size() != 5 || string(work.State()) != "b" {
+		t.Error(err, string(work.State()))
+	}
+	work.End(false)
+	if names(t, path) != "" {
+		t.Error(names(t, path))
+	}
+}
+
+// What others may use or continue stays: by the lock of their model.
+func TestLeftovers(t *testing.T) {
+	path := t.TempDir()
+	volume := open(t, path)
+	mine, others, third := place.WorkName("model", "key"), place.WorkName("other", "key"), place.WorkName("third", "key")
+	old := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{mine, others, third, ".fetch-other", "lost+found"} {
+		if err := os.MkdirAll(filepath.Join(path, name, "model", "a"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(path, ".fetch-0123456789abcdef", "lock"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	held := func(name string) *os.File {
+		file, err := os.Create(filepath.Join(path, name))
+		if err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_EX)); err != nil {
+			t.Fatal(err)
+		}
+		return file
 	}
-	if err := volume.RemoveLeftovers(); err != nil {
-		t.Fatal(err)
+	lock := held(".lock-other")
+	for _, each := range []struct {
+		name   string
+		shared bool
+		before func()
+		gone   []string
+	}{
+		{"recent", true, func() {}, nil},
+		{"in use", true, func() {
+			for _, name := range []string{mine, others, third} {
+				_ = os.Chtimes(filepath.Join(path, name), old, old)
+			}
+		}, []string{third}},
+		{"no more in use", true, func() { _ = lock.Close() }, []string{others}},
+		{"of a pod's own volume", false, func() { _ = os.MkdirAll(filepath.Join(path, others), 0o755) }, []string{others}},
+	} {
+		before := names(t, path)
+		each.before()
+		if each.name == "of a pod's own volume" {
+			before += " " + others
+		}
+		if err := volume.RemoveLeftovers(each.shared, mine); err != nil {
+			t.Error(each.name, err)
+		}
+		for name := range strings.FieldsSeq(before) {
+			if _, err := os.Stat(filepath.Join(path, name)); (err != nil) != slices.Contains(each.gone, name) {
+				t.Error(each.name, name, err)
+			}
+		}
 	}
-	if got := names(t, path); got != inUse+" .fetch-other lost+found" && got != ".fetch-other lost+found "+inUse && !strings.Contains(got, inUse) || strings.Contains(got, "0123456789abcdef") {
-		t.Error(got)
-	}
-	used.End()
-	if err := volume.RemoveLeftovers(); err != nil || names(t, path) != ".fetch-other lost+found" {
+	if err := volume.RemoveLeftovers(false); err != nil || strings.Contains(names(t, path), mine) || !strings.HasPrefix(names(t, path), ".fetch-other ") || !strings.HasSuffix(names(t, path), " lost+found") {
 		t.Error(err, names(t, path))
 	}
 }
 
 func TestTheLockIsExclusive(t *testing.T) {
 	path := t.TempDir()
-	release, err := open(t, path).Lock(t.Context(), time.Hour)
+	release, err := open(t, path).Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := open(t, path).Lock(canceled, time.Hour); !errors.Is(err, context.Canceled) {
+	locked := make(chan error)
+	second := open(t, path)
+	go func() {
+		_, err := second.Lock()
+		locked <- err
+	}()
+	select {
+	case err := <-locked:
 		t.Error("a second process has the lock:", err)
+	case <-time.After(100 * time.Millisecond):
 	}
 	release()
-	again, err := open(t, path).Lock(t.Context(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
+	if err := <-locked; err != nil {
+		t.Error(err)
 	}
-	again()
-}
-
-// Processes that begin and remove leftovers at the same time never lose their work.
-func TestManyBeginAtOnce(t *testing.T) {
-	path := t.TempDir()
-	failed := make(chan error)
-	for range 8 {
-		go func() { failed <- beginOften(path) }()
-	}
-	for range 8 {
-		if err := <-failed; err != nil {
-			t.Error(err)
-		}
-	}
-	if names(t, path) != "" {
-		t.Error(names(t, path))
-	}
-}
-
-func beginOften(path string) error {
-	volume, err := place.Open(path, "model", nil)
-	if err != nil {
-		return err
-	}
-	defer volume.Close()
-	for range 20 {
-		work, err := volume.Begin()
-		if err != nil {
-			return err
-		}
-		if err := volume.RemoveLeftovers(); err != nil {
-			return err
-		}
-		file, err := work.Download()
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(file.Close(), work.RemoveDownload()); err != nil {
-			return err
-		}
-		work.End()
-	}
-	return nil
 }

@@ -4,207 +4,207 @@
 package place
 
 import (
-	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"slices"
+	"syscall"
+	"time"
 
-	"github.com/gofrs/flock"
-
-	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// workPrefix begins the name of a directory in which a process writes a model. The directory has the lock of that
-	// process, the archive while it is downloaded, and the model.
-	workPrefix = ".fetch-"
-	// endedPrefix begins the name of a work directory that is being removed.
-	endedPrefix  = ".ended-"
-	lockName     = "lock"
+	// workPrefix begins the name of a directory in which a process writes a model. The directory has the archive while it is
+	// downloaded, the model, and the state that a later process continues from.
+	workPrefix   = ".fetch-"
 	downloadName = "download"
 	modelName    = "model"
-	// attempts is how often a work directory is made that another process takes for a leftover.
-	attempts = 100
+	stateName    = "state"
+	// othersFor is how long the work of other models stays in a volume that several pods share: longer than the kubelet waits before it
+	// starts their container again.
+	othersFor = time.Hour
 )
 
-var (
-	workName  = regexp.MustCompile(`^\.fetch-[0-9a-f]{16}$`)
-	endedName = regexp.MustCompile(`^\.ended-[0-9a-f]{16}$`)
-)
+// workName is the name of a work directory, with that of the model's directory.
+var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}$`)
 
-// Work is a directory with work in progress.
+// Work is a directory with work in progress. In a volume that is shared, the lock of the model is held meanwhile.
 type Work struct {
+	// Continued is true if an earlier process has begun it.
+	Continued bool
+
 	volume *Volume
 	name   string
 	root   *os.Root
-	lock   *flock.Flock
 }
 
-// Begin makes a work directory, locked for as long as this process lives.
-func (v *Volume) Begin() (*Work, error) {
-	for range attempts {
-		work, err := v.tryBegin()
-		if err != nil || work != nil {
-			return work, err
-		}
-	}
-	return nil, failure.New(failure.Failed, "other pods remove the work directories on the volume as fast as they are made: use a volume for each pod")
+// WorkName returns the name of the work directory for what a key stands for in a model's directory. A later start with the same
+// key, as the same user, continues there.
+func WorkName(directory, key string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s", os.Getuid(), key))
+	return workPrefix + directory + "-" + hex.EncodeToString(sum[:8])
 }
 
-// tryBegin returns nil if another process removed the directory as a leftover before it was locked.
-func (v *Volume) tryBegin() (*Work, error) {
-	name := workPrefix + random()
-	if err := v.root.Mkdir(name, 0o755); err != nil {
+// Begin makes or takes over the work directory of a key.
+func (v *Volume) Begin(key string) (*Work, error) {
+	name := WorkName(v.name, key)
+	there, err := v.root.Lstat(name)
+	if err == nil && !there.IsDir() {
+		err = v.root.Remove(name)
+	}
+	if err := ignoreNotExist(err); err != nil {
 		return nil, err
 	}
-	lock, err := v.tryLock(filepath.Join(name, lockName))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case unsupported(err):
-		lock = nil // Only pods that share the volume need it, and Lock says so.
-	case err != nil:
-		return nil, err
-	case !lock.Locked() || !v.holds(name, lock):
-		_ = lock.Close()
-		return nil, nil
-	}
-	if err := v.root.Mkdir(filepath.Join(name, modelName), 0o755); err != nil {
+	if err := v.root.MkdirAll(filepath.Join(name, modelName), 0o755); err != nil {
 		return nil, err
 	}
 	root, err := v.root.OpenRoot(name)
-	return &Work{volume: v, name: name, root: root, lock: lock}, err
+	return &Work{Continued: there != nil && there.IsDir(), volume: v, name: name, root: root}, err
 }
 
-// holds is true if the lock's file is still the one in the directory.
-func (v *Volume) holds(name string, lock *flock.Flock) bool {
-	locked, err := lock.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := v.root.Lstat(filepath.Join(name, lockName))
-	return err == nil && os.SameFile(locked, there)
-}
-
-func random() string {
-	bytes := make([]byte, 8)
-	_, _ = rand.Read(bytes) // It never fails.
-	return hex.EncodeToString(bytes)
-}
-
-// Download makes the file that an archive is fetched into. It is readable and writable.
+// Download opens the file that an archive is fetched into, with what an earlier start left in it. It is readable and writable.
 func (w *Work) Download() (*os.File, error) {
-	return w.root.OpenFile(downloadName, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	return w.root.OpenFile(downloadName, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // RemoveDownload removes the file of Download.
 func (w *Work) RemoveDownload() error { return w.root.Remove(downloadName) }
 
-// Model opens the directory that Publish renames.
-func (w *Work) Model() (*os.Root, error) { return w.root.OpenRoot(modelName) }
+// Model opens the directory that Publish renames, with what an earlier start left in it, or without.
+func (w *Work) Model(empty bool) (*os.Root, error) {
+	if empty {
+		if err := errors.Join(w.root.RemoveAll(modelName), w.root.Mkdir(modelName, 0o755)); err != nil {
+			return nil, err
+		}
+	}
+	return w.root.OpenRoot(modelName)
+}
 
-// Publish makes the model durable and renames it to its place.
-func (w *Work) Publish() error {
-	if err := syncTree(w.root, modelName); err != nil {
+// maxState bounds the state in bytes: that of 8 files with 1000 parts each.
+const maxState = 1 << 20
+
+// State returns what SaveState wrote last, in this process or an earlier one; nil is nothing.
+func (w *Work) State() []byte { return readFile(w.root, stateName, maxState) }
+
+// SaveState replaces the state at once.
+func (w *Work) SaveState(state []byte) error {
+	return replaceFile(w.root, stateName, state)
+}
+
+// replaceFile makes a file have a content: the old or the new one, whenever the process ends.
+func replaceFile(root *os.Root, name string, content []byte) error {
+	next := name + ".next"
+	if err := ignoreNotExist(root.Remove(next)); err != nil {
 		return err
 	}
-	// An empty directory may be there, which the kubelet has made; Complete says why.
+	if err := root.WriteFile(next, content, 0o644); err != nil {
+		return err
+	}
+	return root.Rename(next, name)
+}
+
+// Publish makes the model durable, renames it to its place, and records what it is.
+func (w *Work) Publish(record Record) error {
+	if err := syncAll(w.root); err != nil {
+		return err
+	}
+	// What is recorded is of another model, which was removed.
+	if err := ignoreNotExist(w.volume.root.Remove(w.volume.recordName())); err != nil {
+		return err
+	}
+	// A directory without a model may be there; Complete says why.
+	_ = w.volume.root.Remove(filepath.Join(w.volume.name, lostAndFound))
 	if err := ignoreNotExist(w.volume.root.Remove(w.volume.name)); err != nil {
 		return err
 	}
 	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
 		return err
 	}
-	return syncFile(w.volume.root, ".")
+	w.volume.Record(record)
+	return syncDirectory(w.volume.root)
 }
 
-// End removes the work directory, and then releases its lock. What it cannot remove, the next start removes.
-func (w *Work) End() {
-	err := errors.Join(w.root.Close(), w.volume.root.RemoveAll(w.name))
-	if w.lock != nil {
-		err = errors.Join(err, w.lock.Close())
+// End removes the work directory unless it is kept for the next start. What it cannot remove, the next start removes.
+func (w *Work) End(keep bool) {
+	err := w.root.Close()
+	if !keep {
+		err = errors.Join(err, w.volume.root.RemoveAll(w.name))
 	}
 	if err != nil {
 		w.volume.log.Line("work in progress cannot be removed: %v", err)
 	}
 }
 
-// syncTree writes each file and directory below a name to the disk: the files before the directories that name them.
-func syncTree(root *os.Root, name string) error {
-	var directories []string
-	err := fs.WalkDir(root.FS(), name, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			directories = append(directories, path)
-			return nil
-		}
-		return syncFile(root, path)
-	})
-	for i := len(directories) - 1; err == nil && i >= 0; i-- {
-		err = syncFile(root, directories[i])
+// syncAll writes everything to the disk, by one call for the file system: that costs the same for a thousand files as for one. A sandbox
+// without the call has that for all file systems.
+func syncAll(root *os.Root) error {
+	directory, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer directory.Close() //nolint:errcheck // It was only read.
+	err = unix.Syncfs(int(directory.Fd()))
+	if unsupported(err) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
+		unix.Sync()
+		return nil
 	}
 	return err
 }
 
-func syncFile(root *os.Root, name string) error {
-	file, err := root.Open(name)
+// syncDirectory writes the names in a directory to the disk.
+func syncDirectory(root *os.Root) error {
+	directory, err := root.Open(".")
 	if err != nil {
 		return err
 	}
-	return errors.Join(file.Sync(), file.Close())
+	return errors.Join(directory.Sync(), directory.Close())
 }
 
-// RemoveLeftovers removes the work directories of processes that have ended. It leaves those that it may not remove.
-func (v *Volume) RemoveLeftovers() error {
+// RemoveLeftovers removes the work directories of processes that have ended, except those with the names to keep and, in a volume that is
+// shared, those that other pods may soon continue. It leaves those that it may not remove.
+func (v *Volume) RemoveLeftovers(shared bool, keep ...string) error {
 	entries, err := fs.ReadDir(v.root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if !entry.IsDir() {
+		model := workName.FindStringSubmatch(entry.Name())
+		if !entry.IsDir() || model == nil || slices.Contains(keep, entry.Name()) || shared && isRecent(entry) {
 			continue
 		}
-		var err error
-		switch name := entry.Name(); {
-		case workName.MatchString(name):
-			err = v.removeLeftover(name)
-		case endedName.MatchString(name):
-			err = v.root.RemoveAll(name)
-		}
-		if err != nil {
+		if err := v.removeLeftover(entry.Name(), lockPrefix+model[1], shared); err != nil {
 			v.log.Line("work in progress of an earlier start cannot be removed: %v", err)
 		}
 	}
 	return nil
 }
 
-// removeLeftover removes a work directory unless another process holds its lock. It takes the lock, and renames the directory
-// before it removes anything, so that a process that has just made it notices: tryBegin looks for its lock afterwards.
-func (v *Volume) removeLeftover(name string) error {
-	lock, err := v.tryLock(filepath.Join(name, lockName))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil && !unsupported(err):
-		return err
-	case err == nil:
-		defer lock.Close() //nolint:errcheck // The kernel releases it in any case.
-		if !lock.Locked() {
+// isRecent is true if a process has saved its state in a work directory not long ago.
+func isRecent(entry fs.DirEntry) bool {
+	info, err := entry.Info()
+	return err == nil && time.Since(info.ModTime()) < othersFor
+}
+
+// removeLeftover removes a work directory unless another pod holds the lock of its model.
+func (v *Volume) removeLeftover(name, lock string, shared bool) error {
+	if shared {
+		file, locked, err := v.tryLock(lock)
+		if err != nil {
+			return err
+		}
+		defer file.Close() //nolint:errcheck // The kernel releases it in any case.
+		if !locked {
 			return nil
 		}
 	}
-	ended := endedPrefix + strings.TrimPrefix(name, workPrefix)
-	if err := v.root.Rename(name, ended); err != nil {
-		return ignoreNotExist(err)
-	}
 	v.log.Line("removing work in progress of an earlier start: %s", name)
-	return v.root.RemoveAll(ended)
+	return v.root.RemoveAll(name)
 }
 
 func ignoreNotExist(err error) error {

@@ -6,6 +6,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,15 +15,21 @@ import (
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// maxLastWord is how many bytes of the last word the termination message has.
-const maxLastWord = 1024
+// maxLastWord is how many bytes of the last word the termination message has, and maxLine how many a line of the log has.
+const maxLastWord, maxLine = 1024, 4096
+
+// maxSuccess is how many bytes of a termination message the kubelet reads.
+const maxSuccess = 4096
 
 // Log writes lines. Its methods may be called concurrently; a nil Log writes nothing.
 type Log struct {
 	mutex sync.Mutex
 	to    io.Writer
+	// secrets are what no line shows, the longest first.
+	secrets []string
 }
 
 // NewLog returns a log that writes to a writer.
@@ -35,14 +42,28 @@ func (l *Log) Line(format string, args ...any) {
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	fmt.Fprintf(l.to, format+"\n", args...)
+	fmt.Fprintln(l.to, failure.Cut(l.clean(fmt.Sprintf(format, args...)), maxLine))
 }
 
 // LastWord writes a failure as the last line of the log, and into the termination log, at most 1 KiB of it. The container
 // runtime has made that file where there is one.
 func (l *Log) LastWord(terminationLog string, last *failure.Failure) {
-	text := failure.Cut(last.Error(), maxLastWord)
+	l.mutex.Lock()
+	text := failure.Cut(l.clean(last.Error()), maxLastWord)
+	l.mutex.Unlock()
 	l.Line("%s", text)
+	l.terminate(terminationLog, text)
+}
+
+// Success writes what is complete into the termination log, as JSON.
+func (l *Log) Success(terminationLog string, models []modeluri.Fetched) {
+	text, _ := json.Marshal(modeluri.Message{Models: models}) // It has nothing that is no JSON.
+	if len(text) <= maxSuccess {
+		l.terminate(terminationLog, string(text))
+	}
+}
+
+func (l *Log) terminate(terminationLog, text string) {
 	if terminationLog == "" {
 		return
 	}
@@ -52,33 +73,38 @@ func (l *Log) LastWord(terminationLog string, last *failure.Failure) {
 }
 
 // Counter counts the bytes of the current step. Its methods may be called concurrently; a nil Counter counts nothing.
-type Counter struct {
-	step        atomic.Pointer[string]
+type Counter struct{ now atomic.Pointer[step] }
+
+// step is what is counted, where a total of 0 or less is unknown.
+type step struct {
+	name        string
 	done, total atomic.Int64
 }
 
-// Begin starts a step of total bytes, where 0 or less is unknown.
-func (c *Counter) Begin(step string, total int64) {
-	if c == nil {
-		return
+// Begin starts a step of total bytes, where 0 or less is unknown. No line tells of one without a name.
+func (c *Counter) Begin(name string, total int64) {
+	next := &step{name: name}
+	next.total.Store(total)
+	c.now.Store(next)
+}
+
+func (c *Counter) step() *step {
+	if c == nil || c.now.Load() == nil {
+		return &step{}
 	}
-	c.done.Store(0)
-	c.total.Store(total)
-	c.step.Store(&step)
+	return c.now.Load()
 }
 
 // Total sets how many bytes the step has, once they are known.
-func (c *Counter) Total(total int64) {
-	if c != nil {
-		c.total.Store(total)
-	}
-}
+func (c *Counter) Total(total int64) { c.step().total.Store(total) }
 
 // Add counts bytes of the step. It takes back those that are fetched again if the number is negative.
-func (c *Counter) Add(bytes int64) {
-	if c != nil {
-		c.done.Add(bytes)
-	}
+func (c *Counter) Add(bytes int64) { c.step().done.Add(bytes) }
+
+// Write counts bytes, and never fails.
+func (c *Counter) Write(bytes []byte) (int, error) {
+	c.Add(int64(len(bytes)))
+	return len(bytes), nil
 }
 
 // Progress writes a line at each interval, until stop is called.
@@ -86,15 +112,20 @@ func Progress(log *Log, counter *Counter, every time.Duration) (stop func()) {
 	ticker, end, ended := time.NewTicker(every), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		var last snapshot
+		var last *step
+		var before int64
 		for {
 			select {
 			case <-ticker.C:
-				now := counter.snapshot()
-				if now.step != "" {
-					log.Line("%s", now.line(last, every))
+				now := counter.step()
+				if now != last {
+					last, before = now, 0
 				}
-				last = now
+				done := now.done.Load()
+				if now.name != "" {
+					log.Line("%s", now.line(done, max(done-before, 0), every))
+				}
+				before = done
 			case <-end:
 				return
 			}
@@ -103,30 +134,13 @@ func Progress(log *Log, counter *Counter, every time.Duration) (stop func()) {
 	return func() { ticker.Stop(); close(end); <-ended }
 }
 
-// snapshot is a Counter at one moment.
-type snapshot struct {
-	step        string
-	done, total int64
-}
-
-func (c *Counter) snapshot() snapshot {
-	step := c.step.Load()
-	if step == nil {
-		return snapshot{}
-	}
-	return snapshot{step: *step, done: c.done.Load(), total: c.total.Load()}
-}
-
 // line returns a line such as "progress: 1.2 GiB of 4.0 GiB (30 %), 52.0 MiB/s".
-func (s snapshot) line(last snapshot, since time.Duration) string {
-	if s.step != last.step {
-		last.done = 0
+func (s *step) line(done, came int64, since time.Duration) string {
+	text, total := s.name+": "+Bytes(done), s.total.Load()
+	if total > 0 {
+		text += fmt.Sprintf(" of %s (%d %%)", Bytes(total), percent(done, total))
 	}
-	rate := Bytes(int64(float64(max(s.done-last.done, 0))/since.Seconds())) + "/s"
-	if s.total <= 0 {
-		return fmt.Sprintf("%s: %s, %s", s.step, Bytes(s.done), rate)
-	}
-	return fmt.Sprintf("%s: %s of %s (%d %%), %s", s.step, Bytes(s.done), Bytes(s.total), percent(s.done, s.total), rate)
+	return text + ", " + Bytes(int64(float64(came)/since.Seconds())) + "/s"
 }
 
 // percent does not multiply, which could overflow.

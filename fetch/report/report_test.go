@@ -70,3 +70,15 @@ func TestLastWord(t *testing.T) {
 		t.Error(lines.String())
 	}
 }
+
+func TestALineIsOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"model.bin": "model.bin", "模型.bin": "模型.bin", "a\nb": `a\nb`, "\x1b[31m": `\x1b[31m`, "\xff": `\xff`, "a\u202eb": `a\u202eb`, "../etc/passwd ": "../etc/passwd ",
+	} {
+		var lines bytes.Buffer
+		report.NewLog(&lines).Line("%s", text)
+		if lines.String() != want+"\n" {
+			t.Errorf("%q is %s, want %s", text, lines.String(), want)
+		}
+	}
+}

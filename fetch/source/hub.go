@@ -5,6 +5,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // The hub publishes git's hashes of small files, which are SHA-1.
 	"encoding/json"
@@ -17,11 +18,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aws/smithy-go/encoding/httpbinding"
+
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/fetch/filename"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 )
 
 const (
@@ -30,11 +31,8 @@ const (
 	maxPage = 16 << 20
 )
 
-// The parts of hf://org/name@commit/prefix.
-var (
-	hubURI = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)/([A-Za-z0-9][A-Za-z0-9._-]*)@([^/]+)(?:/(.*))?$`)
-	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
-)
+// commit is how a commit, and the hash of a file in git, is written.
+var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // repository is one commit of a model at a hub.
 type repository struct {
@@ -52,33 +50,12 @@ func (s Settings) parseHub() (repository, error) {
 	} else if found && endpoint == "" {
 		endpoint = rule.Replacement
 	}
-	if endpoint == "" {
-		endpoint = defaultHub
-	}
-	base, err := url.Parse(strings.TrimSuffix(endpoint, "/"))
-	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+	base, ok := serverOf(cmp.Or(endpoint, defaultHub))
+	if !ok {
 		return repository{}, failure.New(failure.Invalid, "HF_ENDPOINT, or the mirror of hf://, is no URL of a server: write https://host")
 	}
-	return parseRepository(base, uri[len("hf://"):])
-}
-
-func parseRepository(base *url.URL, text string) (repository, error) {
-	parts := hubURI.FindStringSubmatch(text)
-	if parts == nil {
-		return repository{}, failure.New(failure.Invalid, "spec.model.uri is no model of the hub: write hf://org/name@commit")
-	}
-	if !commit.MatchString(parts[3]) {
-		return repository{}, failure.New(failure.Invalid,
-			"%s is a branch, a tag or a short commit, which may stand for other files tomorrow: name the commit by its 40 hexadecimal digits", failure.Quote(parts[3]))
-	}
-	prefix := strings.TrimSuffix(parts[4], "/")
-	if prefix != "" {
-		clean, err := filename.Clean(prefix)
-		if err != nil || clean != prefix {
-			return repository{}, failure.New(failure.Invalid, "spec.model.uri has a path that no file of the hub can have: correct what follows the commit")
-		}
-	}
-	return repository{base: base, org: parts[1], name: parts[2], commit: parts[3], prefix: prefix}, nil
+	parsed, err := s.parse(uri)
+	return repository{base: base, org: parsed.Org, name: parsed.Name, commit: parsed.Commit, prefix: parsed.Path}, err
 }
 
 func (r repository) list() *url.URL {
@@ -93,7 +70,7 @@ func (r repository) file(name string) *url.URL {
 
 func (r repository) url(segments ...string) *url.URL {
 	whole := path.Join("/", r.base.Path, path.Join(segments...))
-	return &url.URL{Scheme: r.base.Scheme, Host: r.base.Host, Path: whole, RawPath: escape(whole)}
+	return &url.URL{Scheme: r.base.Scheme, Host: r.base.Host, Path: whole, RawPath: httpbinding.EscapePath(whole, false)}
 }
 
 // has is true for the files below the prefix, and for the file that is the prefix.
@@ -125,46 +102,66 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 			return Model{}, err
 		}
 	}
-	lister := lister{settings: s, repository: repository, sign: sign}
+	list, err := s.listing()
+	if err != nil {
+		return Model{}, err
+	}
+	lister := lister{listing: list, repository: repository, sign: sign}
 	for page := repository.list(); page != nil; {
 		if page, err = lister.page(ctx, d, page); err != nil {
 			return Model{}, err
 		}
 	}
-	if len(lister.model.Files) == 0 {
-		return Model{}, failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.prefix)))
+	model, err := list.model()
+	if err == nil && len(model.Files) == 0 {
+		err = failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.prefix)))
 	}
-	return lister.model, nil
+	return model, err
 }
 
 // lister collects the files of a hub's list.
 type lister struct {
-	settings   Settings
+	*listing
 	repository repository
 	sign       func(*http.Request) error
-
-	model          Model
-	bytes          int64
-	pages, entries int
 }
 
 // page adds the files of one page, and returns the URL of the next; nil is none.
 func (l *lister) page(ctx context.Context, d *download.Downloader, page *url.URL) (*url.URL, error) {
-	if l.pages++; l.pages > l.settings.MaxFiles {
-		return nil, failure.New(failure.Refused, "%s has a list without an end: check spec.model.uri", guard.Show(page))
+	if err := l.listing.page(); err != nil {
+		return nil, err
 	}
-	body, header, err := d.Bytes(ctx, download.Item{Request: l.request(page), Explain: explainHub}, maxPage)
+	request := l.request(page)
+	request.Led = l.pages > 1
+	body, header, err := d.Read(ctx, download.Item{Request: request, Explain: explainHub}, maxPage)
+	if err == nil {
+		err = l.read(json.NewDecoder(bytes.NewReader(body)))
+	}
 	if err != nil {
 		return nil, err
 	}
-	var entries []treeEntry
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&entries); err != nil {
-		return nil, failure.New(failure.Invalid, "%s answers with something that is no list of files: check HF_ENDPOINT and the mirrors", guard.Show(page))
+	return l.nextPage(page, header)
+}
+
+// read adds the files of a page. It decodes one entry at a time: what it costs is bounded by what is kept.
+func (l *lister) read(list *json.Decoder) error {
+	noList := failure.New(failure.Invalid, "%s answers with something that is no list of files: check HF_ENDPOINT and the mirrors", guard.Show(l.repository.list()))
+	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
+		return noList
 	}
-	if err := l.add(entries); err != nil {
-		return nil, err
+	for list.More() {
+		var entry treeEntry
+		if list.Decode(&entry) != nil {
+			return noList
+		}
+		if err := l.add(entry); err != nil {
+			return err
+		}
 	}
-	return nextPage(page, header)
+	if _, err := list.Token(); err != nil {
+		return noList
+	}
+	return nil
 }
 
 // request signs for the hub's own server, or its mirror, alone, wherever a page of the list leads to.
@@ -179,7 +176,7 @@ func (l *lister) request(target *url.URL) guard.Request {
 }
 
 // nextPage returns the URL of the header Link with rel="next" (RFC 8288).
-func nextPage(page *url.URL, header http.Header) (*url.URL, error) {
+func (l *lister) nextPage(page *url.URL, header http.Header) (*url.URL, error) {
 	for link := range strings.SplitSeq(strings.Join(header.Values("Link"), ","), ",") {
 		target, parameters, found := strings.Cut(strings.TrimSpace(link), ">")
 		if !found || !strings.HasPrefix(target, "<") || !strings.Contains(strings.ReplaceAll(parameters, " ", ""), `rel="next"`) {
@@ -187,46 +184,22 @@ func nextPage(page *url.URL, header http.Header) (*url.URL, error) {
 		}
 		next, err := page.Parse(target[1:])
 		if err != nil || next.Scheme != page.Scheme {
-			return nil, failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(page))
+			return nil, failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.repository.list()))
 		}
 		return next, nil
 	}
 	return nil, nil
 }
 
-// add adds the files among a page's entries, within the bounds.
-func (l *lister) add(entries []treeEntry) error {
-	for _, entry := range entries {
-		if l.entries++; l.entries > l.settings.MaxFiles {
-			return failure.New(failure.TooBig, "the model has more than %d files: name a directory of it after the commit", l.settings.MaxFiles)
-		}
-		if entry.Type != "file" || !l.repository.has(entry.Path) {
-			continue
-		}
-		file, err := l.file(entry)
-		if err != nil {
-			return err
-		}
-		if l.bytes += file.Size; l.bytes > l.settings.MaxBytes || l.bytes < 0 {
-			return failure.New(failure.TooBig, "the model has more than the %s of spec.model.sizeLimit: raise it, or name a directory of the model after the commit",
-				report.Bytes(l.settings.MaxBytes))
-		}
-		l.model.Files = append(l.model.Files, file)
+// add adds an entry of the list if it is a file to fetch.
+func (l *lister) add(entry treeEntry) error {
+	if err := l.entry(); err != nil || entry.Type != "file" || !l.repository.has(entry.Path) {
+		return err
 	}
-	return nil
-}
-
-func (l *lister) file(entry treeEntry) (File, error) {
-	name, err := filename.Clean(entry.Path)
-	if err != nil || name != entry.Path || name == "." {
-		return File{}, failure.New(failure.Refused, "the hub lists a file that cannot be stored: %s: check HF_ENDPOINT and the mirrors", failure.Quote(entry.Path))
-	}
-	hash, size, err := published(entry)
-	if err != nil {
-		return File{}, err
-	}
-	item := download.Item{Request: l.request(l.repository.file(name)), Size: size, Hash: hash, Explain: explainHub}
-	return File{Item: item, Name: name}, nil
+	return l.listing.add(entry.Path, func() (download.Item, error) {
+		hash, size, err := published(entry)
+		return download.Item{Request: l.request(l.repository.file(entry.Path)), Size: size, Hash: hash, Explain: explainHub}, err
+	})
 }
 
 // published returns the hash and size that the hub publishes for a file: of its content, or where git has the file itself,
@@ -236,7 +209,7 @@ func published(entry treeEntry) (download.Hash, int64, error) {
 	size, valid := entry.Size, commit.MatchString(entry.OID)
 	if entry.LFS != nil {
 		hash = download.Hash{Name: "sha256", Field: "the hub's list", Want: strings.ToLower(entry.LFS.OID)}
-		size, valid = entry.LFS.Size, sha256.MatchString(entry.LFS.OID)
+		size, valid = entry.LFS.Size, sha256Text.MatchString(entry.LFS.OID)
 	}
 	if !valid || size < 0 {
 		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", failure.Quote(entry.Path))
@@ -253,9 +226,9 @@ func gitBlob(size int64) func() hash.Hash {
 	}
 }
 
-func explainHub(answer download.Answer) (detail, wayOut string) {
+func explainHub(answer *http.Response, _ []byte) (detail, wayOut string) {
 	detail = answer.Header.Get("X-Error-Code")
-	switch answer.Status {
+	switch answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return detail, "check the organization and name in spec.model.uri; if the model is private or has terms to accept, accept them and set HF_TOKEN in the Secret of spec.model.credentials"
 	case http.StatusNotFound:

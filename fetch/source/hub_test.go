@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"math"
 	"net/http"
@@ -26,7 +28,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/fetch/mirror"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 )
 
@@ -102,7 +103,7 @@ var model = map[string]string{
 }
 
 // fetchHub resolves a URI and downloads its files.
-func fetchHub(t *testing.T, h *hub, uri string, change func(*source.Settings, string), rules ...mirror.Rule) (map[string]string, error) {
+func fetchHub(t *testing.T, h *hub, uri string, change func(*source.Settings, string), rules ...guard.Rule) (map[string]string, error) {
 	t.Helper()
 	server := httptest.NewTLSServer(h)
 	defer server.Close()
@@ -153,6 +154,27 @@ func TestAModelOfTheHub(t *testing.T) {
 	}
 }
 
+// A page of the list that breaks off is read again, from its beginning.
+func TestAListThatBreaksOff(t *testing.T) {
+	h, lists := &hub{files: model}, 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lists++; lists == 2 {
+			w = &cut{ResponseWriter: w, left: 200}
+		}
+		h.ServeHTTP(w, r)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	client := guard.New(nil, guard.Options{TLS: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
+	defer client.Close()
+	d := &download.Downloader{Client: client, ConnectFor: time.Minute, RetryFor: time.Minute, Jitter: func() float64 { return 2 }} // The delays are 0.
+	resolved, err := source.Resolve(t.Context(), settings("hf://org/name@"+commitID, "HF_ENDPOINT", server.URL), d)
+	if err != nil || len(resolved.Files) != len(model) || lists != 4 {
+		t.Error(len(resolved.Files), lists, err)
+	}
+}
+
 func TestAPartOfAModel(t *testing.T) {
 	for prefix, want := range map[string][]string{"onnx": {"onnx/a b#c.json", "onnx/model.bin"}, "onnx/": {"onnx/a b#c.json", "onnx/model.bin"}, "config.json": {"config.json"}} {
 		got, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID+"/"+prefix, nil)
@@ -162,6 +184,39 @@ func TestAPartOfAModel(t *testing.T) {
 	}
 	if _, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID+"/onn", nil); err == nil || failure.Of(err).Word != failure.NotFound {
 		t.Error(err)
+	}
+}
+
+// What is not fetched is not counted, and a pattern that selects nothing is told.
+func TestSelectedFiles(t *testing.T) {
+	all := slices.Sorted(maps.Keys(model))
+	for _, each := range []struct {
+		include, exclude []string
+		maxFiles         int
+		want             []string
+		err              string
+	}{
+		{include: []string{"*.json"}, maxFiles: 2, want: []string{"config.json", "onnx/a b#c.json"}},
+		{include: []string{"*.json", "*.bin"}, exclude: []string{"onnx/*"}, maxFiles: 2, want: []string{"config.json", "model.bin"}},
+		{exclude: []string{"onnx/", "README.md"}, maxFiles: 2, want: []string{"config.json", "model.bin"}},
+		{maxFiles: len(all), want: all},
+		{maxFiles: len(all) - 1, err: "[TooBig] the model has more than 4 files"},
+		{include: []string{"*.json", "*.gguf"}, maxFiles: 9, err: "[NotFound] --include *.gguf matches no file of the model"},
+		{exclude: []string{"*.gguf"}, maxFiles: 9, err: "[NotFound] --exclude *.gguf matches no file of the model"},
+		{include: []string{"*.json"}, exclude: []string{"*"}, maxFiles: 9, err: "[NotFound] the commit has no file"},
+		{include: []string{"[z-a]"}, maxFiles: 9, err: "[Invalid] --include [z-a] must be a pattern"},
+	} {
+		got, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID, func(s *source.Settings, _ string) {
+			s.Include, s.Exclude, s.MaxFiles = each.include, each.exclude, each.maxFiles
+		})
+		if names := slices.Sorted(maps.Keys(got)); each.err == "" && (err != nil || !slices.Equal(names, each.want)) || each.err != "" && (err == nil || !strings.HasPrefix(err.Error(), each.err)) {
+			t.Errorf("%q without %q: %q, %v", each.include, each.exclude, names, err)
+		}
+	}
+	s := settings("https://models.test/a")
+	s.Include = []string{"*"}
+	if _, err := source.Resolve(t.Context(), s, offline()); err == nil || failure.Of(err).Word != failure.Invalid {
+		t.Error("a single file has a selection:", err)
 	}
 }
 
@@ -183,6 +238,14 @@ func TestRefusalsOfTheHub(t *testing.T) {
 		{"a negative size", "without a valid hash and size", failure.Refused, hub{files: model, lie: func(e map[string]any) { e["size"] = -1 }}},
 		{"a path outside", "cannot be stored: ../x", failure.Refused, hub{files: model, lie: func(e map[string]any) { e["path"] = "../x" }}},
 		{"an absolute path", "cannot be stored: /x", failure.Refused, hub{files: model, lie: func(e map[string]any) { e["path"] = "/x" }}},
+		{"one name twice", "has x twice", failure.Refused, hub{files: model, lie: func(e map[string]any) { e["path"] = "x" }}},
+		{"a file and a directory", "has x twice", failure.Refused, hub{files: model, lie: func(e map[string]any) {
+			if e["path"] == "config.json" {
+				e["path"] = "x/y"
+			} else {
+				e["path"] = "x"
+			}
+		}}},
 		{"too big", "the model has more than the 1.0 MiB of spec.model.sizeLimit", failure.TooBig, hub{files: model, lie: func(e map[string]any) { e["size"] = 1 << 20 }}},
 		{"overflowing", "the model has more than the 1.0 MiB", failure.TooBig, hub{files: model, lie: func(e map[string]any) { e["size"] = int64(math.MaxInt64) }}},
 		{"no list", "is no list of files", failure.Invalid, hub{files: model, lie: func(e map[string]any) { e["size"] = "x" }}},
@@ -195,33 +258,10 @@ func TestRefusalsOfTheHub(t *testing.T) {
 	if _, err := fetchHub(t, &hub{files: model}, "hf://org/other@"+commitID, nil); err == nil || failure.Of(err).Word != failure.NotFound || !strings.Contains(err.Error(), "RepoNotFound") {
 		t.Error(err)
 	}
-	if _, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID, func(s *source.Settings, _ string) { s.MaxFiles = 3 }); err == nil || failure.Of(err).Word != failure.TooBig {
-		t.Error(err)
-	}
 }
 
-func TestMirrorsOfTheHub(t *testing.T) {
-	unset := func(s *source.Settings, url string) {
-		s.Getenv = environment()
-		for i := range s.Mirrors {
-			s.Mirrors[i].Replacement = strings.Replace(s.Mirrors[i].Replacement, "SERVER", url, 1)
-		}
-	}
-	for _, each := range []struct {
-		rule   mirror.Rule
-		prefix string
-		uri    string
-	}{
-		{mirror.Rule{Prefix: "https://huggingface.co", Replacement: "SERVER"}, "", "hf://org/name@" + commitID},
-		{mirror.Rule{Prefix: "https://huggingface.co", Replacement: "SERVER/hub"}, "/hub", "hf://org/name@" + commitID},
-		{mirror.Rule{Prefix: "hf://", Replacement: "SERVER/hub"}, "/hub", "hf://org/name@" + commitID},
-	} {
-		got, err := fetchHub(t, &hub{files: model, prefix: each.prefix}, each.uri, unset, each.rule)
-		if err != nil || !maps.Equal(got, model) {
-			t.Error(each.rule, len(got), err)
-		}
-	}
-	renamed, err := fetchHub(t, &hub{files: model}, "hf://public/name@"+commitID, nil, mirror.Rule{Prefix: "hf://public", Replacement: "hf://org"})
+func TestAMirrorOfOneOrganization(t *testing.T) {
+	renamed, err := fetchHub(t, &hub{files: model}, "hf://public/name@"+commitID, nil, guard.Rule{Prefix: "hf://public", Replacement: "hf://org"})
 	if err != nil || !maps.Equal(renamed, model) {
 		t.Error(renamed, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -68,7 +69,7 @@ func TestAddressingStyles(t *testing.T) {
 		{"models", "", "https://oss.example.com:9000/prefix/models/a/b.bin"},
 		{"models", "path", "https://oss.example.com:9000/prefix/models/a/b.bin"},
 		{"models", "virtual", "https://models.oss.example.com:9000/prefix/a/b.bin"},
-		{"my.models", "virtual", "remove it"},
+		{"my.models", "virtual", "https://oss.example.com:9000/prefix/my.models/a/b.bin"},
 		{"models", "Virtual", "correct it"},
 	} {
 		got, err := source.Resolve(t.Context(), settings("s3://"+each.bucket+"/a/b.bin", "AWS_ENDPOINT_URL", endpoint, "AWS_S3_ADDRESSING_STYLE", each.style), nil)
@@ -142,7 +143,7 @@ func TestAnObjectOfS3IsResumed(t *testing.T) {
 	if err != nil || got["a+b c=d&模型.bin"] != string(content) {
 		t.Error(len(got), err)
 	}
-	if want := []string{"", "bytes=100000-", "bytes=200000-"}; !slices.Equal(ranges, want) {
+	if want := []string{"", "bytes=100000-319999", "bytes=200000-319999"}; !slices.Equal(ranges, want) {
 		t.Errorf("the ranges are %q, want %q", ranges, want)
 	}
 }
@@ -180,6 +181,70 @@ func TestAnotherRegion(t *testing.T) {
 		if err == nil || failure.Of(err).Word != failure.Invalid || !strings.Contains(err.Error(), "set AWS_REGION to eu-west-1") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A refusal whose status says less than its code.
+func TestTheCodesOfS3(t *testing.T) {
+	for code, each := range map[string]struct {
+		status int
+		want   string
+	}{
+		"ExpiredToken":         {http.StatusBadRequest, "the temporary credentials have expired"},
+		"RequestTimeTooSkewed": {http.StatusForbidden, "the clock of the node"},
+		"PreconditionFailed":   {http.StatusPreconditionFailed, "the object was replaced"},
+	} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(each.status)
+			_, _ = w.Write([]byte("<Error><Code>" + code + "</Code></Error>"))
+		}))
+		_, err := fetchS3(t, server, "s3://bucket/a")
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), "("+code+")") || !strings.Contains(err.Error(), each.want) || strings.Contains(err.Error(), "spec.model.uri") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// A list has pages of 1000 objects, and a gateway may redirect to where an object is: that server gets no credentials.
+func TestPagesAndRedirectsOfABucket(t *testing.T) {
+	backend := s3mem.New()
+	if err := backend.CreateBucket(t.Context(), "bucket"); err != nil {
+		t.Fatal(err)
+	}
+	const objects = 1100
+	for i := range objects {
+		if _, err := backend.PutObject(t.Context(), "bucket", fmt.Sprintf("many/%d/a", i), map[string]string{}, strings.NewReader("a"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, lists := gofakes3.New(backend).Server(), 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/elsewhere" && r.Header.Get("Authorization") == "" && r.Header.Get("X-Amz-Security-Token") == "":
+			_, _ = io.WriteString(w, "redirected")
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/7/a"):
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		default:
+			if r.URL.Query().Has("list-type") {
+				lists++
+			}
+			store.ServeHTTP(w, r)
+		}
+	}))
+	defer server.Close()
+	client := guard.New(nil, guard.Options{TLS: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
+	defer client.Close()
+	d := &download.Downloader{Client: client, RetryFor: time.Nanosecond}
+	s := settings("s3://bucket/many/", "AWS_ENDPOINT_URL", server.URL)
+	s.MaxFiles, s.SizeLimit = objects, 16<<20
+	resolved, err := source.Resolve(t.Context(), s, d)
+	if err != nil || len(resolved.Files) != objects || lists != 2 {
+		t.Fatal(len(resolved.Files), lists, err)
+	}
+	got, err := fetchS3(t, server, "s3://bucket/many/7/a", "AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "good-secret", "AWS_SESSION_TOKEN", "session")
+	if err != nil || got["a"] != "redirected" {
+		t.Error(got, err)
 	}
 }
 

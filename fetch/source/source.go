@@ -7,17 +7,19 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http"
-	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/fetch/filename"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/fetch/mirror"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 // File is a file to fetch.
@@ -29,6 +31,7 @@ type File struct {
 
 // Model is what a URI stands for.
 type Model struct {
+	// Files are in the order of their names.
 	Files []File
 	// Archives is true if a file whose name ends like an archive's is to be unpacked.
 	Archives bool
@@ -36,57 +39,97 @@ type Model struct {
 
 // Settings are what a URI is resolved with.
 type Settings struct {
-	URI string
-	// SHA256 is that of the fetched file in hexadecimal digits; empty verifies nothing.
-	SHA256 string
+	// Argument is the model. Its SizeLimit bounds what a list may have.
+	modeluri.Argument
 	// Getenv returns the credentials; os.Getenv is one.
 	Getenv  func(string) string
-	Mirrors mirror.Rules
-	// MaxFiles and MaxBytes bound what a hub's model may have.
+	Mirrors guard.Rules
+	// MaxFiles bounds the files of a list.
 	MaxFiles int
-	MaxBytes int64
+	// Hide gets the secrets that are in no variable, so that no log shows them.
+	Hide func(secrets ...string)
 }
 
 // Resolve returns the files of a model. For hf:// it asks the hub for the list.
 func Resolve(ctx context.Context, s Settings, d *download.Downloader) (Model, error) {
-	scheme, err := s.check()
+	uri, err := s.parse(s.URI)
 	if err != nil {
 		return Model{}, err
 	}
-	switch scheme {
-	case "https", "http":
-		return s.web()
-	case "s3":
-		return s.bucket()
-	default:
+	switch uri.Scheme {
+	case modeluri.S3:
+		return s.bucket(ctx, d)
+	case modeluri.Hub:
 		return s.hub(ctx, d)
+	default:
+		return s.web(uri)
 	}
 }
 
-// sha256 is how a hash is written.
-var sha256 = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
-
-// check returns the URI's scheme, or what is wrong with the settings alone.
-func (s Settings) check() (string, error) {
-	scheme, _, found := strings.Cut(s.URI, "://")
-	scheme = strings.ToLower(scheme)
+// Identity says, without secrets, what decides the bytes of a model: its hash, or where it comes from after the mirrors.
+func (s Settings) Identity() string {
+	scheme, _, _ := strings.Cut(s.URI, "://")
 	switch {
-	case !found:
-		return "", failure.New(failure.Invalid, "spec.model.uri has no scheme: begin it with https://, http://, s3:// or hf://")
-	case s.SHA256 != "" && !sha256.MatchString(s.SHA256):
-		return "", failure.New(failure.Invalid, "spec.model.sha256 is no SHA-256: write it as 64 hexadecimal digits")
-	case scheme == "http" && s.SHA256 == "":
-		return "", failure.New(failure.Invalid, "http:// needs spec.model.sha256, because nothing else protects what is fetched: set it, or use https://")
-	case scheme == "hf" && s.SHA256 != "":
-		return "", failure.New(failure.Invalid, "hf:// has several files, which the hub's own hashes verify: remove spec.model.sha256")
+	case s.SHA256 != "":
+		return "sha256:" + strings.ToLower(s.SHA256)
+	case strings.EqualFold(scheme, "hf"):
+		repository, err := s.parseHub()
+		if err != nil {
+			return "" // Resolve says why.
+		}
+		base, err := s.Mirrors.URL(repository.base)
+		if err != nil {
+			return ""
+		}
+		return guard.Show(base) + " " + path.Join(repository.org, repository.name) + "@" + path.Join(repository.commit, repository.prefix) + s.patterns()
 	}
-	switch scheme {
-	case "https", "http", "s3", "hf":
-		return scheme, nil
-	case "oci", "pvc":
-		return "", failure.New(failure.Invalid, "%s:// is mounted and never fetched: this container is not needed for it", scheme)
+	return fmt.Sprintf("uri:%x", sha256.Sum256([]byte(s.Mirrors.Text(s.URI)+"\x00"+s.Getenv("AWS_ENDPOINT_URL")+s.patterns())))
+}
+
+// patterns says which files are selected; empty is all.
+func (s Settings) patterns() string {
+	if len(s.Include)+len(s.Exclude) == 0 {
+		return ""
 	}
-	return "", failure.New(failure.Invalid, "the scheme %s:// is unknown: use https://, http://, s3:// or hf://", failure.Quote(scheme))
+	return fmt.Sprintf(" %q %q", s.Include, s.Exclude)
+}
+
+// sha256Text is how a hash is written.
+var sha256Text = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+
+// parse reads a URI: that of the spec, or what a mirror makes of it.
+func (s Settings) parse(text string) (modeluri.URI, error) {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		return modeluri.URI{}, failure.New(failure.Invalid, "spec.model.uri has no scheme: begin it with https://, http://, s3:// or hf://")
+	}
+	uri, err := modeluri.Parse(strings.ToLower(scheme) + "://" + rest)
+	if err == nil {
+		return uri, s.checkHash(uri)
+	}
+	if _, ok := errors.AsType[*modeluri.AddressError](err); ok {
+		return uri, failure.New(failure.Refused, "%w", err)
+	}
+	if uri.Scheme == "oci" || uri.Scheme == "pvc" {
+		return uri, failure.New(failure.Invalid, "%s:// is mounted and never fetched: this container is not needed for it", uri.Scheme)
+	}
+	return uri, failure.New(failure.Invalid, "spec.model.uri: %w", err)
+}
+
+// checkHash returns what is wrong with the hash of a URI.
+func (s Settings) checkHash(uri modeluri.URI) error {
+	several := uri.Scheme == modeluri.Hub || uri.Scheme == modeluri.S3 && uri.File == ""
+	switch {
+	case s.SHA256 != "" && !sha256Text.MatchString(s.SHA256):
+		return failure.New(failure.Invalid, "spec.model.sha256 is no SHA-256: write it as 64 hexadecimal digits")
+	case uri.Scheme == modeluri.HTTP && s.SHA256 == "":
+		return failure.New(failure.Invalid, "http:// needs spec.model.sha256, because nothing else protects what is fetched: set it, or use https://")
+	case several && s.SHA256 != "":
+		return failure.New(failure.Invalid, "hf:// and a folder of s3:// have several files, which published hashes verify: remove spec.model.sha256")
+	case !several && len(s.Include)+len(s.Exclude) > 0:
+		return failure.New(failure.Invalid, "--include and --exclude select files of hf:// and of a folder of s3://, and %s:// is one file: remove them", uri.Scheme)
+	}
+	return nil
 }
 
 func (s Settings) hash() download.Hash {
@@ -94,33 +137,10 @@ func (s Settings) hash() download.Hash {
 }
 
 // web returns the one file of an https:// or http:// URL.
-func (s Settings) web() (Model, error) {
-	target, err := url.Parse(s.URI)
-	switch {
-	case err != nil || target.Opaque != "" || target.Hostname() == "":
-		return Model{}, failure.New(failure.Invalid, "spec.model.uri is not a URL: write https://host/path, with %%25 for a per cent sign")
-	case target.User != nil:
-		return Model{}, failure.New(failure.Invalid, "spec.model.uri has a user name, which everyone who reads the object sees: "+
-			"put it into the Secret of spec.model.credentials as MODEL_USERNAME and MODEL_PASSWORD")
-	case target.Fragment != "":
-		return Model{}, failure.New(failure.Invalid, "spec.model.uri has a fragment, which no server gets: remove it, or write # as %%23")
-	}
-	name, err := lastSegment(target.Path)
-	if err != nil {
-		return Model{}, err
-	}
+func (s Settings) web(uri modeluri.URI) (Model, error) {
 	sign, err := s.authorization()
-	item := download.Item{Request: guard.Request{URL: target, Plain: s.SHA256 != "", Sign: sign}, Size: -1, Hash: s.hash(), Explain: explainWeb}
-	return Model{Files: []File{{Item: item, Name: name}}, Archives: true}, err
-}
-
-// lastSegment returns the name that a file gets from the path of its URL.
-func lastSegment(path string) (string, error) {
-	name, err := filename.Single(path[strings.LastIndex(path, "/")+1:])
-	if err != nil {
-		return "", failure.New(failure.Invalid, "spec.model.uri names no file (%w): end it with the file's name", err)
-	}
-	return name, nil
+	item := download.Item{Request: guard.Request{URL: uri.URL, Plain: s.SHA256 != "", Sign: sign}, Size: -1, Hash: s.hash(), Explain: explainWeb}
+	return Model{Files: []File{{Item: item, Name: uri.File}}, Archives: true}, err
 }
 
 // authorization returns how requests get the credentials of the environment; nil is not at all.
@@ -134,7 +154,9 @@ func (s Settings) authorization() (func(*http.Request) error, error) {
 	case token != "":
 		return header("Bearer " + token)
 	case user != "":
-		return header("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+		s.Hide(basic)
+		return header("Basic " + basic)
 	}
 	return nil, nil
 }
@@ -150,8 +172,8 @@ func header(value string) (func(*http.Request) error, error) {
 	}, nil
 }
 
-func explainWeb(answer download.Answer) (detail, wayOut string) {
-	if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+func explainWeb(answer *http.Response, _ []byte) (detail, wayOut string) {
+	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
 		return "", "set MODEL_TOKEN, or MODEL_USERNAME and MODEL_PASSWORD, in the Secret of spec.model.credentials"
 	}
 	return "", ""

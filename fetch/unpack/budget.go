@@ -7,16 +7,12 @@ import (
 	"cmp"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 )
 
-const (
-	// block is what the volume takes for the beginning of each file and directory, as the kubelet counts an emptyDir's
-	// size: most file systems have blocks of 4 KiB.
-	block = 4096
-	// defaultRatioFrom is how many bytes any archive may have, however small it is.
-	defaultRatioFrom = 100 << 20
-)
+// defaultRatioFrom is how many bytes any archive may have, however small it is.
+const defaultRatioFrom = 100 << 20
 
 // Limits bound what an archive may have.
 type Limits struct {
@@ -52,7 +48,7 @@ func (b *budget) directory() error {
 	if err := b.checkCount(b.directories); err != nil {
 		return err
 	}
-	return b.reserve(block)
+	return b.reserve(place.Block)
 }
 
 func (b *budget) checkCount(count int) error {
@@ -67,14 +63,10 @@ func (b *budget) file(size int64) error {
 	if size < 0 {
 		return refused("has a file of a negative size: pack it anew")
 	}
-	blocks := size / block
-	if size%block > 0 {
-		blocks++
-	}
-	if blocks > b.limits.MaxBytes/block {
+	if size > b.limits.MaxBytes {
 		return b.full()
 	}
-	return b.reserve(blocks * block)
+	return b.reserve(place.InBlocks(size))
 }
 
 func (b *budget) reserve(bytes int64) error {

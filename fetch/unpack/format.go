@@ -6,7 +6,6 @@
 package unpack
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"strings"
@@ -17,56 +16,59 @@ import (
 // Format is how an archive is written.
 type Format string
 
-// The formats. Plain is a file that is not unpacked, whatever it has inside.
+// The formats. Plain is a file that is not unpacked, whatever it has inside. Gzip, Zstd and Bzip2 are one file each.
 const (
-	Plain   Format = ""
-	Zip     Format = "zip"
-	Tar     Format = "tar"
-	TarGzip Format = "tar.gz"
-	TarZstd Format = "tar.zst"
+	Plain    Format = ""
+	Zip      Format = "zip"
+	Tar      Format = "tar"
+	TarGzip  Format = "tar.gz"
+	TarZstd  Format = "tar.zst"
+	TarBzip2 Format = "tar.bz2"
+	Gzip     Format = "gz"
+	Zstd     Format = "zst"
+	Bzip2    Format = "bz2"
 )
+
+// endings are how the names of each format's files end, the longer ones first.
+var endings = []struct {
+	name   string
+	format Format
+}{
+	{".tar.gz", TarGzip}, {".tgz", TarGzip}, {".tar.zst", TarZstd}, {".tar.bz2", TarBzip2}, {".tbz2", TarBzip2}, {".tbz", TarBzip2},
+	{".zip", Zip}, {".tar", Tar}, {".gz", Gzip}, {".zst", Zstd}, {".bz2", Bzip2},
+}
 
 // FormatOf returns the format that a file's name says, in lower or upper case. Formats of models that are archives inside, such as .pt, are
 // plain.
 func FormatOf(name string) Format {
-	endings := map[string]Format{".zip": Zip, ".tar": Tar, ".tar.gz": TarGzip, ".tgz": TarGzip, ".tar.zst": TarZstd}
-	for ending, format := range endings {
-		if len(name) > len(ending) && strings.HasSuffix(strings.ToLower(name), ending) {
-			return format
+	for _, ending := range endings {
+		if len(name) > len(ending.name) && strings.HasSuffix(strings.ToLower(name), ending.name) {
+			return ending.format
 		}
 	}
 	return Plain
 }
 
-// magic is what a file of a format begins with. A tar has its magic number (or, as the oldest had, none) within its
-// first header, whose checksum the reader verifies.
-var magic = map[Format][]byte{
-	Zip:     []byte("PK\x03\x04"),
-	TarGzip: {0x1f, 0x8b, 0x08},
-	TarZstd: {0x28, 0xb5, 0x2f, 0xfd},
+// compression is what a format is compressed by: gz, zst, bz2, zip itself, or nothing.
+func (f Format) compression() string {
+	return strings.TrimPrefix(strings.TrimPrefix(string(f), string(Tar)), ".")
 }
 
-// checkMagic compares an archive's first bytes with its format, so that an answer like an HTML page is named as such.
+// magic is what a file of a compression begins with. A tar has its magic number (or, as the oldest had, none) within its
+// first header, whose checksum the reader verifies.
+var magic = map[string]string{"zip": "PK\x03\x04", "gz": "\x1f\x8b\x08", "zst": "\x28\xb5\x2f\xfd", "bz2": "BZh"}
+
+// checkMagic compares an archive's first bytes with its format.
 func checkMagic(archive io.ReaderAt, format Format) error {
-	want := magic[format]
-	begin := make([]byte, 64)
-	n, err := archive.ReadAt(begin, 0)
-	if err != nil && err != io.EOF {
+	want := magic[format.compression()]
+	begin := make([]byte, len(want))
+	if _, err := archive.ReadAt(begin, 0); err != nil && err != io.EOF {
 		return err
 	}
-	begin = begin[:n]
-	if bytes.HasPrefix(begin, want) {
-		return nil
+	if string(begin) != want {
+		return refused("is no %s, as its name says: check the file, or name it as what it is", format)
 	}
-	if looksLikeHTML(begin) {
-		return refused("is a web page and no %s: use the URL that downloads the file itself", format)
-	}
-	return refused("is no %s, as its name says: check the file, or name it as what it is", format)
-}
-
-func looksLikeHTML(begin []byte) bool {
-	begin = bytes.ToLower(bytes.TrimSpace(begin))
-	return bytes.HasPrefix(begin, []byte("<!doctype html")) || bytes.HasPrefix(begin, []byte("<html"))
+	return nil
 }
 
 // refused returns the error for an archive. The format completes "the archive ...".
@@ -74,18 +76,21 @@ func refused(format string, args ...any) error {
 	return failure.New(failure.RefusedArchive, "the archive "+format, args...)
 }
 
-// Archive unpacks an archive of size bytes into a directory.
-func Archive(format Format, archive *os.File, size int64, into *os.Root, limits Limits) (Unpacked, error) {
+// Archive unpacks an archive of size bytes, which has this name, into a directory.
+func Archive(name string, archive *os.File, size int64, into *os.Root, limits Limits) (Unpacked, error) {
+	format := FormatOf(name)
 	if err := checkMagic(archive, format); err != nil {
 		return Unpacked{}, err
 	}
-	w := newWriter(into, &budget{limits: limits, archive: size})
+	w := &writer{budget: &budget{limits: limits, archive: size}, into: into, inside: ".", copied: make([]byte, buffer)}
 	var err error
 	switch format {
 	case Zip:
 		err = unzip(archive, size, w)
-	case Tar, TarGzip, TarZstd:
+	case Tar, TarGzip, TarZstd, TarBzip2:
 		err = untar(format, io.NewSectionReader(archive, 0, size), w)
+	case Gzip, Zstd, Bzip2:
+		err = decompress(format, io.NewSectionReader(archive, 0, size), w, name[:len(name)-len(format)-1])
 	}
 	if err == nil && w.files == 0 {
 		err = refused("has no files: check what was packed")

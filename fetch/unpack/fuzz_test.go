@@ -35,6 +35,11 @@ func FuzzUnpackTarZstd(f *testing.F) {
 	fuzz(f, unpack.TarZstd)
 }
 
+func FuzzUnpackGzip(f *testing.F) {
+	f.Add(gzipOf([]byte("content")))
+	fuzz(f, unpack.Gzip)
+}
+
 func seedTar(f *testing.F, compress func([]byte) []byte) {
 	f.Add(compress(tarOf(f, entry{name: "a/b", body: "content"}, entry{name: "../d", body: "x"})))
 	f.Add(compress(tarOf(f, entry{name: strings.Repeat("long/", 40) + "a", body: strings.Repeat("x", 600)})))

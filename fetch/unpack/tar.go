@@ -6,6 +6,8 @@ package unpack
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
+	"compress/bzip2"
 	"errors"
 	"io"
 	"strings"
@@ -50,31 +52,32 @@ func untar(format Format, archive io.Reader, w *writer) error {
 	}
 }
 
+// decompress unpacks one file that is compressed.
+func decompress(format Format, compressed io.Reader, w *writer, name string) error {
+	content, closer, err := decompressor(format, bufio.NewReaderSize(compressed, buffer))
+	if err != nil {
+		return damaged(err)
+	}
+	defer closer()
+	return w.file(name, unknown, fileMode, &stream{from: content, budget: w.budget})
+}
+
 // decompressor returns what a format's archive has inside. The function it returns releases memory.
 func decompressor(format Format, archive io.Reader) (io.Reader, func(), error) {
-	switch format {
-	case TarGzip:
+	switch format.compression() {
+	case "gz":
 		reader, err := gzip.NewReader(archive)
 		return reader, func() {}, err
-	case TarZstd:
+	case "zst":
 		reader, err := zstd.NewReader(archive, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, nil, err
 		}
-		return windowReader{reader}, reader.Close, nil
+		return reader, reader.Close, nil
+	case "bz2":
+		return bzip2.NewReader(archive), func() {}, nil // It remembers at most 900 kB.
 	}
 	return archive, func() {}, nil
-}
-
-// windowReader names the way out where a frame needs too much memory.
-type windowReader struct{ *zstd.Decoder }
-
-func (r windowReader) Read(into []byte) (int, error) {
-	n, err := r.Decoder.Read(into)
-	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		err = refused("needs more than 32 MiB of memory to unpack: compress it without --long and with at most --ultra -20")
-	}
-	return n, err
 }
 
 // stream counts what comes out of the decompressor.
@@ -123,32 +126,24 @@ func untarEntry(w *writer, reader io.Reader, header *tar.Header) (int64, error) 
 	return header.Size, w.file(name, header.Size, header.FileInfo().Mode(), reader)
 }
 
+// neverUnpacked are the names of the entries that are never unpacked.
+var neverUnpacked = map[byte]string{
+	tar.TypeSymlink: "symbolic link", tar.TypeLink: "hard link", tar.TypeChar: "device", tar.TypeBlock: "device", tar.TypeFifo: "FIFO",
+	tar.TypeGNUSparse: "sparse file",
+}
+
 // unwanted names an entry that is neither a file nor a directory.
 func unwanted(header *tar.Header) string {
 	switch header.Typeflag {
 	case tar.TypeReg:
-		return sparse(header)
+		for key := range header.PAXRecords {
+			if strings.HasPrefix(key, "GNU.sparse.") {
+				return "sparse file"
+			}
+		}
+		return ""
 	case tar.TypeDir:
 		return ""
-	case tar.TypeSymlink:
-		return "symbolic link"
-	case tar.TypeLink:
-		return "hard link"
-	case tar.TypeChar, tar.TypeBlock:
-		return "device"
-	case tar.TypeFifo:
-		return "FIFO"
-	case tar.TypeGNUSparse:
-		return "sparse file"
 	}
-	return "entry of an unknown type"
-}
-
-func sparse(header *tar.Header) string {
-	for key := range header.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return "sparse file"
-		}
-	}
-	return ""
+	return cmp.Or(neverUnpacked[header.Typeflag], "entry of an unknown type")
 }

@@ -8,6 +8,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func try(t testing.TB, format unpack.Format, archive []byte, limits unpack.Limit
 		t.Fatal(err)
 	}
 	defer root.Close()
-	unpacked, err := unpack.Archive(format, file, int64(len(archive)), root, limits)
+	unpacked, err := unpack.Archive("x."+string(format), file, int64(len(archive)), root, limits)
 	checkOutside(t, outer)
 	return inner, unpacked, err
 }
@@ -145,7 +146,8 @@ func zipOf(t testing.TB, change func(*zip.FileHeader), pairs ...string) []byte {
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]unpack.Format{
 		"a.zip": unpack.Zip, "a.ZIP": unpack.Zip, "a.tar": unpack.Tar, "a.tar.gz": unpack.TarGzip, "a.tgz": unpack.TarGzip, "a.tar.zst": unpack.TarZstd,
-		"a.pt": unpack.Plain, "a.safetensors": unpack.Plain, "a.gguf": unpack.Plain, "a.gz": unpack.Plain, "a.zst": unpack.Plain, ".zip": unpack.Plain, "zip": unpack.Plain,
+		"a.pt": unpack.Plain, "a.safetensors": unpack.Plain, "a.gguf": unpack.Plain, ".zip": unpack.Plain, "zip": unpack.Plain,
+		"a.tar.bz2": unpack.TarBzip2, "a.tbz2": unpack.TarBzip2, "a.TBZ": unpack.TarBzip2, "a.gguf.gz": unpack.Gzip, "a.zst": unpack.Zstd, "a.bz2": unpack.Bzip2,
 	} {
 		if got := unpack.FormatOf(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -185,6 +187,84 @@ func TestAnArchiveIsUnpacked(t *testing.T) {
 	}
 }
 
+// bzip2Tar is "tar -cjf" of a file a with the content "bzip2", and bzip2One "bzip2" of that content: the standard library only reads bzip2.
+var bzip2Tar, bzip2One = fromBase64("QlpoOTFBWSZTWTyz6H8AAG17gMmAAAJAAH8AAADwIF4QCAggAFRWo9AAAD1BJFNDTJo0MgfViOhBKCEInakTaemaBDAxRxOwiroodc/vOprK2wOaA6HkRIR4XckU4UJA8s+h/A=="), fromBase64("QlpoOTFBWSZTWUhjLEQAAACJgBAAECBAECAAMM0AwaaAcXckU4UJBIYyxEA=")
+
+func fromBase64(text string) []byte {
+	bytes, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		panic(err)
+	}
+	return bytes
+}
+
+func TestBzip2(t *testing.T) {
+	into, unpacked, err := try(t, unpack.TarBzip2, bzip2Tar, limits)
+	if got, readErr := os.ReadFile(filepath.Join(into, "a")); err != nil || readErr != nil || string(got) != "bzip2" || unpacked.Files != 1 {
+		t.Error(string(got), err, readErr)
+	}
+	for size := range len(bzip2Tar) {
+		_, _, err := try(t, unpack.TarBzip2, bzip2Tar[:size], limits)
+		mustRefuse(t, fmt.Sprint(size), err, failure.RefusedArchive, "the archive ")
+	}
+}
+
+// A file that is compressed by itself is published without the ending, within the same bounds.
+func TestOneCompressedFile(t *testing.T) {
+	big := strings.Repeat("weights ", 100_000)
+	for format, each := range map[unpack.Format]struct {
+		archive []byte
+		want    string
+	}{unpack.Gzip: {gzipOf([]byte(big)), big}, unpack.Zstd: {zstdOf([]byte(big)), big}, unpack.Bzip2: {bzip2One, "bzip2"}} {
+		into, unpacked, err := try(t, format, each.archive, limits)
+		if got, readErr := os.ReadFile(filepath.Join(into, "x")); err != nil || readErr != nil || string(got) != each.want || unpacked.Bytes != int64(len(each.want)) || unpacked.Files != 1 {
+			t.Error(format, len(got), err, readErr)
+		}
+		for size := range min(len(each.archive), 300) {
+			_, _, err := try(t, format, each.archive[:size], limits)
+			mustRefuse(t, fmt.Sprint(format, size), err, failure.RefusedArchive, "the archive ")
+		}
+		_, _, err = try(t, format, []byte("<html>log in"), limits)
+		mustRefuse(t, string(format), err, failure.RefusedArchive, "is no "+string(format))
+	}
+	small := limits
+	small.MaxBytes = 8192
+	_, _, err := try(t, unpack.Gzip, gzipOf([]byte(big[:8193])), small)
+	mustRefuse(t, "bytes", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
+	if _, _, err = try(t, unpack.Gzip, gzipOf([]byte(big[:8192])), small); err != nil {
+		t.Error("what just fits:", err)
+	}
+	_, _, err = try(t, unpack.Gzip, gzipOf(make([]byte, 12<<20)), unpack.Limits{MaxFiles: 1, MaxBytes: 1 << 40, MaxRatio: 100, RatioFrom: 10 << 20})
+	mustRefuse(t, "a bomb", err, failure.TooBig, "more than 100 times as large")
+}
+
+// The count of entries is modulo 65,536 at the end of a zip: one of 65,537 says 1.
+func TestAZipOf65537EntriesWithADamagedDirectory(t *testing.T) {
+	pairs := make([]string, 0, 2*65_537)
+	for i := range 65_537 {
+		pairs = append(pairs, fmt.Sprint(i), "")
+	}
+	archive := zipOf(t, func(h *zip.FileHeader) { h.Method = zip.Store }, pairs...)
+	many := unpack.Limits{MaxFiles: 100, MaxBytes: 1 << 30, MaxRatio: 1000}
+	_, _, err := try(t, unpack.Zip, archive, many)
+	mustRefuse(t, "whole", err, failure.TooBig, "more than 100 files")
+	// As a packer without ZIP64 writes it: the counts and the size in the last 22 bytes, and no record before them.
+	first := bytes.Index(archive, []byte("PK\x01\x02"))
+	end := bytes.LastIndex(archive, []byte("PK\x06\x06"))
+	last := bytes.Clone(archive[len(archive)-22:])
+	binary.LittleEndian.PutUint16(last[8:], 1)
+	binary.LittleEndian.PutUint16(last[10:], 1)
+	binary.LittleEndian.PutUint32(last[12:], uint32(end-first))
+	binary.LittleEndian.PutUint32(last[16:], uint32(first))
+	plain := append(bytes.Clone(archive[:end]), last...)
+	_, _, err = try(t, unpack.Zip, plain, many)
+	mustRefuse(t, "without ZIP64", err, failure.TooBig, "more than 100 files")
+	second := first + 1 + bytes.Index(plain[first+1:], []byte("PK\x01\x02"))
+	plain[second] = 'X'
+	_, _, err = try(t, unpack.Zip, plain, many)
+	mustRefuse(t, "damaged", err, failure.RefusedArchive, "is damaged")
+}
+
 func TestANestedArchiveStaysAsItIs(t *testing.T) {
 	nested := string(zipOf(t, nil, "a", "b"))
 	into, _, err := try(t, unpack.Tar, tarOf(t, entry{name: "inner.zip", body: nested}), limits)
@@ -201,7 +281,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		mustRefuse(t, name+" in a zip", err, failure.RefusedArchive, "the archive has an entry ")
 	}
 	_, _, err := try(t, unpack.Zip, zipOf(t, nil, "a\x00b", "x"), limits)
-	mustRefuse(t, "NUL", err, failure.RefusedArchive, `NUL byte or a back-slash in its name: "a\x00b"`)
+	mustRefuse(t, "NUL", err, failure.RefusedArchive, "NUL byte or a back-slash in its name: a\x00b")
 	_, _, err = try(t, unpack.Zip, zipOf(t, nil, "../../etc/passwd", "x"), limits)
 	mustRefuse(t, "the message", err, failure.RefusedArchive, "[RefusedArchive] the archive has an entry outside of its directory: ../../etc/passwd: pack it without")
 }
@@ -338,7 +418,7 @@ func TestAnotherFormat(t *testing.T) {
 		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
 		_, _, err = try(t, format, []byte("\n <!DOCTYPE html><title>Log in</title>"), limits)
 		if format != unpack.Tar {
-			mustRefuse(t, string(format), err, failure.RefusedArchive, "is a web page and no "+string(format))
+			mustRefuse(t, string(format), err, failure.RefusedArchive, "is no "+string(format))
 		}
 		_, _, err = try(t, format, nil, limits)
 		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
@@ -370,6 +450,8 @@ func TestBounds(t *testing.T) {
 	mustRefuse(t, "bytes of a zip", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
 	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: "1"}, entry{name: "b", body: "1"}, entry{name: "c", body: "1"}), small)
 	mustRefuse(t, "blocks", err, failure.TooBig, "need more than spec.model.sizeLimit")
+	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: "1"}, entry{name: "b/c/", header: tar.Header{Typeflag: tar.TypeDir}}), small)
+	mustRefuse(t, "directories in blocks", err, failure.TooBig, "need more than spec.model.sizeLimit")
 	if _, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: body[:8192]}), small); err != nil {
 		t.Error("what just fits:", err)
 	}
@@ -438,6 +520,7 @@ func TestZipsThatLie(t *testing.T) {
 		{"more than it says", "damaged", grow(-1)},
 		{"data outside", "ends too early", raw(func(h *zip.FileHeader) { h.CompressedSize64, h.UncompressedSize64 = 1<<40, 1<<40 })},
 		{"another checksum", "damaged", raw(func(h *zip.FileHeader) { h.CRC32 = 1 })},
+		{"a checksum of 0", "damaged", raw(func(h *zip.FileHeader) { h.CRC32 = 0 })},
 		{"two of one name", "two entries of one name: a", zipOf(t, nil, "a", "x", "a", "y")},
 		{"overlapping", "overlap", overlapping(t)},
 	} {

@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strings"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/fetch/filename"
+	"github.com/modelbox-operator/modelbox-operator/fetch/place"
+	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
 )
 
 const (
@@ -34,10 +36,6 @@ type writer struct {
 	bytes  int64
 }
 
-func newWriter(into *os.Root, budget *budget) *writer {
-	return &writer{budget: budget, into: into, inside: ".", copied: make([]byte, buffer)}
-}
-
 // clean counts an entry, and returns its checked name.
 func (w *writer) clean(name string) (string, error) {
 	if err := w.entry(); err != nil {
@@ -55,31 +53,19 @@ func (w *writer) directory(name string) error {
 	if name == w.inside || name == "." {
 		return nil
 	}
-	for end := 0; end < len(name); end++ {
-		next := strings.IndexByte(name[end:], '/')
-		if next < 0 {
-			next = len(name) - end
-		}
-		end += next
-		if err := w.mkdir(name[:end]); err != nil {
-			return err
-		}
+	if err := w.directory(path.Dir(name)); err != nil {
+		return err
 	}
 	w.inside = name
-	return nil
-}
-
-func (w *writer) mkdir(name string) error {
 	err := w.into.Mkdir(name, directoryMode)
 	if err == nil {
 		return w.budget.directory()
 	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := w.into.Lstat(name)
-	if err == nil && !info.IsDir() {
+	if info, statErr := w.into.Lstat(name); statErr == nil && !info.IsDir() {
 		return twice(name)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
 	return err
 }
@@ -88,13 +74,18 @@ func twice(name string) error {
 	return refused("has two entries of one name: %s: pack it with one", failure.Quote(name))
 }
 
+// unknown is the size of a file of which only its end tells it.
+const unknown = -1
+
 // file writes a file of a size from a reader that has exactly so many bytes.
 func (w *writer) file(name string, size int64, mode fs.FileMode, from io.Reader) error {
 	if name == "." {
 		return refused("has a file without a name: pack it without")
 	}
-	if err := w.budget.file(size); err != nil {
-		return err
+	if size != unknown {
+		if err := w.budget.file(size); err != nil {
+			return err
+		}
 	}
 	if err := w.directory(path.Dir(name)); err != nil {
 		return err
@@ -113,22 +104,18 @@ func (w *writer) file(name string, size int64, mode fs.FileMode, from io.Reader)
 	return errors.Join(w.fill(file, name, size, from), file.Close())
 }
 
-// fill writes size bytes. Errors of the reader are errors of the archive.
+// fill writes the bytes of a file. Errors of the reader are errors of the archive, whose reader verifies sizes and checksums at its end.
 func (w *writer) fill(file *os.File, name string, size int64, from io.Reader) error {
 	source := &archiveReader{from: from}
-	n, err := io.CopyBuffer(counted{file, w}, io.LimitReader(source, size), w.copied)
-	if err == nil && n == size {
-		_, err = source.Read(w.copied[:1]) // The reader verifies the size and the checksum at its end.
-	}
+	content := &counted{file: file, w: w, size: size}
+	_, err := io.CopyBuffer(content, source, w.copied)
 	w.files++
 	switch {
 	case source.err != nil:
 		return damaged(source.err)
-	case err == nil:
+	case errors.Is(err, errMore):
 		return refused("has other sizes than it says: %s: pack it anew", failure.Quote(name))
-	case errors.Is(err, io.EOF) && n == size:
-		return nil
-	case errors.Is(err, io.EOF):
+	case err == nil && size != unknown && content.written < size:
 		return damaged(io.ErrUnexpectedEOF)
 	}
 	return err
@@ -136,12 +123,24 @@ func (w *writer) fill(file *os.File, name string, size int64, from io.Reader) er
 
 // counted counts what is written, and hides the file's other methods, so that io.CopyBuffer uses its buffer.
 type counted struct {
-	file *os.File
-	w    *writer
+	file          *os.File
+	w             *writer
+	size, written int64
 }
 
-func (c counted) Write(bytes []byte) (int, error) {
+var errMore = errors.New("there is more than was said")
+
+func (c *counted) Write(bytes []byte) (int, error) {
+	next := c.written + int64(len(bytes))
+	if c.size == unknown {
+		if err := c.w.reserve(place.InBlocks(next) - place.InBlocks(c.written)); err != nil {
+			return 0, err
+		}
+	} else if next > c.size {
+		return 0, errMore
+	}
 	n, err := c.file.Write(bytes)
+	c.written += int64(n)
 	c.w.bytes += int64(n)
 	c.w.limits.Counter.Add(int64(n))
 	return n, err
@@ -168,6 +167,9 @@ func damaged(err error) error {
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return refused("ends too early: pack or upload it anew")
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return refused("needs more than 32 MiB of memory to unpack: compress it without --long and with at most --ultra -20")
 	}
 	return refused("is damaged (%w): pack or upload it anew", err)
 }

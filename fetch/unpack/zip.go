@@ -5,8 +5,12 @@ package unpack
 
 import (
 	"archive/zip"
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
+	"hash"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"slices"
@@ -19,8 +23,8 @@ import (
 const (
 	// maxDirectory bounds the bytes of a zip's directory, which is in memory while the zip is unpacked.
 	maxDirectory = 16 << 20
-	// localHeader is the least size of the header before each entry's data.
-	localHeader = 30
+	// The least sizes of the header before each entry's data, of its header in the directory, and of the directory's end.
+	localHeader, directoryHeader, directoryEnd = 30, 46, 22
 	// Flags of an entry that is encrypted, or has its header encrypted (APPNOTE.TXT, 4.4.4).
 	encrypted = 0x1 | 0x40 | 0x2000
 )
@@ -35,6 +39,9 @@ func unzip(archive io.ReaderAt, size int64, w *writer) error {
 	bounded.unbound = true
 	reader.RegisterDecompressor(zip.Deflate, flate.NewReader) // It is about twice as fast as the standard library's.
 	if err := w.checkCount(len(reader.File)); err != nil {
+		return err
+	}
+	if err := checkDirectory(archive, size, reader.File); err != nil {
 		return err
 	}
 	if err := checkRanges(reader.File, size); err != nil {
@@ -64,6 +71,46 @@ func (b *boundedReaderAt) ReadAt(into []byte, at int64) (int, error) {
 		return 0, failure.New(failure.TooBig, "the archive has a directory of more than 16 MiB: pack fewer files, or use tar")
 	}
 	return n, err
+}
+
+// checkDirectory refuses a directory of which not all entries were read. The library compares their count modulo 65,536, which a
+// directory with 65,537 entries passes whose second one is damaged.
+func checkDirectory(archive io.ReaderAt, size int64, files []*zip.File) error {
+	var read uint64
+	for _, file := range files {
+		read += uint64(directoryHeader + len(file.Name) + len(file.Extra) + len(file.Comment))
+	}
+	if said, err := directorySize(archive, size); err != nil || said != read {
+		return refused("is damaged (its directory has other entries than it says): pack or upload it anew")
+	}
+	return nil
+}
+
+// directorySize returns how many bytes the directory has as the end of the zip says (APPNOTE.TXT, 4.3.14 to 4.3.16), which the library has
+// found there.
+func directorySize(archive io.ReaderAt, size int64) (uint64, error) {
+	tail := make([]byte, min(size, directoryEnd+1<<16))
+	if _, err := archive.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	at := len(tail) - directoryEnd
+	for ; at >= 0; at-- {
+		if bytes.HasPrefix(tail[at:], []byte("PK\x05\x06")) {
+			break
+		}
+	}
+	if at < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if said := binary.LittleEndian.Uint32(tail[at+12:]); said != 1<<32-1 {
+		return uint64(said), nil
+	}
+	locator, end64 := tail[max(0, at-20):at], make([]byte, 48)
+	if !bytes.HasPrefix(locator, []byte("PK\x06\x07")) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	_, err := archive.ReadAt(end64, int64(binary.LittleEndian.Uint64(locator[8:])&(1<<62-1)))
+	return binary.LittleEndian.Uint64(end64[40:]), err
 }
 
 // extent is where the data of an entry are in the zip, from the least possible beginning of their header.
@@ -107,8 +154,27 @@ func unzipEntry(w *writer, file *zip.File) error {
 	if err != nil {
 		return damaged(err)
 	}
+	var content io.Reader = reader
+	if file.CRC32 == 0 {
+		content = &zeroChecksum{from: reader, hash: crc32.NewIEEE()}
+	}
 	size := int64(file.UncompressedSize64) //nolint:gosec // checkZipEntry bounds it.
-	return errors.Join(w.file(name, size, file.Mode(), &stream{from: reader, budget: w.budget}), reader.Close())
+	return errors.Join(w.file(name, size, file.Mode(), &stream{from: content, budget: w.budget}), reader.Close())
+}
+
+// zeroChecksum verifies a checksum of 0, which the library takes for none.
+type zeroChecksum struct {
+	from io.Reader
+	hash hash.Hash32
+}
+
+func (z *zeroChecksum) Read(into []byte) (int, error) {
+	n, err := z.from.Read(into)
+	_, _ = z.hash.Write(into[:n]) // It never fails.
+	if errors.Is(err, io.EOF) && z.hash.Sum32() != 0 {
+		err = zip.ErrChecksum
+	}
+	return n, err
 }
 
 // checkZipEntry refuses entries that are neither files nor directories, and those that cannot be read.

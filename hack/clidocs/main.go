@@ -1,7 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command clidocs prints the help of each command of modelbox: docs/cli.md is introduction.md and this.
+// Command clidocs prints the help of each command of modelbox, and once the flags that name a cluster:
+// docs/cli.md is introduction.md and this. With the argument "flags" it prints the flags of the two
+// processes: docs/flags.md is flags.md and this.
 package main
 
 import (
@@ -12,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"k8s.io/utils/clock"
 
@@ -21,10 +24,15 @@ import (
 var seeAlso = regexp.MustCompile(`(?s)\n### SEE ALSO\n.*$`)
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "flags" {
+		printFlags()
+		return
+	}
 	root := command.New(command.Env{Program: "modelbox", Clock: clock.RealClock{}})
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd()
 	home, _ := os.UserHomeDir()
+	fmt.Printf("\n### The flags that name a cluster\n\nThe commands that use a cluster have these flags of kubectl:\n\n```\n%s```\n", hideClusterFlags(root))
 	for _, cmd := range root.Commands() {
 		if !cmd.IsAvailableCommand() {
 			continue
@@ -34,6 +42,30 @@ func main() {
 			log.Fatal(err)
 		}
 		text := strings.ReplaceAll("\n"+seeAlso.ReplaceAllString(out.String(), ""), "\n##", "\n###") // Below the page's own headings.
+		if cmd.Flags().Lookup("kubeconfig") != nil {
+			text += "\nand [the flags that name a cluster](#the-flags-that-name-a-cluster).\n"
+		}
 		fmt.Print("\n" + strings.TrimSpace(strings.ReplaceAll(text, home, "~")) + "\n")
 	}
+}
+
+// flagName matches a flag in a usage, with its shorthand.
+var flagName = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)`)
+
+// hideClusterFlags hides the flags of kubectl that several commands have, and returns their usage: the
+// command pause has these alone.
+func hideClusterFlags(root *cobra.Command) string {
+	pause, _, err := root.Find([]string{"pause"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	usages := pause.Flags().FlagUsages()
+	for _, match := range flagName.FindAllStringSubmatch(usages, -1) {
+		for _, cmd := range root.Commands() {
+			if flag := cmd.Flags().Lookup(match[2]); flag != nil && flag.Shorthand == match[1] {
+				flag.Hidden = true
+			}
+		}
+	}
+	return usages
 }

@@ -36,15 +36,19 @@ var bounds = []struct {
 	length   int
 	suffixes string
 }{
-	{63, ".kind fileKeyRef.volumeName resourceFieldRef.containerName"},
-	{64, ".strategy.type .grpc.mode .httpGet.protocol .httpGet.scheme"},
+	{63, ".kind fileKeyRef.volumeName resourceFieldRef.containerName .nodeSelector{} .podLabels{} .labels{} .tolerations[].value"},
+	{63, ".containerResource.container .matchLabels{} .matchExpressions[].values[]"},
+	{64, ".metrics[].type .target.type .matchExpressions[].operator .matchExpressions .matchExpressions[].values"},
+	{64, ".strategy.type .grpc.mode .httpGet.protocol .httpGet.scheme .tolerations[].operator .tolerations[].effect"},
 	{253, ".apiVersion KeyRef.key KeyRef.name MapRef.name secretRef.name .imagePullSecrets[].name .credentials.name .claims[].name .claims[].request"},
 	{256, ".resources.claims"},
-	{512, "resourceFieldRef.resource"},
+	{317, ".tolerations[].key .matchExpressions[].key .containerResource.name .resource.name"}, // The prefix of a label, a slash and a name.
+	{512, "resourceFieldRef.resource .metric.name .describedObject.name"},
 	{1024, "fieldRef.fieldPath .host .httpHeaders[].name .exec.command .httpHeaders"},
 	{4096, ".envs[].name .envFrom[].prefix fileKeyRef.path .grpc.service"},
 	{65536, ".httpHeaders[].value .httpGet.path"},
 	{maxText, ".envs[].value .exec.command[]"},
+	{256 << 10, ".annotations{}"}, // All annotations of an object together.
 }
 
 func main() {
@@ -104,6 +108,8 @@ func bound(path string, node map[string]any) {
 			set("minimum", 1)
 		}
 		between(0, 1<<30-1)
+	case strings.HasSuffix(path, ".tolerationSeconds"): // A negative time is 0.
+		between(-maxExactInteger, maxExactInteger)
 	case node["format"] == "int32":
 		between(0, 1<<31-1)
 	case node["type"] == "integer":

@@ -4,7 +4,7 @@
 # cluster after that. CLUSTER is the name of the cluster.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export CLUSTER=${CLUSTER:-modelbox-demo} LOCAL=1 CONTEXT='' ENABLE_WEBHOOKS=true
+export CLUSTER=${CLUSTER:-modelbox-demo} LOCAL=1 CONTEXT='' ENABLE_WEBHOOKS=true WEBHOOK_ARGS=--sizes=config/sizes/sizes.yaml
 export KUBECONFIG=$PWD/bin/kubeconfig-$CLUSTER
 [ "$CLUSTER" != modelbox ] || KUBECONFIG=$PWD/bin/kubeconfig
 log=bin/$CLUSTER.log operator='' within=90
@@ -98,7 +98,7 @@ bin/local >"$log" 2>&1 &
 operator=$!
 await "the operator" grep -q 'The operator is running' "$log"
 
-step "An Eru is created for an annotated Deployment, to restart it at the next minute (step 9 checks that)" 1
+step "An Eru is created for an annotated Deployment, to restart it at the next minute (step 10 checks that)" 1
 run apply -f - <<'END'
 apiVersion: apps/v1
 kind: Deployment
@@ -187,6 +187,13 @@ box tiny "{image: 'nginx:1.27', model: {uri: 'https://models.example.com/tiny.ta
 await "the Deployment" has deployment/tiny '{.spec.template.spec.initContainers[0].name}' fetch-model
 field deployment/tiny 'an init container fetches and verifies the model: {.spec.template.spec.initContainers[0].args}' | indent
 echo
+
+step "A ModelBox of a size that the platform defines: its server, resources and probes" 5
+box qwen '{resourceType: llama-cpp, model: {uri: "hf://Qwen/Qwen2.5-0.5B-Instruct-GGUF@9217f5db79a29953eb74d5343926648285ec7e67/qwen2.5-0.5b-instruct-q4_0.gguf"}}' | run apply -f -
+reason mb/qwen Ready
+field mb/qwen 'admission set the image {.spec.image} and the arguments {.spec.args}' | indent
+echo
+box bad '{resourceType: huge, image: "a:1"}' | refused "a size that the cluster does not have" llama-cpp
 
 step "A UnitedDeployment keeps the replicas of a Deployment" 5
 run apply -f config/samples/extension_v1_uniteddeployment.yaml

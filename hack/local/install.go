@@ -40,9 +40,9 @@ const (
 	operatorNamespace = "modelbox-system"
 )
 
-// policyFiles are the policies of a run. The third one bounds the service account of a deployed
-// controller, which a run does not use.
-var policyFiles = []string{"config/policies/requester.yaml", "config/policies/delegated.yaml"}
+// policyFiles are the policies of a run. The other one, controller.yaml, bounds the service account of a
+// deployed controller, which a run does not use.
+var policyFiles = []string{"config/policies/requester.yaml", "config/policies/delegated.yaml", "config/policies/frozen.yaml"}
 
 // temporary returns an object of each of these kinds. What makes the API server refuse requests is first.
 func temporary() []client.Object {

@@ -5,31 +5,47 @@
 package app
 
 import (
+	"time"
+
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
+	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // Kind returns the defaults and the rules of Apps, which both processes run.
 func Kind() kinds.Kind[appv1.App] {
 	return kinds.Kind[appv1.App]{
-		GVK:      appv1.SchemeGroupVersion.WithKind("App"),
-		Default:  Default,
-		Validate: Validate,
-		Warn:     Warn,
+		GVK:       appv1.SchemeGroupVersion.WithKind("App"),
+		Default:   Default,
+		Validate:  Validate,
+		Immutable: Immutable,
+		Warn: func(obj *appv1.App) []string {
+			return append(Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now())...)
+		},
+		WarnUpdate: func(obj, old *appv1.App) []string {
+			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		},
 	}
 }
 
-// Default sets the defaults of app, which are one replica and those of ports.Default, and
-// records them in ops, which may be nil. old is the stored object on update, nil on
+// Default sets the defaults of app, which are one replica, those of schedules.Default, windows.Default and
+// ports.Default, and records them in ops, which may be nil. old is the stored object on update, nil on
 // create. Default is idempotent.
 func Default(app, old *appv1.App, ops *patch.Ops) {
 	if app.Spec.Replicas == nil {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
 	}
+	if old != nil {
+		replicas(app, old).Keep(&app.Spec.Replicas, ops)
+	}
+	schedules.Default(app.Spec.Schedules, ops)
+	windows.Default(&app.Spec.Windows, ops)
 	var before []modelv1.Port
 	var owners fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
 	if old != nil {

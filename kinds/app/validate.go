@@ -4,68 +4,98 @@
 package app
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // AppName is the value of app.kubernetes.io/name on an App's children.
 const AppName = "app"
 
 var (
-	spec         = field.NewPath("spec")
-	imagePath    = spec.Child("image")
-	replicasPath = spec.Child("replicas")
-	deadlinePath = spec.Child("progressDeadlineSeconds")
-	portsPath    = spec.Child("ports")
+	spec          = field.NewPath("spec")
+	namePath      = spec.Child("name")
+	imagePath     = spec.Child("image")
+	replicasPath  = spec.Child("replicas")
+	schedulesPath = spec.Child("schedules")
+	deadlinePath  = spec.Child("progressDeadlineSeconds")
+	portsPath     = spec.Child("ports")
 )
 
 // reserved are the fields of the main container that have a field of their own in an App.
-var reserved = []podtemplate.Reserved{
-	{Field: "image", Instead: "spec.image"},
-	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
-	{Field: "command", Instead: "spec.command", Either: true},
-	{Field: "args", Instead: "spec.args", Either: true},
-	{Field: "resources", Instead: "spec.resources"},
-	{Field: "ports", Instead: "spec.ports"},
-	{Field: "env", Instead: "spec.envs"},
+var reserved = slices.Concat(podtemplate.ReservedOfServers, []podtemplate.Reserved{
 	{Field: "envFrom", Instead: "spec.envFrom", Either: true},
-}
+})
 
 // Validate returns the errors of an App that has its defaults, in the order of the
 // fields. It does not change the object.
 func Validate(app *appv1.App) field.ErrorList {
 	spec := &app.Spec
 	errs := rules.ObjectName(&app.ObjectMeta)
+	if spec.Name != "" {
+		errs = append(errs, rules.Label(namePath, spec.Name)...)
+	}
 	errs = append(errs, rules.Replicas(replicasPath, spec.Replicas, modelv1.MaxReplicas)...)
+	errs = append(errs, schedules.Validate(schedulesPath, spec.Schedules)...)
 	errs = append(errs, rules.Image(imagePath, spec.Image)...)
-	errs = append(errs, rules.Seconds(deadlinePath, spec.ProgressDeadlineSeconds, 1)...)
+	errs = append(errs, rules.Between(deadlinePath, spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
 	errs = append(errs, ports.Validate(portsPath, spec.Ports)...)
-	return Pods(app).Validate(errs)
+	errs = append(errs, windows.ValidateOnChange(field.NewPath("spec"), spec.Windows, spec.RestartOnChange)...)
+	errs = append(errs, around.Validate(field.NewPath("spec"), Around(app))...)
+	pods := Pods(app)
+	errs = append(errs, around.ValidateMetadata(field.NewPath("spec"), &spec.Around, pods.OwnLabels())...)
+	errs = append(errs, around.ValidateRollout(field.NewPath("spec"), &spec.Around, spec.ProgressDeadlineSeconds)...)
+	errs = append(errs, around.ValidateService(field.NewPath("spec"), &spec.Around, modelv1.DefaultServiceType(spec.Ports))...)
+	return pods.Validate(errs)
+}
+
+// Immutable returns the errors of an update that changes what cannot change.
+func Immutable(app, old *appv1.App) field.ErrorList {
+	return append(podtemplate.SelectorChange(app.Spec.Selector, old.Spec.Selector), replicas(app, old).Validate(replicasPath)...)
+}
+
+func replicas(app, old *appv1.App) *around.Replicas {
+	return &around.Replicas{
+		Meta: &app.ObjectMeta, Now: app.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: app.Spec.Replicas, Stored: old.Spec.Replicas,
+	}
 }
 
 // Pods returns what an App that has its defaults defines of its pods.
 func Pods(app *appv1.App) *podtemplate.Pods {
 	spec := &app.Spec
 	main := corev1.Container{
-		Name: app.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Env: spec.Envs, EnvFrom: spec.EnvFrom,
-	}
-	if spec.Resources != nil {
-		main.Resources = *spec.Resources
+		Name: cmp.Or(spec.Name, app.Name), Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
+		Env: spec.Envs, EnvFrom: spec.EnvFrom, Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
 	}
 	return &podtemplate.Pods{
-		AppName: AppName, Instance: app.Name, Container: main, Ports: spec.Ports, Reserved: reserved,
-		ImagePullSecrets: spec.ImagePullSecrets, Template: spec.PodTemplate,
+		AppName: AppName, Instance: app.Name, MatchLabels: modelv1.MatchLabels(spec.Selector), Container: main, Ports: spec.Ports, Reserved: reserved,
+		ImagePullSecrets: spec.ImagePullSecrets, Metadata: spec.PodMetadata, Scheduling: spec.Scheduling, Template: spec.PodTemplate,
+	}
+}
+
+// Around returns what an App that has its defaults has around its pods.
+func Around(app *appv1.App) *around.Object {
+	spec := &app.Spec
+	return &around.Object{
+		Around: &spec.Around, Replicas: *spec.Replicas, Ports: spec.Ports,
+		Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}), Scheduled: len(spec.Schedules) > 0,
 	}
 }
 
 // Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
-	return append(Pods(app).Warnings(), ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
+	out := append(Pods(app).Warnings(), ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
+	return append(out, around.Warn(spec, Around(app))...)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // Kind returns the defaults and the rules of Erus, which both processes run.
@@ -29,7 +31,6 @@ func Kind() kinds.Kind[mtsrev1.Eru] {
 // The defaults. The schema has them as well, except for that of deploymentName.
 const (
 	DefaultSchedule                = "0 0 * * *"
-	DefaultTimeZone                = "Etc/UTC"
 	DefaultStartingDeadlineSeconds = int64(600)
 	DefaultHistoryLimit            = int32(10)
 )
@@ -55,7 +56,7 @@ func Default(obj, old *mtsrev1.Eru, ops *patch.Ops) {
 		patch.Set(ops, "/spec/schedule", &spec.Schedule, DefaultSchedule)
 	}
 	if spec.TimeZone == "" {
-		patch.Set(ops, "/spec/timeZone", &spec.TimeZone, DefaultTimeZone)
+		patch.Set(ops, "/spec/timeZone", &spec.TimeZone, rules.DefaultTimeZone)
 	}
 	if spec.StartingDeadlineSeconds == nil {
 		patch.Set(ops, "/spec/startingDeadlineSeconds", &spec.StartingDeadlineSeconds, new(DefaultStartingDeadlineSeconds))
@@ -63,6 +64,7 @@ func Default(obj, old *mtsrev1.Eru, ops *patch.Ops) {
 	if spec.HistoryLimit == nil {
 		patch.Set(ops, "/spec/historyLimit", &spec.HistoryLimit, new(DefaultHistoryLimit))
 	}
+	windows.Default(&spec.Windows, ops)
 }
 
 const deploymentNamePointer = "/spec/deploymentName"

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
@@ -120,8 +122,6 @@ func TestValidate(t *testing.T) {
 			[]string{"metadata.name: at most 63 characters"}},
 		{"a Deployment in capitals", func(o *mtsrev1.Eru) { o.Spec.DeploymentName = "Web" },
 			[]string{"spec.deploymentName: lower-case letters"}},
-		{"a Deployment of 254 characters", func(o *mtsrev1.Eru) { o.Spec.DeploymentName = strings.Repeat("a", 254) },
-			[]string{"spec.deploymentName: 1 to 253"}},
 		{"the deprecated field", func(o *mtsrev1.Eru) { o.Spec.DeprecatedDeploymentName = "web" }, nil},
 		{"the deprecated field with dots", func(o *mtsrev1.Eru) {
 			o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "0.web.v1", "0.web.v1"
@@ -131,10 +131,6 @@ func TestValidate(t *testing.T) {
 		{"an invalid name in the deprecated field", func(o *mtsrev1.Eru) {
 			o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "Api", "Api"
 		}, []string{"spec.deploymentname: lower-case letters"}},
-		{"one of 254 characters", func(o *mtsrev1.Eru) {
-			o.Spec.DeploymentName = strings.Repeat("a", 254)
-			o.Spec.DeprecatedDeploymentName = o.Spec.DeploymentName
-		}, []string{"spec.deploymentname: 1 to 253"}},
 		{"the invalid name of the object in all three fields is one error", func(o *mtsrev1.Eru) {
 			o.Name, o.Spec.DeploymentName, o.Spec.DeprecatedDeploymentName = "Web", "Web", "Web"
 		}, []string{"metadata.name: must be a valid Service name"}},
@@ -144,12 +140,10 @@ func TestValidate(t *testing.T) {
 			[]string{"spec.schedule: give the time zone in timeZone"}},
 		{"a schedule that never fires", func(o *mtsrev1.Eru) { o.Spec.Schedule = "0 0 30 2 *" },
 			[]string{"spec.schedule: never fires"}},
-		{"a schedule beyond all bounds", func(o *mtsrev1.Eru) { o.Spec.Schedule = strings.Repeat("0", 1025) },
-			[]string{"spec.schedule: may not be more than 1024"}},
 		{"a time zone in the wrong case", func(o *mtsrev1.Eru) { o.Spec.TimeZone = "asia/shanghai" },
 			[]string{`spec.timeZone: write "Asia/Shanghai"`}},
-		{"the machine's time zone", func(o *mtsrev1.Eru) { o.Spec.TimeZone = "Local" },
-			[]string{"spec.timeZone: depends on the machine"}},
+		{"a schedule beyond all bounds", func(o *mtsrev1.Eru) { o.Spec.Schedule = strings.Repeat("0", 1025) },
+			[]string{"spec.schedule: may not be more than 1024"}},
 		{"a time zone beyond all bounds", func(o *mtsrev1.Eru) { o.Spec.TimeZone = strings.Repeat("a", 256) },
 			[]string{"spec.timeZone: may not be more than 255"}},
 		{"all at once, in order", func(o *mtsrev1.Eru) {
@@ -164,8 +158,6 @@ func TestValidate(t *testing.T) {
 			"spec.jitterSeconds: must be between 0 and 86400, inclusive",
 			"spec.historyLimit: must be between 0 and 100, inclusive",
 		}},
-		{"below the bounds", func(o *mtsrev1.Eru) { o.Spec.JitterSeconds, o.Spec.HistoryLimit = -1, new(int32(-1)) },
-			[]string{"spec.jitterSeconds: must be between 0", "spec.historyLimit: must be between 0"}},
 		{"a deadline over a year", func(o *mtsrev1.Eru) { o.Spec.StartingDeadlineSeconds = new(int64(31622401)) },
 			[]string{"spec.startingDeadlineSeconds: must be between 0 and 31622400, inclusive"}},
 	} {
@@ -186,6 +178,124 @@ func TestValidate(t *testing.T) {
 			}
 			if diff := cmp.Diff(was, obj); diff != "" {
 				t.Errorf("the object was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// In an update of an object without managedFields, deploymentName is derived again if it is
+// the default of the stored object.
+func TestDefaultWithoutManagedFields(t *testing.T) {
+	for _, test := range []struct {
+		name                   string
+		oldName, oldAlias      string
+		sentName, alias, wants string
+	}{
+		{"the alias changes", "a", "a", "a", "b", "b"},
+		{"the alias is removed", "a", "a", "a", "", "web"},
+		{"the alias is added", "web", "", "web", "b", "b"},
+		{"the name was another one", "c", "", "c", "b", "c"},
+		{"the name changes", "a", "a", "c", "a", "c"},
+		{"both change", "a", "a", "c", "b", "c"},
+		{"the name is removed", "a", "", "", "", "web"},
+		{"the object was stored without admission", "", "a", "", "b", "b"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			old := named("web", mtsrev1.EruSpec{DeploymentName: test.oldName, DeprecatedDeploymentName: test.oldAlias})
+			obj := named("web", mtsrev1.EruSpec{DeploymentName: test.sentName, DeprecatedDeploymentName: test.alias})
+			Default(obj, old, nil)
+			if obj.Spec.DeploymentName != test.wants {
+				t.Errorf("deploymentName is %q, want %q", obj.Spec.DeploymentName, test.wants)
+			}
+			if obj.Spec.DeprecatedDeploymentName != test.alias {
+				t.Errorf("the alias became %q", obj.Spec.DeprecatedDeploymentName)
+			}
+		})
+	}
+}
+
+// A name that is not the default of the stored object stays, whether or not a client owns it:
+// another webhook may have set it.
+func TestDefaultKeepsWhatItHasNotDerived(t *testing.T) {
+	owned := []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:deploymentname":{}}}`),
+	}}
+	obj := named("web", mtsrev1.EruSpec{DeploymentName: "other", DeprecatedDeploymentName: "a"})
+	obj.ManagedFields = owned
+	old := named("web", mtsrev1.EruSpec{DeploymentName: "other"})
+	if Default(obj, old, nil); obj.Spec.DeploymentName != "other" {
+		t.Errorf("deploymentName became %q", obj.Spec.DeploymentName)
+	}
+}
+
+// Which Deployment an Eru means is the same with and without admission.
+func TestDeploymentNameOrDefault(t *testing.T) {
+	names := []string{"", "a", "b"}
+	for _, name := range names {
+		for _, alias := range names {
+			obj := named("web", mtsrev1.EruSpec{DeploymentName: name, DeprecatedDeploymentName: alias})
+			before := obj.DeploymentNameOrDefault()
+			if Default(obj, nil, nil); obj.Spec.DeploymentName != before || obj.DeploymentNameOrDefault() != before {
+				t.Errorf("%q and %q: the Deployment is %q, and with the defaults %q", name, alias, before, obj.Spec.DeploymentName)
+			}
+		}
+	}
+}
+
+func TestWarn(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		now    string
+		change func(*mtsrev1.EruSpec)
+		want   []string
+	}{
+		{
+			"the next three runs, in the object's zone", "2026-11-21T20:00:00Z",
+			func(s *mtsrev1.EruSpec) { s.Enabled, s.TimeZone = true, "Asia/Shanghai" },
+			[]string{"spec.schedule: the next restarts are at 2026-11-23T00:00:00+08:00, 2026-11-24T00:00:00+08:00, 2026-11-25T00:00:00+08:00"},
+		},
+		{
+			"disabled", "2026-11-21T00:00:00Z",
+			func(s *mtsrev1.EruSpec) { s.TimeZone = "Asia/Kolkata" },
+			[]string{"spec.enabled is false: it would run at 2026-11-22T00:00:00+05:30, 2026-11-23T00:00:00+05:30, 2026-11-24T00:00:00+05:30"},
+		},
+		{
+			"a deadline that a change of leader can miss", "2026-11-21T00:00:00Z",
+			func(s *mtsrev1.EruSpec) { s.Enabled, s.StartingDeadlineSeconds = true, new(int64(9)) },
+			[]string{
+				"spec.schedule: the next restarts are at 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
+				"spec.startingDeadlineSeconds: less than 10 s, so a change of the controller's leader can miss a restart",
+			},
+		},
+		{"the last days of the calendar", "9999-12-30T12:00:00Z", func(s *mtsrev1.EruSpec) { s.Enabled = true },
+			[]string{"spec.schedule: the next restarts are at 9999-12-31T00:00:00Z"}},
+		{
+			"the deprecated field", "2026-11-21T00:00:00Z",
+			func(s *mtsrev1.EruSpec) { s.DeprecatedDeploymentName = "web" },
+			[]string{
+				"spec.deploymentname: deprecated; use spec.deploymentName instead",
+				"spec.enabled is false: it would run at 2026-11-22T00:00:00Z, 2026-11-23T00:00:00Z, 2026-11-24T00:00:00Z",
+			},
+		},
+		{"an invalid schedule", "2026-11-21T00:00:00Z", func(s *mtsrev1.EruSpec) { s.Schedule = "*" }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			now, err := time.Parse(time.RFC3339, test.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			obj := named("web", complete())
+			test.change(&obj.Spec)
+			got := Warn(obj, now)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			for _, warning := range got {
+				if len(warning) > 120 {
+					t.Errorf("%d characters, the API server promises 120: %s", len(warning), warning)
+				}
 			}
 		})
 	}

@@ -4,17 +4,16 @@
 package eru
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // The upper bounds of the numbers, which are those of the schema; the lower bounds
@@ -24,10 +23,6 @@ const (
 	MaxJitterSeconds           = int32(24 * 60 * 60)
 	MaxHistoryLimit            = int32(100)
 )
-
-// maxTimeZone is the schema's bound, in bytes. No name in the database is half as long; the
-// bound limits the size of the error.
-const maxTimeZone = 255
 
 // The paths are package variables, because they allocate and valid objects do not need them.
 var (
@@ -47,11 +42,12 @@ var (
 func Validate(obj *mtsrev1.Eru) field.ErrorList {
 	errs := rules.ObjectName(&obj.ObjectMeta)
 	errs = append(errs, deploymentName(obj)...)
-	errs = append(errs, Schedule(schedulePath, obj.Spec.Schedule)...)
-	errs = append(errs, TimeZone(timeZonePath, obj.Spec.TimeZone)...)
-	errs = append(errs, between(deadlinePath, obj.Spec.StartingDeadlineSeconds, MaxStartingDeadlineSeconds)...)
-	errs = append(errs, between(jitterPath, &obj.Spec.JitterSeconds, MaxJitterSeconds)...)
-	return append(errs, between(historyLimitPath, obj.Spec.HistoryLimit, MaxHistoryLimit)...)
+	errs = append(errs, rules.Schedule(schedulePath, obj.Spec.Schedule)...)
+	errs = append(errs, rules.TimeZone(timeZonePath, obj.Spec.TimeZone)...)
+	errs = append(errs, rules.Between(deadlinePath, obj.Spec.StartingDeadlineSeconds, 0, MaxStartingDeadlineSeconds)...)
+	errs = append(errs, rules.Between(jitterPath, &obj.Spec.JitterSeconds, 0, MaxJitterSeconds)...)
+	errs = append(errs, rules.Between(historyLimitPath, obj.Spec.HistoryLimit, 0, MaxHistoryLimit)...)
+	return append(errs, windows.Validate(spec, obj.Spec.Windows)...)
 }
 
 // deploymentName validates the name of the Deployment, and its deprecated alias, which must be
@@ -61,12 +57,12 @@ func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
 	name, alias := obj.Spec.DeploymentName, obj.Spec.DeprecatedDeploymentName
 	var errs field.ErrorList
 	if name != obj.Name && name != alias {
-		errs = targetName(deploymentNamePath, name)
+		errs = rules.ObjectOf("Deployment", deploymentNamePath, name)
 	}
 	if alias == "" || alias == obj.Name && alias == name {
 		return errs
 	}
-	errs = append(errs, targetName(deprecatedNamePath, alias)...)
+	errs = append(errs, rules.ObjectOf("Deployment", deprecatedNamePath, alias)...)
 	if name != "" && name != alias {
 		errs = append(errs, field.Invalid(deprecatedNamePath, alias,
 			"must be the same as deploymentName; remove deploymentname, which is deprecated, and set deploymentName"))
@@ -74,50 +70,11 @@ func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
 	return errs
 }
 
-// targetName refuses what cannot be the name of a Deployment.
-func targetName(path *field.Path, name string) field.ErrorList {
-	if len(validation.IsDNS1123Subdomain(name)) == 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, name, "must be the name of a Deployment, which is a DNS-1123 subdomain: "+
-		"1 to 253 lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
-}
-
-// Schedule refuses an expression that is not a cron schedule or never has a scheduled
-// time.
-func Schedule(path *field.Path, expression string) field.ErrorList {
-	if len(expression) > cron.MaxLength {
-		return field.ErrorList{field.TooLong(path, expression, cron.MaxLength)}
-	}
-	if _, err := cron.Parse(expression); err != nil {
-		return field.ErrorList{field.Invalid(path, expression, err.Error())}
-	}
-	return nil
-}
-
-// TimeZone refuses a name that is not the IANA name of a time zone.
-func TimeZone(path *field.Path, name string) field.ErrorList {
-	if len(name) > maxTimeZone {
-		return field.ErrorList{field.TooLong(path, name, maxTimeZone)}
-	}
-	if _, err := cron.LoadLocation(name); err != nil {
-		return field.ErrorList{field.Invalid(path, name, err.Error())}
-	}
-	return nil
-}
-
-// between refuses a number that is not between 0 and most. Nil is valid, because it has a
-// default.
-func between[T cmp.Ordered](path *field.Path, value *T, most T) field.ErrorList {
-	if value == nil || *value >= *new(T) && *value <= most {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be between %v and %v, inclusive", *new(T), most))}
-}
-
 const (
 	// announcedRuns is the number of restarts in a warning.
 	announcedRuns = 3
+	// triedRuns is the number of scheduled times, and of windows, that are searched for them.
+	triedRuns = 100
 
 	// shortDeadline is about twice the time in seconds that it takes another replica of
 	// the controller to become the leader.
@@ -151,17 +108,28 @@ func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
 	return out
 }
 
-// nextRuns returns the next scheduled times after an instant, "" if the schedule or the
-// time zone is invalid.
+// nextRuns returns the next scheduled times after an instant at which a window is open, "" if the schedule,
+// the time zone or a window is invalid.
 func nextRuns(spec *mtsrev1.EruSpec, after time.Time) string {
 	schedule, err := cron.Parse(spec.Schedule)
 	zone, zoneErr := cron.LoadLocation(spec.TimeZone)
-	if err != nil || zoneErr != nil {
+	open, windowsErr := windows.Parse(spec.Windows)
+	if err != nil || zoneErr != nil || windowsErr != nil {
 		return ""
 	}
 	var runs []string
-	for run, ok := schedule.Next(after, zone); ok && len(runs) < announcedRuns; run, ok = schedule.Next(run, zone) {
-		runs = append(runs, run.Format(time.RFC3339))
+	run, ok := schedule.Next(after, zone)
+	for tried := 0; ok && tried < triedRuns && len(runs) < announcedRuns; tried++ {
+		from := run
+		if open.Open(run) {
+			runs = append(runs, run.Format(time.RFC3339))
+		} else if _, change, found := open.At(run); found {
+			from = change.Add(-time.Second)
+		}
+		run, ok = schedule.Next(from, zone)
+	}
+	if len(runs) == 0 {
+		return "no time: none of the next ones is within spec.windows"
 	}
 	return strings.Join(runs, ", ")
 }

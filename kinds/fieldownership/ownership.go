@@ -14,18 +14,18 @@
 package fieldownership
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
 
 // Ownership reports which fields of an object are set by a client. The zero Ownership, of an
@@ -34,13 +34,12 @@ type Ownership struct {
 	entries []metav1.ManagedFieldsEntry
 	text    string
 
-	// The sources as JSON, once they have been read. A set of fields that is not JSON is
-	// nil, and a manifest that is not JSON is null.
-	sets     [][]byte
-	manifest []byte
+	// The sources, once they have been decoded. A set of fields that is not JSON is nil.
+	sets     []any
+	manifest any
 }
 
-// Of returns the ownership of the fields of an object. The sources are not parsed before
+// Of returns the ownership of the fields of an object. The sources are not decoded before
 // they are needed.
 func Of(meta *metav1.ObjectMeta) Ownership {
 	return Ownership{entries: meta.ManagedFields, text: meta.Annotations[corev1.LastAppliedConfigAnnotation]}
@@ -61,11 +60,53 @@ func (o *Ownership) IsSet(pointer string, equal func(text string) bool) bool {
 	return o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) || o.isLastApplied(pointer, equal)
 }
 
+// IsValueSet is IsSet for a value of any type. equal reports whether a value of the last applied manifest
+// is the current one; its integers are int64.
+func (o *Ownership) IsValueSet(pointer string, equal func(value any) bool) bool {
+	if o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) {
+		return true
+	}
+	value, ok := find(o.lastApplied(), pointer)
+	return ok && equal(value)
+}
+
+// IsDeclared reports whether a manifest has the field at a JSON pointer, with any value: one of a server-side apply, or
+// that of the last client-side apply. A number that was set by another request is not declared.
+func (o *Ownership) IsDeclared(pointer string) bool {
+	applied := Ownership{entries: slices.DeleteFunc(slices.Clone(o.entries), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
+	})}
+	_, ok := find(o.lastApplied(), pointer)
+	return ok || applied.isManaged(strings.ReplaceAll(pointer, "/", "/f:"))
+}
+
+// IsItemSet is IsSet for an item of a list with keys. item is decoded JSON, whose integers are int64.
+func (o *Ownership) IsItemSet(list string, item map[string]any, keys ...string) bool {
+	key := map[string]any{}
+	for _, name := range keys {
+		key[name] = item[name]
+	}
+	text, err := json.Marshal(key)
+	if err == nil && o.isManaged(strings.ReplaceAll(list, "/", "/f:")+"/k:"+escapes.Replace(string(text))) {
+		return true
+	}
+	value, _ := find(o.lastApplied(), list)
+	applied, _ := value.([]any)
+	return slices.ContainsFunc(applied, func(other any) bool {
+		fields, _ := other.(map[string]any)
+		for name, field := range fields {
+			if !reflect.DeepEqual(field, item[name]) {
+				return false
+			}
+		}
+		return len(fields) > 0
+	})
+}
+
 // IsPortNameSet is IsSet for the name of a port. Ports are a list with the keys port and
 // protocol.
 func (o *Ownership) IsPortNameSet(port *modelv1.Port) bool {
-	protocol := port.ProtocolOrDefault()
-	return o.isManaged(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, protocol)) || o.isLastAppliedName(port, protocol)
+	return o.isManaged(fmt.Sprintf(`/f:spec/f:ports/k:{"port":%d,"protocol":%q}/f:name`, port.Port, port.ProtocolOrDefault())) || o.isLastAppliedName(port)
 }
 
 // isManaged reports whether an entry of managedFields has a field.
@@ -74,30 +115,51 @@ func (o *Ownership) isManaged(pointer string) bool {
 		if set == nil {
 			return true // The field may be set by a client, so it must not change.
 		}
-		if _, ok := raw.Find(set, pointer); ok {
+		if _, ok := find(set, pointer); ok {
 			return true
 		}
 	}
 	return false
 }
 
-// managedSets returns the sets of fields of all entries. Each is checked once, and not for
-// each field that is looked up: together they can have megabytes.
-func (o *Ownership) managedSets() [][]byte {
+// managedSets returns the sets of fields of all entries.
+func (o *Ownership) managedSets() []any {
 	if o.sets != nil {
 		return o.sets
 	}
-	o.sets = make([][]byte, 0, len(o.entries))
+	o.sets = make([]any, 0, len(o.entries))
 	for i := range o.entries {
 		if fields := o.entries[i].FieldsV1; fields != nil {
-			set := fields.GetRawBytes()
-			if !json.Valid(set) {
-				set = nil
-			}
-			o.sets = append(o.sets, set)
+			o.sets = append(o.sets, decode(fields.GetRawBytes()))
 		}
 	}
 	return o.sets
+}
+
+// decode returns the value of a text, nil if it is not JSON. Integers stay integers.
+func decode(text []byte) any {
+	var value any
+	if kjson.UnmarshalCaseSensitivePreserveInts(text, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+var (
+	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapes = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// find returns the value at a JSON pointer into objects.
+func find(value any, pointer string) (any, bool) {
+	for name := range strings.SplitSeq(pointer[1:], "/") {
+		object, _ := value.(map[string]any)
+		var ok bool
+		if value, ok = object[unescapes.Replace(name)]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
 }
 
 // isLastApplied reports whether the manifest of the last client-side apply has the field,
@@ -105,44 +167,35 @@ func (o *Ownership) managedSets() [][]byte {
 // pointers of their own. The manifest may have another value, because it does not change
 // when another client changes or removes the field.
 func (o *Ownership) isLastApplied(pointer string, equal func(text string) bool) bool {
-	value, ok := raw.Find(o.lastApplied(), pointer)
-	switch {
-	case !ok:
+	value, ok := find(o.lastApplied(), pointer)
+	if !ok {
 		return false
-	case equal == nil:
-		return value[0] == '{' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 	}
-	return equal(scalar(value))
+	switch value := value.(type) {
+	case map[string]any:
+		return equal == nil && len(value) == 0
+	case []any:
+		return false
+	}
+	return equal != nil && equal(fmt.Sprint(value))
 }
 
-func (o *Ownership) lastApplied() []byte {
-	if o.manifest == nil {
-		o.manifest = []byte(o.text)
-		if !json.Valid(o.manifest) {
-			o.manifest = []byte("null") // Has no fields.
-		}
+func (o *Ownership) lastApplied() any {
+	if o.text != "" {
+		o.manifest, o.text = decode([]byte(o.text)), ""
 	}
 	return o.manifest
 }
 
-// scalar returns the text of a JSON string, and any other value as it is.
-func scalar(value []byte) string {
-	if text := ""; json.Unmarshal(value, &text) == nil {
-		return text
-	}
-	return string(value)
-}
-
 // isLastAppliedName reports whether the manifest of the last client-side apply has the
 // name of a port.
-func (o *Ownership) isLastAppliedName(port *modelv1.Port, protocol corev1.Protocol) bool {
-	list, ok := raw.Find(o.lastApplied(), "/spec/ports")
-	_, tooMany := raw.Find(o.lastApplied(), patch.At("/spec/ports", modelv1.MaxPorts, ""))
-	var ports []modelv1.Port
-	if !ok || tooMany || json.Unmarshal(list, &ports) != nil {
-		return false
-	}
-	return slices.ContainsFunc(ports, func(p modelv1.Port) bool {
-		return p.Port == port.Port && p.ProtocolOrDefault() == protocol && p.Name == port.Name
+func (o *Ownership) isLastAppliedName(port *modelv1.Port) bool {
+	value, _ := find(o.lastApplied(), "/spec/ports")
+	list, _ := value.([]any)
+	return slices.ContainsFunc(list, func(item any) bool {
+		written, _ := item.(map[string]any)
+		protocol, _ := written["protocol"].(string)
+		return written["port"] == int64(port.Port) && written["name"] == port.Name &&
+			cmp.Or(corev1.Protocol(protocol), corev1.ProtocolTCP) == port.ProtocolOrDefault()
 	})
 }

@@ -6,6 +6,7 @@ package fieldownership_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -105,5 +106,28 @@ func TestIsPortNameSet(t *testing.T) {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A value of any type is set by a manager, or by the manifest of a client-side apply that has it. Names
+// with a slash are escaped in pointers.
+func TestIsValueSet(t *testing.T) {
+	t.Parallel()
+	meta := &metav1.ObjectMeta{
+		ManagedFields: managed(`{"f:spec":{"f:resources":{"f:limits":{"f:example.com/gpu":{}}},"f:scheduling":{"f:tolerations":{}}}}`),
+		Annotations:   map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"scheduling":{"nodeSelector":{"pool":"a"}}}}`},
+	}
+	owners := fieldownership.Of(meta)
+	for pointer, want := range map[string]bool{
+		"/spec/resources/limits/example.com~1gpu": true, "/spec/resources/limits/cpu": false, "/spec/scheduling/tolerations": true,
+		"/spec/scheduling/nodeSelector": true, "/spec/scheduling/schedulerName": false,
+	} {
+		equal := func(value any) bool { return cmp.Equal(value, map[string]any{"pool": "a"}) }
+		if got := owners.IsValueSet(pointer, equal); got != want {
+			t.Errorf("%s: %t, want %t", pointer, got, want)
+		}
+	}
+	if owners.IsValueSet("/spec/scheduling/nodeSelector", func(any) bool { return false }) {
+		t.Error("another value is taken for the one of the manifest")
 	}
 }

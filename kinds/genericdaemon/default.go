@@ -11,6 +11,8 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // Kind returns the defaults and the rules of Genericdaemons, which both processes run.
@@ -20,13 +22,17 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		Default:  Default,
 		Validate: Validate,
 		Warn:     Warn,
+		WarnUpdate: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
+			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		},
 	}
 }
 
-// Default sets the default of rollingUpdate and records it in ops, which may be nil. It
-// does not depend on other fields, so the stored object is not used.
+// Default sets the defaults of rollingUpdate and of windows, and records them in ops, which may be nil.
+// They do not depend on other fields, so the stored object is not used.
 func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
 	if modelv1.IsUnset(daemon.Spec.RollingUpdate) {
 		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))
 	}
+	windows.Default(&daemon.Spec.Windows, ops)
 }

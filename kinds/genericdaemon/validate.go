@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // AppName is the value of app.kubernetes.io/name on a Genericdaemon's children.
@@ -23,14 +25,19 @@ var (
 	labelPath         = spec.Child("label")
 	imagePath         = spec.Child("image")
 	rollingUpdatePath = spec.Child("rollingUpdate")
+	gracePath         = spec.Child("terminationGracePeriodSeconds")
 )
 
 // reserved are the fields of the main container that have a field of their own in a
 // Genericdaemon.
 var reserved = []podtemplate.Reserved{
 	{Field: "image", Instead: "spec.image"},
+	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+	{Field: "command", Instead: "spec.command", Either: true},
+	{Field: "args", Instead: "spec.args", Either: true},
 	{Field: "resources", Instead: "spec.resources"},
 	{Field: "env", Instead: "spec.envs"},
+	{Field: "envFrom", Instead: "spec.envFrom", Either: true},
 }
 
 // Validate returns the errors of a Genericdaemon that has its defaults, in the order of
@@ -40,17 +47,21 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs = append(errs, label(daemon.Spec.Label)...)
 	errs = append(errs, rules.Image(imagePath, daemon.Spec.Image)...)
 	errs = append(errs, rules.Rollout(rollingUpdatePath, daemon.Spec.RollingUpdate)...)
+	errs = append(errs, rules.Between(gracePath, daemon.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
+	errs = append(errs, windows.ValidateOnChange(spec, daemon.Spec.Windows, daemon.Spec.RestartOnChange)...)
 	return Pods(daemon).Validate(errs)
 }
 
 // Pods returns what a Genericdaemon that has its defaults defines of its pods.
 func Pods(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Pods {
-	main := corev1.Container{Name: daemon.Name, Image: daemon.Spec.Image, Env: daemon.Spec.Envs}
-	if daemon.Spec.Resources != nil {
-		main.Resources = *daemon.Spec.Resources
+	spec := &daemon.Spec
+	main := corev1.Container{
+		Name: daemon.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
+		Env: spec.Envs, EnvFrom: spec.EnvFrom, Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
 	}
 	return &podtemplate.Pods{
-		AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, NodeLabel: daemon.Spec.Label, Template: daemon.Spec.PodTemplate,
+		AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, ImagePullSecrets: spec.ImagePullSecrets,
+		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds, NodeLabel: spec.Label, Template: spec.PodTemplate,
 	}
 }
 

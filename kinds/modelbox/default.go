@@ -9,20 +9,28 @@ package modelbox
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
+	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // AppName is the value of the label app.kubernetes.io/name on all children.
@@ -31,11 +39,24 @@ const AppName = "modelbox"
 // Kind returns the defaults and the rules of ModelBoxes, which both processes run.
 func Kind() kinds.Kind[modelv1.ModelBox] {
 	return kinds.Kind[modelv1.ModelBox]{
-		GVK:      modelv1.SchemeGroupVersion.WithKind("ModelBox"),
-		Default:  Default,
-		Validate: Validate,
-		Warn:     Warn,
+		GVK:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
+		Default:   Default,
+		Validate:  Validate,
+		Immutable: Immutable,
+		Warn: func(obj *modelv1.ModelBox) []string {
+			return append(Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now())...)
+		},
+		WarnUpdate: func(obj, old *modelv1.ModelBox) []string {
+			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		},
 	}
+}
+
+// KindWithSizes is Kind for the process that has the sizes of the cluster, which the function returns.
+func KindWithSizes(sizes func() Sizes) kinds.Kind[modelv1.ModelBox] {
+	kind := Kind()
+	kind.Admit = func(box, old *modelv1.ModelBox, ops *patch.Ops) field.ErrorList { return Admit(box, old, sizes(), ops) }
+	return kind
 }
 
 // Default sets the defaults of box and records them in ops, which may be nil. old is the
@@ -53,12 +74,16 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 //
 // Default is idempotent.
 func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
+	newDefaults(box, old, ops).all()
+}
+
+func newDefaults(box, old *modelv1.ModelBox, ops *patch.Ops) *defaults {
 	d := &defaults{box: box, spec: &box.Spec, ops: ops, unseen: old == nil}
 	if old != nil {
 		d.stored, d.old = old, &old.Spec
 		d.owners, d.sentType = fieldownership.Of(&box.ObjectMeta), box.Spec.ResourceType
 	}
-	d.all()
+	return d
 }
 
 // DefaultStored sets the defaults of a stored object in memory, as its controller does. An
@@ -66,6 +91,9 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 // would restart its pods: admission adds it with the next change of the pod template.
 func DefaultStored(box *modelv1.ModelBox) {
 	d := &defaults{box: box, spec: &box.Spec, unseen: isUnseen(box)}
+	if d.unseen && IsSize(box.Spec.ResourceType) {
+		box.Spec.Resources = nil // Admission has not set the values of the size, so it must not be built.
+	}
 	d.all()
 }
 
@@ -80,6 +108,12 @@ type defaults struct {
 	ops         *patch.Ops
 	sentType    modelv1.ResourceType // resourceType as the client sent it.
 
+	// sizes are those of the cluster, if admits is true: only the mutating webhook has them.
+	sizes  Sizes
+	admits bool
+	// givenStartup is true if something in startupProbe is a value of the object's size.
+	givenStartup bool
+
 	// unseen is true if admission has not seen the object before.
 	unseen bool
 	// was is the stored object with its defaults, once it is needed, and changes is whether
@@ -91,10 +125,14 @@ type defaults struct {
 func (d *defaults) all() {
 	d.name(d.box.Name)
 	d.fixed()
+	d.leaveSize()
+	d.resourceType()
+	d.size()
 	d.ports()
 	d.serviceType()
-	d.resourceType()
-	d.resources()
+	if !IsSize(d.spec.ResourceType) {
+		d.resources()
+	}
 	d.newer(d.probes())
 }
 
@@ -115,6 +153,11 @@ func (d *defaults) fixed() {
 	if d.spec.Replicas == nil {
 		patch.Set(d.ops, "/spec/replicas", &d.spec.Replicas, new(int32(1)))
 	}
+	if d.stored != nil {
+		replicas(d.box, d.stored).Keep(&d.spec.Replicas, d.ops)
+	}
+	schedules.Default(d.spec.Schedules, d.ops)
+	windows.Default(&d.spec.Windows, d.ops)
 	if modelv1.IsUnset(d.spec.RollingUpdate) {
 		patch.Set(d.ops, "/spec/rollingUpdate", &d.spec.RollingUpdate, new(intstr.FromString("25%")))
 	}
@@ -122,16 +165,19 @@ func (d *defaults) fixed() {
 		patch.Set(d.ops, "/spec/defaultProbes", &d.spec.DefaultProbes, modelv1.DefaultProbesEnabled)
 	}
 	if d.spec.Model != nil {
-		d.model(d.spec.Model)
+		d.model("/spec/model", d.spec.Model)
+	}
+	for i := range d.spec.Models {
+		d.model("/spec/models/"+strconv.Itoa(i), &d.spec.Models[i].Model)
 	}
 }
 
-func (d *defaults) model(model *modelv1.Model) {
+func (d *defaults) model(path string, model *modelv1.Model) {
 	if model.MountPath == "" {
-		patch.Set(d.ops, "/spec/model/mountPath", &model.MountPath, modelv1.DefaultModelMountPath)
+		patch.Set(d.ops, path+"/mountPath", &model.MountPath, modelv1.DefaultModelMountPath)
 	}
 	if model.SizeLimit == nil {
-		patch.Set(d.ops, "/spec/model/sizeLimit", &model.SizeLimit, new(resource.MustParse(modelv1.DefaultModelSizeLimit)))
+		patch.Set(d.ops, path+"/sizeLimit", &model.SizeLimit, new(resource.MustParse(modelv1.DefaultModelSizeLimit)))
 	}
 }
 
@@ -204,8 +250,8 @@ func (d *defaults) compare() {
 	}
 	unseen := isUnseen(d.stored)
 	d.was = completed(d.stored.Name, d.old, unseen)
-	now := completed(d.box.Name, d.spec, unseen)
-	d.changes = d.sentType != d.old.ResourceType || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
+	now := completed(d.box.Name, d.restored(), unseen)
+	d.changes = d.sentType != d.old.ResourceType || d.resizes() || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
 		!samePods(&now.Spec, &d.was.Spec)
 }
 
@@ -220,25 +266,35 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 // samePods reports whether two specs have the same pod template.
 func samePods(a, b *modelv1.ModelBoxSpec) bool {
 	return equality.Semantic.DeepEqual(ofPods(a), ofPods(b)) &&
-		equality.Semantic.DeepEqual(modelv1.ContainerPorts(a.Ports), modelv1.ContainerPorts(b.Ports)) &&
+		equality.Semantic.DeepEqual(containerPorts(a), containerPorts(b)) &&
 		sameTemplates(a.PodTemplate, b.PodTemplate, a.Name)
+}
+
+// containerPorts returns the ports of the main container that are made of the object's ports: those of an
+// adopted object are in podTemplate.
+func containerPorts(spec *modelv1.ModelBoxSpec) []corev1.ContainerPort {
+	if len(spec.Selector) > 0 {
+		return nil
+	}
+	return modelv1.ContainerPorts(spec.Ports)
 }
 
 // ofPods returns the part of a spec that is in the pod template as it is. A field is a part of
 // it unless it is removed here.
 func ofPods(spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
 	out := *spec
-	out.Replicas, out.RollingUpdate, out.Strategy, out.ProgressDeadlineSeconds = nil, nil, nil, nil
+	out.Replicas, out.Schedules, out.RollingUpdate, out.Strategy, out.ProgressDeadlineSeconds = nil, nil, nil, nil, nil
 	out.ResourceType, out.DefaultProbes = "", "" // Other fields are derived from them.
 	out.ServiceType, out.Paused = "", false
-	out.Ports, out.PodTemplate = nil, nil // Compared by samePods.
+	out.Around = modelv1.Around{PodMetadata: around.Or(spec.PodMetadata)} // An empty one adds nothing.
+	out.Ports, out.PodTemplate = nil, nil                                 // Compared by samePods.
 	return &out
 }
 
 // sameTemplates reports whether two pod templates have the same content. One that cannot be
 // decoded differs from any other.
 func sameTemplates(a, b *runtime.RawExtension, main string) bool {
-	if bytes.Equal(rawOf(a), rawOf(b)) {
+	if bytes.Equal(ptr.Deref(a, runtime.RawExtension{}).Raw, ptr.Deref(b, runtime.RawExtension{}).Raw) {
 		return true
 	}
 	first, errs := podtemplate.Decode(a)
@@ -246,18 +302,9 @@ func sameTemplates(a, b *runtime.RawExtension, main string) bool {
 	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(content(first, main), content(second, main))
 }
 
-func rawOf(template *runtime.RawExtension) []byte {
-	if template == nil {
-		return nil
-	}
-	return template.Raw
-}
-
 // content returns a pod template without a main container that has only its name.
 func content(template *corev1.PodTemplateSpec, main string) *corev1.PodTemplateSpec {
-	if template == nil {
-		return &corev1.PodTemplateSpec{}
-	}
+	template = cmp.Or(template, &corev1.PodTemplateSpec{})
 	template.Spec.Containers = slices.DeleteFunc(template.Spec.Containers, func(c corev1.Container) bool {
 		return equality.Semantic.DeepEqual(c, corev1.Container{Name: main})
 	})

@@ -150,6 +150,12 @@ func (d *defaults) newer(livenessIsDerived bool) {
 // startupProbe sets the default of startupProbe.
 func (d *defaults) startupProbe(livenessIsDerived bool) {
 	is := d.spec.StartupProbe
+	if d.givenStartup && is != nil && hasOtherAction(is) {
+		if d.isDerivedPort(startupPointer, is, nil) && d.changesPods() {
+			d.replaceAction(startupPointer, &d.spec.StartupProbe, intstr.IntOrString{}, false)
+		}
+		return
+	}
 	now := d.startupProbeFor(d.ownStartupProbe(), livenessIsDerived)
 	switch {
 	case is == now || equality.Semantic.DeepEqual(is, now):

@@ -78,12 +78,6 @@ serviceType: LoadBalancer`,
 resourceType: medium
 resources: {limits: {cpu: "2", memory: 4Gi}, requests: {cpu: "2", memory: 4Gi}}`,
 		},
-		"large": {
-			spec: `{image: a:1, resourceType: large}`,
-			want: fixed + deadline600 + clusterIP + `
-resourceType: large
-resources: {limits: {cpu: "4", memory: 8Gi}, requests: {cpu: "4", memory: 8Gi}}`,
-		},
 		"resources are custom": {
 			spec: `{image: a:1, resources: {limits: {cpu: "3"}}}`,
 			want: fixed + deadline600 + clusterIP + `
@@ -96,32 +90,15 @@ resources: {limits: {cpu: "3"}}`,
 resourceType: custom
 resources: {}`,
 		},
-		"custom gets no resources": {
-			spec: `{image: a:1, resourceType: custom}`,
-			want: fixed + deadline600 + clusterIP + `resourceType: custom`,
-		},
 		"a preset with other resources is left to Validate": {
 			spec: `{image: a:1, resourceType: small, resources: {limits: {cpu: "3"}}}`,
 			want: fixed + deadline600 + clusterIP + `
 resourceType: small
 resources: {limits: {cpu: "3"}}`,
 		},
-		"an unknown type gets no resources": {
-			spec: `{image: a:1, resourceType: tiny}`,
-			want: fixed + deadline600 + clusterIP + `resourceType: tiny`,
-		},
 		"one port": {
 			spec: `{image: a:1, ports: [{port: 80}]}`,
 			want: fixed + small + clusterIP + probes80 + `ports: [{port: 80, targetPort: 80, protocol: TCP}]`,
-		},
-		"several ports get names": {
-			spec: `{image: a:1, ports: [{port: 80, name: http}, {port: 53, protocol: UDP}, {port: 9}, {port: 7, protocol: SCTP}]}`,
-			want: fixed + small + clusterIP + probes80 + `
-ports:
-- {port: 80, name: http, targetPort: 80, protocol: TCP}
-- {port: 53, name: udp-53, targetPort: 53, protocol: UDP}
-- {port: 9, name: tcp-9, targetPort: 9, protocol: TCP}
-- {port: 7, name: sctp-7, targetPort: 7, protocol: SCTP}`,
 		},
 		"a nodePort makes the Service a NodePort": {
 			spec: `{image: a:1, ports: [{port: 80}, {port: 81, nodePort: 30010}]}`,
@@ -129,48 +106,6 @@ ports:
 ports:
 - {port: 80, name: tcp-80, targetPort: 80, protocol: TCP}
 - {port: 81, name: tcp-81, targetPort: 81, protocol: TCP, nodePort: 30010}`,
-		},
-		"a nodePort does not overrule a type": {
-			spec: `{image: a:1, serviceType: ClusterIP, ports: [{port: 80, nodePort: 30010}]}`,
-			want: fixed + small + clusterIP + probes80 + `ports: [{port: 80, targetPort: 80, protocol: TCP, nodePort: 30010}]`,
-		},
-		"probes go to the target of the first TCP port": {
-			spec: `{image: a:1, ports: [{port: 53, protocol: UDP, name: dns}, {port: 80, targetPort: 8080, name: http}, {port: 81, name: x}]}`,
-			want: fixed + small + clusterIP + `
-ports:
-- {port: 53, name: dns, targetPort: 53, protocol: UDP}
-- {port: 80, name: http, targetPort: 8080, protocol: TCP}
-- {port: 81, name: x, targetPort: 81, protocol: TCP}
-readinessProbe: {tcpSocket: {port: 8080}}
-livenessProbe: {tcpSocket: {port: 8080}}
-startupProbe: {tcpSocket: {port: 8080}, periodSeconds: 2, failureThreshold: 900}
-progressDeadlineSeconds: 2400`,
-		},
-		"no TCP port, no probes": {
-			spec: `{image: a:1, ports: [{port: 53, protocol: UDP}]}`,
-			want: fixed + deadline600 + small + clusterIP + `ports: [{port: 53, targetPort: 53, protocol: UDP}]`,
-		},
-		"probes may go by a name that the main container has": {
-			spec: `{image: a:1, ports: [{port: 80, name: web, targetPort: http}, {port: 8080, name: http}]}`,
-			want: fixed + small + clusterIP + `
-ports:
-- {port: 80, name: web, targetPort: http, protocol: TCP}
-- {port: 8080, name: http, targetPort: 8080, protocol: TCP}
-readinessProbe: {tcpSocket: {port: http}}
-livenessProbe: {tcpSocket: {port: http}}
-startupProbe: {tcpSocket: {port: http}, periodSeconds: 2, failureThreshold: 900}
-progressDeadlineSeconds: 2400`,
-		},
-		"probes pass over a port of a sidecar": {
-			spec: `{image: a:1, ports: [{port: 443, name: tls, targetPort: tls}, {port: 8080, name: http}]}`,
-			want: fixed + small + clusterIP + `
-ports:
-- {port: 443, name: tls, targetPort: tls, protocol: TCP}
-- {port: 8080, name: http, targetPort: 8080, protocol: TCP}
-readinessProbe: {tcpSocket: {port: 8080}}
-livenessProbe: {tcpSocket: {port: 8080}}
-startupProbe: {tcpSocket: {port: 8080}, periodSeconds: 2, failureThreshold: 900}
-progressDeadlineSeconds: 2400`,
 		},
 		"no probe where all ports are a sidecar's": {
 			spec: `{image: a:1, ports: [{port: 443, targetPort: tls}]}`,
@@ -229,37 +164,17 @@ livenessProbe: {exec: {command: [x]}}
 startupProbe: {tcpSocket: {port: 80}}
 progressDeadlineSeconds: 630`,
 		},
-		"a strategy leaves rollingUpdate its default": {
-			spec: `{image: a:1, strategy: {type: Recreate}}`,
-			want: fixed + deadline600 + small + clusterIP + `strategy: {type: Recreate}`,
-		},
 		"a preset beside another resource": {
 			spec: `{image: a:1, resourceType: medium, resources: {limits: {nvidia.com/gpu: 1}}}`,
 			want: fixed + deadline600 + clusterIP + `
 resourceType: medium
 resources: {limits: {cpu: "2", memory: 4Gi, nvidia.com/gpu: 1}, requests: {cpu: "2", memory: 4Gi}}`,
 		},
-		"a preset beside a claim": {
-			spec: `{image: a:1, resourceType: small, resources: {claims: [{name: gpu}]}}`,
-			want: fixed + deadline600 + clusterIP + `
-resourceType: small
-resources: {claims: [{name: gpu}], limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}`,
-		},
 		"a preset of which a part is written": {
 			spec: `{image: a:1, resourceType: small, resources: {limits: {cpu: 1000m}, requests: {memory: 2Gi}}}`,
 			want: fixed + deadline600 + clusterIP + `
 resourceType: small
 resources: {limits: {cpu: 1000m, memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}`,
-		},
-		"a preset with empty resources": {
-			spec: `{image: a:1, resourceType: small, resources: {}}`,
-			want: fixed + deadline600 + clusterIP + small,
-		},
-		"an accelerator without a type is custom": {
-			spec: `{image: a:1, resources: {limits: {nvidia.com/gpu: 1}}}`,
-			want: fixed + deadline600 + clusterIP + `
-resourceType: custom
-resources: {limits: {nvidia.com/gpu: 1}}`,
 		},
 		"no probes are wanted": {
 			spec: `{image: a:1, defaultProbes: Disabled, ports: [{port: 80}]}`,
@@ -351,13 +266,13 @@ func TestDefaultRecords(t *testing.T) {
 		`{"op":"add","path":"/spec/replicas","value":1},` +
 		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
 		`{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
+		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
 		`{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},` +
 		`{"op":"add","path":"/spec/ports/0/targetPort","value":80},` +
 		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
 		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
 		`{"op":"add","path":"/spec/ports/1/name","value":"udp-81"},` +
 		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
-		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
 		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
 		`{"op":"add","path":"/spec/readinessProbe","value":{"tcpSocket":{"port":80}}},` +
 		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
@@ -395,14 +310,15 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	sent.Annotations = nil // A manifest that happens to have what is derived here would have set it.
 	data = marshal(t, sent)
 	stored := old.DeepCopy()
+	sizes := (&server{}).sizes()
 	got, ops := sent.DeepCopy(), &patch.Ops{}
-	modelbox.Default(got, old, ops)
+	modelbox.Admit(got, old, sizes, ops)
 
 	if diff := diff(t, stored, old); diff != "" {
 		t.Errorf("the old object was changed (-before +after):\n%s", diff)
 	}
-	checkSettled(t, "again", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Default(box, old, ops) })
-	checkSettled(t, "once stored", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Default(box, got, ops) })
+	checkSettled(t, "again", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Admit(box, old, sizes, ops) })
+	checkSettled(t, "once stored", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Admit(box, got, sizes, ops) })
 	checkSettled(t, "by the controller", got, func(box *modelv1.ModelBox, _ *patch.Ops) { modelbox.DefaultStored(box) })
 	checkPatch(t, data, ops, got)
 	if old == nil {

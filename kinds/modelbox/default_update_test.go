@@ -394,19 +394,3 @@ func TestResourceTypeFollows(t *testing.T) {
 		})
 	}
 }
-
-// If a client removes resourceType, the resources that were derived from it have no owner.
-func TestResourceTypeIsTakenBack(t *testing.T) {
-	t.Parallel()
-	old := stored(t, `{image: a:1, resourceType: large}`)
-	sent := merged(t, old, `{resourceType: null}`)
-	sent.ManagedFields = owned(unrelatedFields)
-	check(t, marshal(t, sent), old)
-	if diff := diff(t, stored(t, `{image: a:1}`).Spec, defaulted(sent, old).Spec); diff != "" {
-		t.Errorf("no manager owns them (-want +got):\n%s", diff)
-	}
-	sent.ManagedFields = owned(`{"f:resources":{"f:limits":{"f:cpu":{}}}}`)
-	if got := defaulted(sent, old); got.Spec.ResourceType != modelv1.ResourceTypeCustom {
-		t.Errorf("a manager owns them, and the type is %s", got.Spec.ResourceType)
-	}
-}

@@ -231,19 +231,25 @@ func changed(next, stored, set any) (any, bool) {
 		}
 		return out, len(out) > 0 || set != nil || len(next) == 0 && storedObject == nil
 	case []any:
-		return changedItems(next, stored, set), true
+		return changedItems(next, stored, set), set != nil || !cmp.Equal(next, stored)
 	}
 	return next, set != nil || !cmp.Equal(next, stored)
 }
 
+// changedItems is the same of a list. Of ports, an item that is as in stored, and not in set, is not set.
 func changedItems(next []any, stored, set any) []any {
-	out := slices.Clone(next)
-	for i, item := range next {
-		if port, ok := item.(map[string]any); ok && port["port"] != nil {
-			part, _ := changed(port, samePort(stored, port), samePort(set, port))
+	out := []any{}
+	for _, item := range next {
+		port, ok := item.(map[string]any)
+		if !ok || port["port"] == nil {
+			out = append(out, item)
+			continue
+		}
+		part, isSet := changed(port, samePort(stored, port), samePort(set, port))
+		if isSet {
 			fields := part.(map[string]any)
 			fields["port"], fields["protocol"] = port["port"], protocolOf(port)
-			out[i] = fields
+			out = append(out, fields)
 		}
 	}
 	return out
@@ -300,7 +306,7 @@ func (h *history) expected() (*server, field.ErrorList) {
 	// A preset that becomes custom keeps its values until a client sets some.
 	sent, _ := h.box.sent["spec"].(map[string]any)
 	withoutRemoved(spec, sent)
-	if spec["resourceType"] == "custom" && spec["resources"] == nil && sent["resources"] != nil {
+	if spec["resourceType"] == "custom" && spec["resources"] == nil && sent["resources"] != nil && !modelbox.IsSize(h.box.box().Spec.ResourceType) {
 		spec["resources"] = sent["resources"]
 	}
 	return fresh, fresh.update(manifest(spec), "client")

@@ -28,17 +28,15 @@ func TestModel(t *testing.T) {
 		path    = `must be an absolute path such as /models, without a colon, an empty segment, "." and ".."`
 	)
 	for name, tc := range map[string]struct{ spec, want string }{
-		"none":                 {`{}`, ``},
-		"https":                {`{model: {uri: "https://a.example/b"}}`, ``},
-		"all of it":            {`{model: {uri: "https://a.example/b", sha256: ` + strings.ToUpper(hash) + `, mountPath: /a/b c, sizeLimit: 1, credentials: {name: a}, claim: a.b}}`, ``},
-		"s3":                   {`{model: {uri: "s3://bucket/key"}}`, ``},
-		"a hub":                {`{model: {uri: "` + commit + `", claim: a}}`, ``},
-		"an image":             {`{model: {uri: "` + digest + `", mountPath: /a}}`, ``},
-		"a claim":              {`{model: {uri: "pvc://a/b", sizeLimit: 20480Mi}}`, ``},
-		"the alias":            {`{modelFileURL: "https://a.example/b"}`, ``},
-		"the alias, and more":  {`{modelFileURL: "http://a.example/b", model: {sha256: ` + hash + `, uri: ""}}`, ``},
-		"both, and the same":   {`{modelFileURL: "https://a.example/b", model: {uri: "https://a.example/b"}}`, ``},
-		"empty, which is none": {`{modelFileURL: ""}`, ``},
+		"none":                {`{}`, ``},
+		"https":               {`{model: {uri: "https://a.example/b"}}`, ``},
+		"all of it":           {`{model: {uri: "https://a.example/b", sha256: ` + strings.ToUpper(hash) + `, mountPath: /a/b c, sizeLimit: 1, credentials: {name: a}, claim: a.b}}`, ``},
+		"a hub":               {`{model: {uri: "` + commit + `", claim: a}}`, ``},
+		"an image":            {`{model: {uri: "` + digest + `", mountPath: /a}}`, ``},
+		"a claim":             {`{model: {uri: "pvc://a/b", sizeLimit: 20480Mi}}`, ``},
+		"the alias":           {`{modelFileURL: "https://a.example/b"}`, ``},
+		"the alias, and more": {`{modelFileURL: "http://a.example/b", model: {sha256: ` + hash + `, uri: ""}}`, ``},
+		"both, and the same":  {`{modelFileURL: "https://a.example/b", model: {uri: "https://a.example/b"}}`, ``},
 
 		"nothing":   {`{model: {}}`, `spec.model.uri: Required value: such as https://models.example.com/bert.tar.zst; set it, or remove spec.model`},
 		"no scheme": {`{model: {uri: a}}`, `spec.model.uri: Invalid value: "a": must begin with https://, http://, s3://, hf://, oci:// or pvc://`},
@@ -62,9 +60,71 @@ func TestModel(t *testing.T) {
 			`{model: {uri: "` + commit + `", sha256: ` + hash + `}}`,
 			`spec.model.sha256: Forbidden: may not be set for hf://, whose files are verified by the hashes that the hub publishes; remove it`,
 		},
-		"a branch": {
-			`{model: {uri: "hf://org/name@main"}}`,
-			`spec.model.uri: Invalid value: "hf://org/name@main": "main" is a branch, a tag or a short commit, which can stand for other files later; use the 40 hexadecimal digits of the commit`,
+		"patterns":             {`{model: {uri: "` + commit + `", include: ["*.json", onnx/], exclude: ["[!a]?"], claim: a}}`, ``},
+		"patterns of a folder": {`{model: {uri: "s3://bucket/a/", include: ["*"]}}`, ``},
+		"patterns of one file": {
+			`{model: {uri: "https://a.example/b", exclude: ["*.md"]}}`,
+			`spec.model.exclude: Forbidden: selects files of hf:// and of a folder of s3://, and here is nothing to select; remove it`,
+		},
+		"patterns that are none": {`{model: {uri: "` + commit + `", include: ["", "[z-a]"]}}`, `
+spec.model.include[0]: Invalid value: "": must be a pattern of 1 to 128 bytes without control characters, such as *.safetensors
+spec.model.include[1]: Invalid value: "[z-a]": must be a pattern; [z-a] is no range of characters`},
+		"too many patterns": {
+			`{model: {uri: "` + commit + `", exclude: [` + strings.Repeat("a, ", 17) + `]}}`,
+			`spec.model.exclude: Too many: 17: must have at most 16 items`,
+		},
+		"several": {`
+model: {uri: "` + commit + `", claim: a}
+models:
+- {name: draft, uri: "` + commit + `", include: [a], claim: a, mountPath: /draft}
+- {name: lora-1, uri: "s3://bucket/lora/", mountPath: /modelsx, credentials: {name: a}}
+- {name: image, uri: "` + digest + `", mountPath: /b/c}
+- {name: again, uri: "pvc://a/b", mountPath: /b/d}`, ``},
+		"nine": {`{models: [` + strings.Repeat(`{name: a}, `, 9) + `]}`, `spec.models: Too many: 9: must have at most 8 items`},
+		"in one place": {`
+model: {uri: "pvc://a"}
+models: [{name: a, uri: "pvc://b"}, {name: b, uri: "pvc://c", mountPath: /models/c}, {name: c, uri: "pvc://c", mountPath: /x}, {name: d, uri: "pvc://c", mountPath: /x}]`, `
+spec.models[0].mountPath: Invalid value: "/models": spec.model is mounted at /models; use a path that is neither that one, nor below or above it
+spec.models[1].mountPath: Invalid value: "/models/c": spec.model is mounted at /models; use a path that is neither that one, nor below or above it
+spec.models[1].mountPath: Invalid value: "/models/c": spec.models[0] is mounted at /models; use a path that is neither that one, nor below or above it
+spec.models[3].mountPath: Invalid value: "/x": spec.models[2] is mounted at /x; use a path that is neither that one, nor below or above it`},
+		"above another one": {
+			`{modelFileURL: "pvc://a", model: {mountPath: /a/b}, models: [{name: a, uri: "pvc://a", mountPath: /a}]}`,
+			`spec.models[0].mountPath: Invalid value: "/a": spec.model is mounted at /a/b; use a path that is neither that one, nor below or above it`,
+		},
+		"one model in one claim twice": {
+			`{model: {uri: "` + commit + `", claim: a}, models: [{name: a, uri: "` + commit + `", claim: a, mountPath: /a}]}`,
+			`spec.models[0].claim: Invalid value: "a": has the same model for spec.model; remove one of them`,
+		},
+		"names": {`{models: [{uri: "pvc://a"}, {name: A, uri: "pvc://a", mountPath: /a}, {name: a--b, uri: "pvc://a", mountPath: /b}, {name: c, uri: "pvc://a", mountPath: /c}, {name: c, uri: "pvc://a", mountPath: /d}]}`, `
+spec.models[0].name: Required value: the volume of the model is called by it
+spec.models[1].name: Invalid value: "A": must be 1 to 40 lower-case letters, digits and single dashes, such as draft or lora-1
+spec.models[2].name: Invalid value: "a--b": must be 1 to 40 lower-case letters, digits and single dashes, such as draft or lora-1
+spec.models[4].name: Duplicate value: "c"`},
+		"the rules of each": {`{models: [{name: a}, {name: b, uri: "http://a.example/b", sizeLimit: 0, mountPath: /b}]}`, `
+spec.models[0].uri: Required value: such as https://models.example.com/bert.tar.zst; set it, or remove spec.models[0]
+spec.models[1].sha256: Required value: http:// has nothing else that protects what is fetched; set it, or use https://
+spec.models[1].sizeLimit: Invalid value: "0": must be greater than 0`},
+		"the volume's name, and the mount's path, of another": {`
+models: [{name: a, uri: "https://a.example/b", mountPath: /a}]
+podTemplate: {spec: {containers: [{name: web, volumeMounts: [{name: v, mountPath: /a}]}], volumes: [{name: v, emptyDir: {}}, {name: model-a, emptyDir: {}}]}}`, `
+spec.podTemplate.spec.volumes[1].name: Forbidden: model-a is the volume of spec.models[0]; use another name, or remove spec.models[0]
+spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.models[0] is mounted at /a; remove this mount, or remove spec.models[0]`},
+		"a folder with a hash": {
+			`{model: {uri: "s3://bucket/a/", sha256: ` + hash + `}}`,
+			`spec.model.sha256: Forbidden: may not be set for a folder of a bucket, whose files are verified by the checksums that the bucket has; remove it`,
+		},
+		"a folder in a claim": {
+			`{model: {uri: "s3://bucket/a/", claim: a}}`,
+			`spec.model.claim: Forbidden: may not be set for a folder of a bucket, which can change; remove it, or use one archive with spec.model.sha256`,
+		},
+		"an archive that is not unpacked": {
+			`{model: {uri: "https://a.example/b.tar.xz"}}`,
+			`spec.model.uri: Invalid value: "https://a.example/b.tar.xz": is compressed by xz, which is not unpacked; use .tar.zst or .tar.gz`,
+		},
+		"an address in another form": {
+			`{model: {uri: "https://0x7f.1/a"}}`,
+			`spec.model.uri: Invalid value: "https://0x7f.1/a": has the host 0x7f.1, an address in an unusual form; write it as four decimal numbers`,
 		},
 		"a tag": {
 			`{model: {uri: "oci://registry.example.com/a:1"}}`,
@@ -78,11 +138,9 @@ func TestModel(t *testing.T) {
 			`{model: {uri: "https://a.example/b", mountPath: a/../b, sizeLimit: 0, credentials: {}, claim: A, sha256: ` + hash + `}}`, `
 spec.model.mountPath: Invalid value: "a/../b": ` + path + `
 spec.model.sizeLimit: Invalid value: "0": must be greater than 0
-spec.model.credentials.name: Required value: a name is required
-spec.model.claim: Invalid value: "A": must be a DNS-1123 subdomain: at most 253 lower-case letters, digits, dashes and dots`},
-		"the root":         {`{model: {uri: "https://a.example/b", mountPath: /}}`, `spec.model.mountPath: Invalid value: "/": ` + path},
-		"a trailing slash": {`{model: {uri: "https://a.example/b", mountPath: /a/}}`, `spec.model.mountPath: Invalid value: "/a/": ` + path},
-		"a colon":          {`{model: {uri: "https://a.example/b", mountPath: "/a:b"}}`, `spec.model.mountPath: Invalid value: "/a:b": ` + path},
+spec.model.credentials.name: Required value: must be the name of a Secret in the same namespace
+spec.model.claim: Invalid value: "A": must be the name of a PersistentVolumeClaim, which is a DNS-1123 subdomain: 1 to 253 lower-case letters, digits, dashes and dots, starting and ending with a letter or digit`},
+		"the root": {`{model: {uri: "https://a.example/b", mountPath: /}}`, `spec.model.mountPath: Invalid value: "/": ` + path},
 		"shared memory": {
 			`{model: {uri: "https://a.example/b", mountPath: /dev/shm}, sharedMemory: 1Gi}`,
 			`spec.model.mountPath: Invalid value: "/dev/shm": spec.sharedMemory is mounted there; use another path`,
@@ -123,14 +181,6 @@ model: {uri: "https://a.example/b"}
 podTemplate: {spec: {initContainers: [{name: fetch-model, volumeMounts: [{name: none, mountPath: /a}]}]}}`,
 			`spec.podTemplate.spec.initContainers[0].volumeMounts[0].name: Not found: "none"`},
 		"an init container of that name without a model": {`{podTemplate: {spec: {initContainers: [{name: fetch-model, image: a:1}]}}}`, ``},
-		"the volume's name, and the mount's path": {`
-model: {uri: "https://a.example/b"}
-podTemplate:
-  spec:
-    containers: [{name: web, volumeMounts: [{name: v, mountPath: /models/}]}]
-    volumes: [{name: v, emptyDir: {}}, {name: model, emptyDir: {}}]`, `
-spec.podTemplate.spec.volumes[1].name: Forbidden: model is the volume of spec.model; use another name, or remove spec.model
-spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath: Forbidden: spec.model is mounted at /models; remove this mount, or remove spec.model`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +219,8 @@ func TestModelWarnings(t *testing.T) {
 		`{model: {uri: "http://a.example/b", sha256: ` + hash + `}}`:                          "",
 		`{model: {uri: "http://a.example/b", sha256: ` + hash + `, credentials: {name: a}}}`:  "spec.model.uri: http:// sends the credentials unencrypted; use https://",
 		`{model: {uri: "pvc://a/b"}}`:                                                         "",
-		`{}`:                                                                                  "",
+		`{models: [{name: a, uri: "https://a.example/b"}]}`:                                   "spec.models[0].uri: what it refers to can change; set spec.models[0].sha256",
+		`{}`: "",
 	} {
 		box := boxOf(t, spec)
 		modelbox.Default(box, nil, nil)

@@ -9,8 +9,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/randfill"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // seeds is the number of random histories. A thousand take half a minute.
@@ -69,6 +77,9 @@ func (r random) podFields(s map[string]any) {
 	r.maybe(10, s, "imagePullPolicy", func() any { return one(r, "Always", "IfNotPresent") })
 	r.maybe(10, s, "imagePullSecrets", func() any { return []any{map[string]any{"name": one(r, "a", "b")}} })
 	r.maybe(10, s, "terminationGracePeriodSeconds", func() any { return one(r, 5, 60) })
+	r.maybe(10, s, "scheduling", func() any {
+		return map[string]any{"nodeSelector": map[string]any{"pool": one(r, "a", "b")}, "schedulerName": "s"}
+	})
 	r.maybe(10, s, "sharedMemory", func() any { return one(r, "1Gi", "1024Mi") })
 }
 
@@ -87,7 +98,18 @@ func (r random) maybe(percent int, s map[string]any, name string, value func() a
 }
 
 func (r random) size(s map[string]any) {
-	switch r.IntN(7) {
+	switch r.IntN(11) {
+	case 9, 10:
+		s["resourceType"] = "llm"
+		for _, name := range []string{"image", "args", "envs", "ports", "readinessProbe", "startupProbe", "terminationGracePeriodSeconds"} {
+			if list, ok := s[name].([]any); !r.chance(5) || ok && len(list) == 0 {
+				delete(s, name) // An empty list is as none.
+			}
+		}
+		r.maybe(10, s, "image", func() any { return "llm:2" })
+	case 7, 8:
+		s["resourceType"] = one(r, "gpu", "cpu", "none")
+		r.maybe(20, s, "resources", func() any { return map[string]any{"limits": map[string]any{"cpu": one(r, "4", "4000m", "3")}} })
 	case 0, 1:
 		s["resourceType"] = one(r, "small", "medium", "large")
 	case 2:
@@ -160,49 +182,6 @@ func (r random) probe() map[string]any {
 	return p
 }
 
-// An apply of a manifest has the same result and the same errors for an object with a history as
-// for a new object.
-func TestManifestNotHistory(t *testing.T) {
-	t.Parallel()
-	for name, apply := range applies {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			accepted := 0
-			for seed := range *seeds {
-				r := newRandom(seed)
-				s := &server{t: t}
-				var history []string
-				for range 4 {
-					spec := r.spec()
-					history = append(history, string(marshal(t, spec)))
-					fresh := &server{t: t}
-					want := places(apply(fresh, spec))
-					got := places(apply(s, spec))
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Fatalf("seed %d: errors after %q (-of a new object +got):\n%s", seed, history, diff)
-					}
-					if len(want) > 0 {
-						continue
-					}
-					accepted++
-					if diff := diff(t, fresh.box().Spec, s.box().Spec); diff != "" {
-						t.Fatalf("seed %d: spec after %q (-of a new object +got):\n%s", seed, history, diff)
-					}
-					checkKept(t, "", tree(t, spec), tree(t, s.live["spec"]))
-				}
-			}
-			if accepted < int(*seeds) {
-				t.Errorf("only %d manifests were accepted: the generator must draw more valid ones", accepted)
-			}
-		})
-	}
-}
-
-var applies = map[string]func(*server, map[string]any) field.ErrorList{
-	"server side": (*server).serverSideApply,
-	"client side": (*server).clientSideApply,
-}
-
 // places returns the paths of errors. Their values may differ, because a refused value may be
 // merged with the stored one.
 func places(errs field.ErrorList) []string {
@@ -211,4 +190,139 @@ func places(errs field.ErrorList) []string {
 		out = append(out, err.Field)
 	}
 	return out
+}
+
+var applies = map[string]func(*server, map[string]any) field.ErrorList{
+	"server side": (*server).serverSideApply,
+	"client side": (*server).clientSideApply,
+}
+
+// Applying the same manifest again writes nothing, and changes no owner.
+func TestApplyAgain(t *testing.T) {
+	t.Parallel()
+	for name, apply := range applies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range *seeds {
+				s, spec := created(t, newRandom(seed), apply)
+				first := s.state()
+				for range 3 {
+					apply(s, spec)
+				}
+				if diff := diff(t, first, s.state()); diff != "" {
+					t.Fatalf("seed %d: applying %s again (-first +then):\n%s", seed, marshal(t, spec), diff)
+				}
+			}
+		})
+	}
+}
+
+// created draws specs until one is accepted, so that each seed has an object. About two in five
+// are refused.
+func created(t *testing.T, r random, apply func(*server, map[string]any) field.ErrorList) (*server, map[string]any) {
+	t.Helper()
+	const most = 20
+	for range most {
+		s, spec := &server{t: t}, r.spec()
+		if len(apply(s, spec)) == 0 {
+			return s, spec
+		}
+	}
+	t.Fatalf("%d specs were refused: the generator must draw more valid ones", most)
+	return nil, nil
+}
+
+// filler fills objects with any values of their types.
+func filler(seed int64) *randfill.Filler {
+	return randfill.NewWithSeed(seed).NilChance(0.4).NumElements(0, 4).MaxDepth(12).Funcs(
+		func(meta *metav1.ObjectMeta, c randfill.Continue) {
+			if c.Bool() {
+				meta.Name = pick(c, "web", "web.1", "")
+			}
+			if c.Bool() {
+				meta.ManagedFields = owned(pick(c, `{}`, unrelatedFields,
+					`{"f:resources":{"f:limits":{"f:cpu":{}}}}`, `{"f:readinessProbe":{"f:periodSeconds":{}}}`))
+			}
+		},
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = resource.MustParse(pick(c, "1", "2Gi", "-1", "0", "1500m", "4", "1e3"))
+		},
+		func(v *intstr.IntOrString, c randfill.Continue) {
+			*v = pick(c, intstr.FromInt32(80), intstr.FromInt32(-1), intstr.FromString("http"), intstr.FromString("5%"), intstr.FromString(""))
+		},
+		func(r *runtime.RawExtension, c randfill.Continue) {
+			r.Raw = []byte(pick(c, `{}`, `[]`, `{"spec":{"containers":[{"name":"web"},{"x":1}]}}`, `{"spec":{"containers":5}}`))
+		},
+		func(t *modelv1.ResourceType, c randfill.Continue) {
+			*t = pick[modelv1.ResourceType](c, "", "small", "large", "custom", "tiny")
+		},
+		func(t *corev1.ServiceType, c randfill.Continue) {
+			*t = pick[corev1.ServiceType](c, "", "ClusterIP", "None")
+		},
+		func(p *modelv1.DefaultProbes, c randfill.Continue) {
+			*p = pick[modelv1.DefaultProbes](c, "", "Disabled", "Maybe")
+		},
+		func(p *corev1.Protocol, c randfill.Continue) { *p = pick[corev1.Protocol](c, "", "TCP", "UDP", "X") },
+		func(p *modelv1.Port, c randfill.Continue) {
+			c.FillNoCustom(p)
+			p.Port = int32(c.Intn(4)) + 79
+			p.Name = pick(c, "", "tcp-80", "tcp-81", "http", p.Name)
+		},
+	)
+}
+
+func pick[T any](c randfill.Continue, of ...T) T { return of[c.Intn(len(of))] }
+
+// The properties of defaults hold for any object, also for an invalid one.
+func TestAnyObject(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(*seeds) * 10 {
+		f := filler(seed)
+		first, second := &modelv1.ModelBox{}, &modelv1.ModelBox{}
+		f.Fill(&first.Spec)
+		f.Fill(&first.ObjectMeta)
+		f.Fill(&second.Spec)
+		second.ObjectMeta = first.ObjectMeta
+		check(t, marshal(t, first), nil)
+		check(t, marshal(t, second), first)
+		check(t, marshal(t, second), defaulted(first, nil))
+		// An update of one field.
+		first = defaulted(first, nil)
+		if p := first.Spec.StartupProbe; p != nil && p.ProbeHandler == (corev1.ProbeHandler{}) {
+			first.Spec.StartupProbe = nil // Admission refuses it, and a port that is added would complete it.
+		}
+		second = first.DeepCopy()
+		if seed%2 == 0 {
+			f.Fill(&second.Spec.Ports)
+		} else {
+			f.Fill(&second.Spec.ResourceType)
+		}
+		check(t, marshal(t, second), first)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// FuzzModelBox decodes any data as an object and as the stored object.
+func FuzzModelBox(f *testing.F) {
+	r := random{rand.New(rand.NewPCG(1, 2))}
+	for range 20 {
+		f.Add(marshal(f, manifest(r.spec())), marshal(f, manifest(r.spec())))
+	}
+	f.Add([]byte(`{"spec":{"ports":[null,{}],"podTemplate":{"spec":{"containers":[{"name":1}]}}}}`), []byte(`{}`))
+	f.Add([]byte(`{"spec":null}`), []byte(`{"spec":{"readinessProbe":{"tcpSocket":null}}}`))
+	f.Fuzz(func(t *testing.T, data, stored []byte) {
+		var sent modelv1.ModelBox
+		if unmarshal(data, &sent) != nil {
+			return
+		}
+		check(t, data, nil)
+		var old modelv1.ModelBox
+		if unmarshal(stored, &old) == nil {
+			check(t, data, &old)
+			modelbox.Default(&old, nil, nil)
+			check(t, data, &old)
+		}
+	})
 }

@@ -4,6 +4,9 @@
 package modelbox
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -17,28 +20,22 @@ func (d *defaults) resourceType() {
 	if d.spec.ResourceType != "" && !d.isDerivedType() {
 		return
 	}
-	now := d.derivedType()
+	now := modelv1.ResourceTypeSmall
+	if d.hasOwnResources() {
+		now = modelv1.ResourceTypeCustom
+	}
 	if now != d.spec.ResourceType && (d.spec.ResourceType == "" || d.changesPods()) {
 		patch.Set(d.ops, "/spec/resourceType", &d.spec.ResourceType, now)
 	}
-}
-
-func (d *defaults) derivedType() modelv1.ResourceType {
-	if d.hasOwnResources() {
-		return modelv1.ResourceTypeCustom
-	}
-	return modelv1.ResourceTypeSmall
 }
 
 // isDerivedType reports whether resourceType can have been derived, and no client set it.
 // It requires managedFields, because a wrong guess would change an object that should be
 // refused.
 func (d *defaults) isDerivedType() bool {
-	switch d.spec.ResourceType {
-	case modelv1.ResourceTypeSmall, modelv1.ResourceTypeCustom:
-		return d.old != nil && d.owners.HasManagedFields() && !d.owners.IsSet("/spec/resourceType", equals(d.spec.ResourceType))
-	}
-	return false
+	is := d.spec.ResourceType
+	return (is == modelv1.ResourceTypeSmall || is == modelv1.ResourceTypeCustom) &&
+		d.old != nil && d.owners.HasManagedFields() && !d.owners.IsSet("/spec/resourceType", equals(is))
 }
 
 const resourcesPointer = "/spec/resources"
@@ -54,27 +51,39 @@ func (d *defaults) hasOwnResources() bool {
 	case len(r.Limits)+len(r.Requests) == 0 && !d.owners.HasManagedFields():
 		return true
 	}
-	return len(r.Claims) > 0 || !d.allDerived("limits", r.Limits) || !d.allDerived("requests", r.Requests)
+	return len(r.Claims) > 0 || !d.allDerived(r)
 }
 
-func (d *defaults) allDerived(list string, quantities corev1.ResourceList) bool {
-	for name, value := range quantities {
-		if !d.isDerivedQuantity(list, name, value) {
-			return false
+func (d *defaults) allDerived(r *corev1.ResourceRequirements) bool {
+	for _, in := range both(r) {
+		for name, value := range *in.list {
+			if !d.isDerivedQuantity(in.pointer, name, value) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
+// quantities are the limits or the requests of a container, with their JSON pointer.
+type quantities struct {
+	pointer string
+	list    *corev1.ResourceList
+}
+
+func both(r *corev1.ResourceRequirements) [2]quantities {
+	return [2]quantities{{resourcesPointer + "/limits", &r.Limits}, {resourcesPointer + "/requests", &r.Requests}}
+}
+
 // isDerivedQuantity reports whether a quantity can have been set from a preset, and no
 // client set it. Without managedFields, CPU and memory as a whole must be those of the old
 // object's preset.
-func (d *defaults) isDerivedQuantity(list string, name corev1.ResourceName, value resource.Quantity) bool {
+func (d *defaults) isDerivedQuantity(pointer string, name corev1.ResourceName, value resource.Quantity) bool {
 	switch {
 	case d.old == nil || !inPresets(name, value):
 		return false
 	case d.owners.HasManagedFields():
-		return !d.owners.IsSet(patch.Key(resourcesPointer+"/"+list, string(name)), equalsQuantity(value))
+		return !d.owners.IsSet(patch.Key(pointer, string(name)), equalsQuantity(value))
 	}
 	was := presetOf(d.old.ResourceType)
 	return was != nil && was.matches(d.old.Resources) && was.matches(d.spec.Resources)
@@ -112,70 +121,53 @@ func (d *defaults) resources() {
 
 // contradicts reports whether a client set a CPU or a memory that is not that of the preset.
 func (d *defaults) contradicts(preset *preset) bool {
-	return d.contradictsIn("limits", d.spec.Resources.Limits, preset) ||
-		d.contradictsIn("requests", d.spec.Resources.Requests, preset)
+	return !preset.every(d.spec.Resources, func(in quantities, name corev1.ResourceName, differs bool) bool {
+		return !differs || d.isDerivedQuantity(in.pointer, name, (*in.list)[name])
+	})
 }
 
-func (d *defaults) contradictsIn(list string, quantities corev1.ResourceList, preset *preset) bool {
-	for _, name := range inPreset {
-		value, ok := quantities[name]
-		if ok && value.Cmp(preset.quantity(name)) != 0 && !d.isDerivedQuantity(list, name, value) {
-			return true
-		}
-	}
-	return false
-}
-
-// complete sets CPU and memory to those of the preset, beside what clients set.
+// complete sets CPU and memory to those of the preset, beside what clients set. It sets an empty
+// list as a whole, because it may be null in the request.
 func (d *defaults) complete(preset *preset) {
-	d.completeIn("limits", &d.spec.Resources.Limits, preset)
-	d.completeIn("requests", &d.spec.Resources.Requests, preset)
-}
-
-// completeIn sets an empty list as a whole, because it may be null in the request.
-func (d *defaults) completeIn(list string, quantities *corev1.ResourceList, preset *preset) {
-	path := resourcesPointer + "/" + list
-	if len(*quantities) == 0 {
-		patch.Set(d.ops, path, quantities, preset.list())
-		return
-	}
-	for _, name := range inPreset {
-		now := preset.quantity(name)
-		value, ok := (*quantities)[name]
-		if !ok || value.Cmp(now) != 0 && d.changesPods() {
-			patch.Set(d.ops, patch.Key(path, string(name)), &value, now)
-			(*quantities)[name] = value
+	for _, in := range both(d.spec.Resources) {
+		if len(*in.list) == 0 {
+			patch.Set(d.ops, in.pointer, in.list, maps.Clone(preset.list))
+			continue
+		}
+		for _, name := range inPreset {
+			now := preset.list[name]
+			value, ok := (*in.list)[name]
+			if !ok || value.Cmp(now) != 0 && d.changesPods() {
+				patch.Set(d.ops, patch.Key(in.pointer, string(name)), &value, now)
+				(*in.list)[name] = value
+			}
 		}
 	}
 }
 
 // pruneStalePreset removes the values of a preset from resources that a client set.
 func (d *defaults) pruneStalePreset() {
-	d.pruneStalePresetFrom("limits", &d.spec.Resources.Limits)
-	d.pruneStalePresetFrom("requests", &d.spec.Resources.Requests)
-}
-
-func (d *defaults) pruneStalePresetFrom(list string, quantities *corev1.ResourceList) {
-	if d.old == nil || len(*quantities) == 0 {
-		return
-	}
-	path := resourcesPointer + "/" + list
-	for _, name := range inPreset {
-		if value, ok := (*quantities)[name]; ok && d.isDerivedQuantity(list, name, value) && d.changesPods() {
-			patch.Unset(d.ops, patch.Key(path, string(name)), &value)
-			delete(*quantities, name)
+	for _, in := range both(d.spec.Resources) {
+		if d.old == nil || len(*in.list) == 0 {
+			continue
 		}
-	}
-	if len(*quantities) == 0 && !d.owners.IsSet(path, nil) {
-		patch.Unset(d.ops, path, quantities)
+		for _, name := range inPreset {
+			if value, ok := (*in.list)[name]; ok && d.isDerivedQuantity(in.pointer, name, value) && d.changesPods() {
+				patch.Unset(d.ops, patch.Key(in.pointer, string(name)), &value)
+				delete(*in.list, name)
+			}
+		}
+		if len(*in.list) == 0 && !d.owners.IsSet(in.pointer, nil) {
+			patch.Unset(d.ops, in.pointer, in.list)
+		}
 	}
 }
 
 // preset is the resources of a resource type. Requests equal limits, so that the pods
 // have the quality of service class Guaranteed.
 type preset struct {
-	name        modelv1.ResourceType
-	cpu, memory resource.Quantity
+	name modelv1.ResourceType
+	list corev1.ResourceList
 }
 
 var presets = [...]preset{
@@ -185,7 +177,7 @@ var presets = [...]preset{
 }
 
 func newPreset(name modelv1.ResourceType, cpu, memory string) preset {
-	return preset{name, resource.MustParse(cpu), resource.MustParse(memory)}
+	return preset{name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}
 }
 
 // Preset returns a new copy of the resources of a resource type, and false if the type
@@ -195,7 +187,7 @@ func Preset(name modelv1.ResourceType) (corev1.ResourceRequirements, bool) {
 	if p == nil {
 		return corev1.ResourceRequirements{}, false
 	}
-	return corev1.ResourceRequirements{Limits: p.list(), Requests: p.list()}, true
+	return corev1.ResourceRequirements{Limits: maps.Clone(p.list), Requests: maps.Clone(p.list)}, true
 }
 
 // presetOf returns nil for custom and for an unknown resource type.
@@ -208,65 +200,46 @@ func presetOf(name modelv1.ResourceType) *preset {
 	return nil
 }
 
-func (p *preset) list() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: p.cpu, corev1.ResourceMemory: p.memory}
-}
-
 // inPreset are the resources that a preset defines. All others are the client's.
 var inPreset = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// quantity returns the preset's quantity of one of inPreset.
-func (p *preset) quantity(name corev1.ResourceName) resource.Quantity {
-	if name == corev1.ResourceCPU {
-		return p.cpu
+// every reports whether holds is true for CPU and memory of both lists. differs is true for one
+// that is set, and is not equal to that of the preset, in any notation.
+func (p *preset) every(r *corev1.ResourceRequirements, holds func(in quantities, name corev1.ResourceName, differs bool) bool) bool {
+	for _, in := range both(r) {
+		for _, name := range inPreset {
+			value, isSet := (*in.list)[name]
+			if !holds(in, name, isSet && value.Cmp(p.list[name]) != 0) {
+				return false
+			}
+		}
 	}
-	return p.memory
+	return true
 }
 
-// matches reports whether CPU and memory are equal to those of the preset, in any notation.
+// matches reports whether CPU and memory are set, and equal to those of the preset.
 func (p *preset) matches(r *corev1.ResourceRequirements) bool {
-	return r != nil && p.matchesList(r.Limits) && p.matchesList(r.Requests)
-}
-
-func (p *preset) matchesList(list corev1.ResourceList) bool {
-	cpu, hasCPU := list[corev1.ResourceCPU]
-	memory, hasMemory := list[corev1.ResourceMemory]
-	return hasCPU && hasMemory && cpu.Cmp(p.cpu) == 0 && memory.Cmp(p.memory) == 0
+	return r != nil && p.every(r, func(in quantities, name corev1.ResourceName, differs bool) bool {
+		_, isSet := (*in.list)[name]
+		return isSet && !differs
+	})
 }
 
 // differs reports whether a CPU or a memory is set, and is not equal to that of the preset.
 func (p *preset) differs(r *corev1.ResourceRequirements) bool {
-	return r != nil && (p.differsIn(r.Limits) || p.differsIn(r.Requests))
-}
-
-func (p *preset) differsIn(list corev1.ResourceList) bool {
-	for _, name := range inPreset {
-		if value, ok := list[name]; ok && value.Cmp(p.quantity(name)) != 0 {
-			return true
-		}
-	}
-	return false
+	return r != nil && !p.every(r, func(_ quantities, _ corev1.ResourceName, differs bool) bool { return !differs })
 }
 
 // inPresets reports whether a preset has this quantity of a resource.
 func inPresets(name corev1.ResourceName, value resource.Quantity) bool {
-	for i := range presets {
-		switch p := &presets[i]; name {
-		case corev1.ResourceCPU:
-			if value.Cmp(p.cpu) == 0 {
-				return true
-			}
-		case corev1.ResourceMemory:
-			if value.Cmp(p.memory) == 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(presets[:], func(p preset) bool {
+		of, ok := p.list[name]
+		return ok && value.Cmp(of) == 0
+	})
 }
 
-// String describes the preset. It has a copy as its receiver, because a Quantity caches
-// its text, and presets are read concurrently.
-func (p preset) String() string {
-	return p.cpu.String() + " CPU and " + p.memory.String()
+// String describes the preset. Cpu and Memory return copies, because a Quantity caches its text,
+// and presets are read concurrently.
+func (p *preset) String() string {
+	return p.list.Cpu().String() + " CPU and " + p.list.Memory().String()
 }

@@ -4,6 +4,7 @@
 package modelbox_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -16,11 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/test/fieldmanagement"
+	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
 // server does with one ModelBox what the API server does, in its order: defaults of
@@ -31,6 +36,8 @@ type server struct {
 	live map[string]any
 	// sent is the last object that was to be stored, before admission.
 	sent map[string]any
+	// older is true while the cluster has earlier sizes, and gone while it has none.
+	older, gone bool
 	// bare is for one that has neither defaults nor admission.
 	bare bool
 }
@@ -154,8 +161,8 @@ func (s *server) admit(next map[string]any) field.ErrorList {
 	data := marshal(s.t, next)
 	check(s.t, data, old)
 	box, ops := decode(s.t, data), &patch.Ops{}
-	modelbox.Default(box, old, ops)
-	if errs := modelbox.Validate(box); len(errs) > 0 {
+	errs := modelbox.Admit(box, old, s.sizes(), ops)
+	if errs = append(errs, rules.Others(modelbox.Validate(box), errs)...); len(errs) > 0 {
 		return errs
 	}
 	if ops.Len() > 0 && ops.Fit(data) == nil {
@@ -216,4 +223,76 @@ func fill(value any, schema map[string]any) {
 			fill(item, items)
 		}
 	}
+}
+
+// sizes are those of the cluster.
+func (s *server) sizes() modelbox.Sizes {
+	gpu := `{resources: {limits: {cpu: 4, memory: 8Gi, example.com/gpu: 1}, requests: {cpu: 4, memory: 8Gi, example.com/gpu: 1}}, sharedMemory: 1Gi,
+scheduling: {nodeSelector: {pool: a}, tolerations: [{key: gpu, operator: Exists}], runtimeClassName: nvidia}, strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`
+	if s.older {
+		gpu = `{resources: {limits: {cpu: 2}, requests: {cpu: 1}}, scheduling: {priorityClassName: a, nodeSelector: {pool: b}}}`
+	}
+	out := modelbox.Sizes{}
+	if s.gone {
+		return out
+	}
+	for name, text := range map[modelv1.ResourceType]string{
+		"gpu": gpu, "cpu": `{resources: {requests: {cpu: 500m}}}`, "none": `{}`, "llm": s.llm(),
+	} {
+		out[name] = &modelv1.ModelBoxSpec{}
+		must(yaml.UnmarshalStrict([]byte(text), out[name]))
+	}
+	return out
+}
+
+// llm is the size with a server, as a spec.
+func (s *server) llm() string {
+	if s.older {
+		return `{image: llm:1, args: [--old], ports: [{port: 9000, targetPort: 9000, protocol: TCP}], resources: {requests: {cpu: 1}}}`
+	}
+	return `{image: llm:2, args: ["--port=9000"], envs: [{name: MODE, value: llm}], ports: [{port: 9000, targetPort: 9000, protocol: TCP}],
+readinessProbe: {httpGet: {path: /health, port: 9000}}, startupProbe: {httpGet: {path: /health, port: 9000}, periodSeconds: 2, failureThreshold: 900},
+terminationGracePeriodSeconds: 120, resources: {requests: {cpu: 1}}}`
+}
+
+// box reads a ModelBox called web from the YAML of its spec.
+func box(t testing.TB, spec string) *modelv1.ModelBox {
+	t.Helper()
+	out := &modelv1.ModelBox{}
+	out.Name = "web"
+	ruletest.Read(t, spec, &out.Spec)
+	return out
+}
+
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// diff compares what two values look like in JSON.
+func diff(t testing.TB, want, got any) string {
+	t.Helper()
+	if bytes.Equal(marshal(t, want), marshal(t, got)) {
+		return ""
+	}
+	return cmp.Diff(tree(t, want), tree(t, got))
+}
+
+// tree is what v looks like in JSON.
+func tree(t testing.TB, v any) any {
+	t.Helper()
+	var out any
+	if err := json.Unmarshal(marshal(t, v), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// unmarshal decodes as the API server does, where unknown fields are pruned.
+func unmarshal(data []byte, into any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 }

@@ -11,12 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // The paths are package variables, because they allocate and valid objects do not need them.
@@ -25,6 +29,7 @@ var (
 	namePath           = spec.Child("name")
 	imagePath          = spec.Child("image")
 	replicasPath       = spec.Child("replicas")
+	schedulesPath      = spec.Child("schedules")
 	resourceTypePath   = spec.Child("resourceType")
 	resourcesPath      = spec.Child("resources")
 	strategyPath       = spec.Child("strategy")
@@ -39,6 +44,7 @@ var (
 	startupProbePath   = spec.Child("startupProbe")
 	defaultProbesPath  = spec.Child("defaultProbes")
 	modelPath          = spec.Child("model")
+	modelsPath         = spec.Child("models")
 	modelFileURLPath   = spec.Child("modelFileURL")
 )
 
@@ -53,19 +59,12 @@ var (
 )
 
 // reserved are the fields of the main container that have a field of their own in a ModelBox.
-var reserved = []podtemplate.Reserved{
-	{Field: "image", Instead: "spec.image"},
-	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
-	{Field: "command", Instead: "spec.command", Either: true},
-	{Field: "args", Instead: "spec.args", Either: true},
-	{Field: "resources", Instead: "spec.resources"},
-	{Field: "ports", Instead: "spec.ports"},
-	{Field: "env", Instead: "spec.envs"},
+var reserved = slices.Concat(podtemplate.ReservedOfServers, []podtemplate.Reserved{
 	{Field: "envFrom", Instead: "spec.envFrom"},
 	{Field: "readinessProbe", Instead: "spec.readinessProbe"},
 	{Field: "livenessProbe", Instead: "spec.livenessProbe"},
 	{Field: "startupProbe", Instead: "spec.startupProbe"},
-}
+})
 
 // Validate returns the errors of a ModelBox that has its defaults, in the order of the
 // fields. It does not change the object.
@@ -75,11 +74,36 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, resources(&box.Spec)...)
 	errs = append(errs, rules.SharedMemorySize(sharedMemoryPath, box.Spec.SharedMemory, box.Spec.Resources)...)
 	errs = append(errs, rollout(&box.Spec)...)
-	errs = append(errs, rules.Seconds(gracePath, box.Spec.TerminationGracePeriodSeconds, 0)...)
+	errs = append(errs, rules.Between(gracePath, box.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec)...)
-	errs = append(errs, model(&box.Spec)...)
-	return Pods(box, modelsource.Fetcher{Image: modelsource.Container}).Validate(errs) // Only the operator knows the fetcher's image.
+	errs = append(errs, models(&box.Spec)...)
+	errs = append(errs, windows.ValidateOnChange(spec, box.Spec.Windows, box.Spec.RestartOnChange)...)
+	errs = append(errs, around.Validate(spec, Around(box))...)
+	pods := Pods(box, modelsource.Fetcher{Image: modelsource.Container}) // Only the operator knows the fetcher's image.
+	errs = append(errs, around.ValidateMetadata(spec, &box.Spec.Around, pods.OwnLabels())...)
+	errs = append(errs, around.ValidateRollout(spec, &box.Spec.Around, box.Spec.ProgressDeadlineSeconds)...)
+	errs = append(errs, around.ValidateService(spec, &box.Spec.Around, box.Spec.ServiceType)...)
+	return pods.Validate(errs)
+}
+
+// Immutable returns the errors of an update that changes what cannot change.
+func Immutable(box, old *modelv1.ModelBox) field.ErrorList {
+	errs := podtemplate.SelectorChange(box.Spec.Selector, old.Spec.Selector)
+	if hasLoadBalancer(&box.Spec) && hasLoadBalancer(&old.Spec) {
+		errs = append(errs, around.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
+	}
+	return append(errs, replicas(box, old).Validate(replicasPath)...)
+}
+
+func hasLoadBalancer(spec *modelv1.ModelBoxSpec) bool {
+	return spec.ServiceType == corev1.ServiceTypeLoadBalancer && len(spec.Ports) > 0
+}
+
+func replicas(box, old *modelv1.ModelBox) *around.Replicas {
+	return &around.Replicas{
+		Meta: &box.ObjectMeta, Now: box.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: box.Spec.Replicas, Stored: old.Spec.Replicas,
+	}
 }
 
 // Pods returns what a ModelBox that has its defaults defines of its pods.
@@ -87,17 +111,23 @@ func Pods(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *podtemplate.Pods 
 	spec := &box.Spec
 	main := corev1.Container{
 		Name: spec.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Env: spec.Envs, EnvFrom: spec.EnvFrom,
+		Env: spec.Envs, EnvFrom: spec.EnvFrom, Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
 		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
 	}
-	if spec.Resources != nil {
-		main.Resources = *spec.Resources
-	}
 	return &podtemplate.Pods{
-		AppName: AppName, Instance: box.Name, Container: main, Ports: spec.Ports, Reserved: reserved,
-		SharedMemory: spec.SharedMemory, Model: spec.ModelOrDefault(), Fetcher: fetcher,
+		AppName: AppName, Instance: box.Name, MatchLabels: modelv1.MatchLabels(spec.Selector), Container: main, Ports: spec.Ports, Reserved: reserved,
+		SharedMemory: spec.SharedMemory, Models: modelsource.Of(spec), Fetcher: fetcher,
 		ImagePullSecrets: spec.ImagePullSecrets, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-		Template: spec.PodTemplate,
+		Metadata: spec.PodMetadata, Scheduling: spec.Scheduling, Template: spec.PodTemplate,
+	}
+}
+
+// Around returns what a ModelBox that has its defaults has around its pods.
+func Around(box *modelv1.ModelBox) *around.Object {
+	spec := &box.Spec
+	return &around.Object{
+		Around: &spec.Around, Replicas: *spec.Replicas, Ports: spec.Ports,
+		Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}), Scheduled: len(spec.Schedules) > 0,
 	}
 }
 
@@ -109,34 +139,46 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	return append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
+	errs = append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
+	return append(errs, schedules.Validate(schedulesPath, box.Spec.Schedules)...)
 }
 
 func rollout(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	errs := rules.Rollout(rollingUpdatePath, spec.RollingUpdate)
 	errs = append(errs, rules.OneRollout(rollingUpdatePath, spec.RollingUpdate, spec.Strategy)...)
 	errs = append(errs, rules.Strategy(strategyPath, spec.Strategy)...)
-	return append(errs, rules.Seconds(deadlinePath, spec.ProgressDeadlineSeconds, minProgressSeconds)...)
+	return append(errs, rules.Between(deadlinePath, spec.ProgressDeadlineSeconds, minProgressSeconds, rules.MaxSeconds)...)
 }
 
 // resources validates the resources and their type. A preset defines CPU and memory, and
 // nothing else.
 func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	preset := presetOf(spec.ResourceType)
-	switch {
-	case preset != nil && !preset.matches(spec.Resources):
+	if preset != nil && !preset.matches(spec.Resources) {
 		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
 			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
 	}
 	var errs field.ErrorList
-	if preset == nil && !slices.Contains(resourceTypes, spec.ResourceType) {
-		errs = append(errs, field.NotSupported(resourceTypePath, spec.ResourceType, resourceTypes))
+	if !slices.Contains(resourceTypes, spec.ResourceType) {
+		errs = append(errs, size(spec)...)
 	}
 	if spec.ResourceType == modelv1.ResourceTypeCustom && spec.Resources == nil {
 		errs = append(errs, field.Required(resourcesPath,
 			"must be set if resourceType is custom; set it, or set resourceType to small, medium or large"))
 	}
 	return errs
+}
+
+// size validates the form of an object with a size. Admission stores its values, and resources always.
+func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
+	if errs := rules.Label(resourceTypePath, string(spec.ResourceType)); len(errs) > 0 {
+		return errs
+	}
+	if spec.Resources != nil {
+		return nil
+	}
+	return rules.MarkUnbuildable(field.Invalid(resourceTypePath, spec.ResourceType, "admission has not set the values of this size; "+
+		"update spec while the webhook runs and the cluster has the size, or set resourceType to small, medium, large or custom"))
 }
 
 func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
@@ -148,14 +190,15 @@ func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
 }
 
 // probes validates what Kubernetes does not: a probe by the name of a port needs a port of the main
-// container, among which the kubelet resolves the name, whatever their protocol.
+// container, among which the kubelet resolves the name, whatever their protocol. What runs already in an
+// adopted object is not judged.
 func probes(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, of := range [...]struct {
 		path  *field.Path
 		probe *corev1.Probe
 	}{{readinessProbePath, spec.ReadinessProbe}, {livenessProbePath, spec.LivenessProbe}, {startupProbePath, spec.StartupProbe}} {
-		if of.probe == nil {
+		if of.probe == nil || len(spec.Selector) > 0 {
 			continue
 		}
 		if get := of.probe.HTTPGet; get != nil {
@@ -179,8 +222,6 @@ func probedPort(path *field.Path, port intstr.IntOrString, ports []modelv1.Port)
 	return field.ErrorList{field.Invalid(path, port.StrVal, "the container has no port with this name; use a number or the name of one of its ports")}
 }
 
-var livenessProbeText = livenessProbePath.String() // For nearly every admission of a box with this probe.
-
 // Warn returns warnings on what in a valid ModelBox is likely to be a mistake, each with
 // the path of its field.
 func Warn(box *modelv1.ModelBox) []string {
@@ -189,11 +230,12 @@ func Warn(box *modelv1.ModelBox) []string {
 		out = append(out, sentence)
 	}
 	out = append(out, sparePodWarnings(&box.Spec)...)
-	if warning, line := rules.LivenessWarning(livenessProbeText, box.Spec.LivenessProbe, box.Spec.StartupProbe); warning != "" {
+	if warning, line := rules.LivenessWarning(livenessProbePath.String(), box.Spec.LivenessProbe, box.Spec.StartupProbe); warning != "" {
 		out = append(out, warning, line)
 	}
 	out = append(out, modelWarnings(&box.Spec)...)
 	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
+	out = append(out, around.Warn(spec, Around(box))...)
 	return append(out, Pods(box, modelsource.Fetcher{}).Warnings()...)
 }
 

@@ -17,11 +17,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch/raw"
 )
 
 // Ops is a list of operations, in the order in which they were recorded. The zero value is
@@ -102,7 +99,10 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+var (
+	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapes = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // At returns the JSON pointer of a part of a list's item: At("/spec/ports", 0, "/name")
 // is /spec/ports/0/name, and with an empty rest it is the item itself.
@@ -121,65 +121,86 @@ func Key(parent, key string) string {
 // structs cannot tell an object that is absent from one that is empty, so a
 // default below /spec is recorded for an object with no spec as well; RFC 6902
 // refuses to add below what is not there. Fit adds the empty objects that are
-// missing, before everything else.
+// missing, each before the first operation below it.
 //
 // It returns an error, and the patch should not be sent, if an operation lies
 // below something that is neither an object nor a list: a null, for instance, which
-// a struct reads as empty. doc must be valid JSON.
+// a struct reads as empty.
 func (o *Ops) Fit(doc []byte) error {
-	var missing []string
-	checked := ""
-	for i, op := range o.list {
-		up := parent(op.Path)
-		if up == checked || o.setBefore(i, up) {
-			continue
-		}
-		var err error
-		if missing, err = absent(doc, up, missing); err != nil {
+	var tree any
+	if err := json.Unmarshal(doc, &tree); err != nil {
+		return fmt.Errorf("decoding the object: %w", err)
+	}
+	var fitting []operation
+	for _, op := range o.list {
+		missing, err := apply(tree, op)
+		if err != nil {
 			return fmt.Errorf("setting %s: %w", op.Path, err)
 		}
-		checked = up
+		fitting = append(append(fitting, missing...), op)
 	}
-	first := make([]operation, len(missing))
-	for i, path := range missing {
-		first[i] = operation{"add", path, []byte("{}")}
-	}
-	o.list = append(first, o.list...)
+	o.list = fitting
 	return nil
 }
 
-// setBefore reports whether one of the first n operations set pointer, or an object
-// that holds it, as a whole.
-func (o *Ops) setBefore(n int, pointer string) bool {
-	return slices.ContainsFunc(o.list[:n], func(op operation) bool {
-		rest, ok := strings.CutPrefix(pointer, op.Path)
-		return ok && (rest == "" || rest[0] == '/')
-	})
+// apply applies an operation to a decoded object, and returns the operations that add the
+// objects which it needs, the outermost first.
+func apply(tree any, op operation) (missing []operation, err error) {
+	up, field := split(op.Path)
+	holder, missing, err := holderAt(tree, up)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := holder.(map[string]any)
+	switch {
+	case !ok: // An item of a list is set as a whole.
+	case op.Op == "remove":
+		delete(object, field)
+	default:
+		var value any
+		err = json.Unmarshal(op.Value, &value)
+		object[field] = value
+	}
+	return missing, err
 }
 
-// absent appends to missing, outermost first, the objects of the path of pointer that
-// doc lacks.
-func absent(doc []byte, pointer string, missing []string) ([]string, error) {
-	if slices.Contains(missing, pointer) {
-		return missing, nil
+// holderAt returns the object or the list at a pointer. It adds objects that are missing.
+func holderAt(tree any, pointer string) (holder any, missing []operation, err error) {
+	if pointer == "" {
+		return tree, nil, nil
 	}
-	value, ok := raw.Find(doc, pointer)
-	if ok {
-		if value[0] != '{' && value[0] != '[' {
-			return nil, fmt.Errorf("%s is %.32s, which has no fields", pointer, value)
+	up, name := split(pointer)
+	around, missing, err := holderAt(tree, up)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch around := around.(type) {
+	case map[string]any:
+		if _, ok := around[name]; !ok {
+			around[name] = map[string]any{}
+			missing = append(missing, operation{"add", pointer, []byte("{}")})
 		}
-		return missing, nil
+		holder = around[name]
+	case []any:
+		i, err := strconv.Atoi(name)
+		if err != nil || i >= len(around) {
+			return nil, nil, fmt.Errorf("%s is not in the list", pointer)
+		}
+		holder = around[i]
 	}
-	up := parent(pointer)
-	if holder, ok := raw.Find(doc, up); ok && holder[0] == '[' {
-		return nil, fmt.Errorf("%s is not in the list", pointer)
+	switch holder.(type) {
+	case map[string]any, []any:
+		return holder, missing, nil
 	}
-	missing, err := absent(doc, up, missing)
-	return append(missing, pointer), err
+	return nil, nil, fmt.Errorf("%s is neither an object nor a list", pointer)
 }
 
-// parent returns the pointer of the object or list that holds pointer, "" for a field of
-// the document.
-func parent(pointer string) string {
-	return pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
+// split returns the pointer of the object or list that holds the value at a pointer, and the name
+// of the value in it.
+func split(pointer string) (holder, name string) {
+	at := strings.LastIndexByte(pointer, '/')
+	return pointer[:at], unescapes.Replace(pointer[at+1:])
 }
+
+// Unescape returns the name of a part of a JSON pointer.
+func Unescape(part string) string { return unescapes.Replace(part) }

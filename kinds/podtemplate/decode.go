@@ -46,11 +46,8 @@ type decoded struct {
 // A null means that nothing is set: it is decoded as if its field were not there. Nil and a null
 // are no template and no error. There is no template if a value has a wrong type.
 func Decode(raw *runtime.RawExtension) (*corev1.PodTemplateSpec, field.ErrorList) {
-	template, errs := decode(raw)
-	if template == nil {
-		return nil, errs
-	}
-	return &template.PodTemplateSpec, errs
+	out, errs := decode(raw)
+	return out.template(), errs
 }
 
 func decode(raw *runtime.RawExtension) (*decoded, field.ErrorList) {

@@ -9,11 +9,11 @@ package podtemplate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -30,6 +30,8 @@ import (
 type Pods struct {
 	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
 	AppName, Instance string
+	// MatchLabels is spec.selector, the selector of an adopted Deployment; nil if it was not adopted.
+	MatchLabels labels.Set
 	// Container is the main container, whose ports are made of Ports (modelv1.ContainerPorts).
 	// Its name is empty if it is not known yet.
 	Container corev1.Container
@@ -38,13 +40,17 @@ type Pods struct {
 	Reserved []Reserved
 	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
 	SharedMemory *resource.Quantity
-	// Model is the model with its defaults; nil is none. Fetcher is what the operator, and not
-	// the object, decides of the container that fetches it.
-	Model   *modelv1.Model
+	// Models are the models. Fetcher is what the operator, and not the object, decides of the container that
+	// fetches them.
+	Models  []modelsource.Model
 	Fetcher modelsource.Fetcher
 
 	ImagePullSecrets              []corev1.LocalObjectReference
 	TerminationGracePeriodSeconds *int64
+	// Metadata is spec.podMetadata, which may be nil.
+	Metadata *modelv1.Metadata
+	// Scheduling is spec.scheduling, which may be nil.
+	Scheduling *modelv1.Scheduling
 	// NodeLabel restricts the pods to the nodes with this label, "key" or "key=value"; "" is no restriction.
 	NodeLabel string
 
@@ -63,15 +69,51 @@ type Reserved struct {
 	Either bool
 }
 
+// portsField is the only field that is not reserved in an adopted object, whose ports are those of the Service.
+const portsField = "ports"
+
+// ReservedOfServers are the fields that both a ModelBox and an App have.
+var ReservedOfServers = []Reserved{
+	{Field: "image", Instead: "spec.image"},
+	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
+	{Field: "command", Instead: "spec.command", Either: true},
+	{Field: "args", Instead: "spec.args", Either: true},
+	{Field: "resources", Instead: "spec.resources"},
+	{Field: portsField, Instead: "spec.ports"},
+	{Field: "env", Instead: "spec.envs"},
+}
+
+// adopted reports whether the selector is that of an adopted Deployment. Then the operator adds nothing to
+// the pod template that was not there: any addition would replace the pods.
+func (p *Pods) adopted() bool { return len(p.MatchLabels) > 0 }
+
 // Selector returns the labels that select the pods. They are name and instance only,
 // because the selector of a Deployment is immutable.
 func (p *Pods) Selector() labels.Set {
+	if p.adopted() {
+		return p.MatchLabels
+	}
 	return labels.Set{api.LabelName: p.AppName, api.LabelInstance: p.Instance}
 }
 
-// Labels returns the labels of the pods, and of all children.
+// Labels returns the labels of the pods, and of all children. Those that were adopted keep the labels
+// that they have, by which others may select them.
 func (p *Pods) Labels() labels.Set {
+	if p.adopted() {
+		return nil
+	}
 	return labels.Merge(p.Selector(), labels.Set{api.LabelManagedBy: api.ManagedBy})
+}
+
+// OwnLabels returns the labels that the operator sets, and those by which it selects the pods.
+func (p *Pods) OwnLabels() labels.Set { return labels.Merge(p.Labels(), p.Selector()) }
+
+// containerPorts returns the ports of the main container that are made of the object's ports.
+func (p *Pods) containerPorts() []corev1.ContainerPort {
+	if p.adopted() {
+		return nil
+	}
+	return modelv1.ContainerPorts(p.Ports)
 }
 
 // Effective returns the pod template of the children. With errors there is none: admission
@@ -83,23 +125,20 @@ func (p *Pods) Effective() (corev1.PodTemplateSpec, field.ErrorList) {
 	}
 	model, err := p.model()
 	if err != nil {
-		return corev1.PodTemplateSpec{}, rules.MarkUnbuildable(field.Invalid(spec.Child("model", "uri"), p.Model.URI, err.Error()))
+		return corev1.PodTemplateSpec{}, rules.MarkUnbuildable(err)
 	}
 	template, errs := p.merge(over, model)
 	return template, rules.Unbuildable(errs)
 }
 
-// model returns what the model adds to the pods, nil without a model.
-func (p *Pods) model() (*modelsource.Pod, error) {
-	if p.Model == nil {
-		return nil, nil
+// model returns what the models add to the pods, nil without a model. Its error is that of a URI.
+func (p *Pods) model() (*modelsource.Pod, *field.Error) {
+	for i := range p.Models {
+		if m := &p.Models[i]; m.Err != nil {
+			return nil, field.Invalid(m.At.Child("uri"), m.URI, m.Err.Error())
+		}
 	}
-	uri, err := modelsource.Parse(p.Model.URI)
-	if err != nil {
-		return nil, err
-	}
-	pod := modelsource.PodOf(p.Model, uri, p.Fetcher, &p.Container.Resources)
-	return &pod, nil
+	return modelsource.PodOf(p.Models, p.Fetcher, p.Container.Resources), nil
 }
 
 // merge returns the generated template, with a decoded one applied as a strategic merge patch.
@@ -144,27 +183,30 @@ func apply(original, patch map[string]any) (merged corev1.PodTemplateSpec, err e
 // generated returns the template that the object's own fields define.
 func (p *Pods) generated(model *modelsource.Pod) corev1.PodTemplateSpec {
 	main := p.Container
-	main.Name, main.Ports = p.name(), modelv1.ContainerPorts(p.Ports)
+	main.Name, main.Ports = p.name(), p.containerPorts()
 	pod := corev1.PodSpec{
 		ImagePullSecrets:              p.ImagePullSecrets,
 		TerminationGracePeriodSeconds: p.TerminationGracePeriodSeconds,
 	}
+	p.schedule(&pod)
 	for _, own := range p.volumes(model) {
-		pod.Volumes = append(pod.Volumes, own.Volume)
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == own.Volume.Name }) {
+			pod.Volumes = append(pod.Volumes, own.Volume)
+		}
 		main.VolumeMounts = append(main.VolumeMounts, own.Mount)
 	}
 	if model != nil && model.Fetch != nil {
 		pod.InitContainers = []corev1.Container{*model.Fetch}
 	}
 	pod.Containers = []corev1.Container{main}
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.Labels()}, Spec: pod}
+	return corev1.PodTemplateSpec{ObjectMeta: p.objectMeta(), Spec: pod}
 }
 
 // volumes returns the volumes that the object's own fields define.
 func (p *Pods) volumes(model *modelsource.Pod) []rules.OwnVolume {
 	own := rules.SharedMemory(p.SharedMemory)
 	if model != nil {
-		own = append(own, model.Volume)
+		own = append(own, model.Volumes...)
 	}
 	return own
 }
@@ -203,12 +245,8 @@ func onNodes(pod *corev1.PodSpec, label string) {
 	if label == "" {
 		return
 	}
-	if pod.Affinity == nil {
-		pod.Affinity = &corev1.Affinity{}
-	}
-	if pod.Affinity.NodeAffinity == nil {
-		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
+	pod.Affinity = cmp.Or(pod.Affinity, &corev1.Affinity{})
+	pod.Affinity.NodeAffinity = cmp.Or(pod.Affinity.NodeAffinity, &corev1.NodeAffinity{})
 	nodes := pod.Affinity.NodeAffinity
 	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		nodes.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}

@@ -4,6 +4,8 @@
 package podtemplate
 
 import (
+	"iter"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/pod"
@@ -23,21 +25,31 @@ func init() { capabilities.Setup(true, 0) }
 // feature gates, may accept or refuse other children; its errors are reported in the object's status.
 func kubernetes(effective *corev1.PodTemplateSpec) field.ErrorList {
 	template := effective.DeepCopy()
-	cutImages(&template.Spec)
+	for _, c := range containers(&template.Spec) {
+		c.Image = c.Image[:min(len(c.Image), maxImage)]
+	}
 	return append(missingClaims(&template.Spec), asServer(template)...)
+}
+
+// containers iterates over the containers of a pod, and then over its init containers, with their paths.
+func containers(pod *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
+	return func(yield func(*field.Path, *corev1.Container) bool) {
+		for i := range pod.Containers {
+			if !yield(containersPath.Index(i), &pod.Containers[i]) {
+				return
+			}
+		}
+		for i := range pod.InitContainers {
+			if !yield(initContainersPath.Index(i), &pod.InitContainers[i]) {
+				return
+			}
+		}
+	}
 }
 
 // maxImage is a length in bytes above which no image is valid, by the rules of images. To
 // set its defaults, Kubernetes parses an image of any length by a regular expression.
 const maxImage = 4096
-
-func cutImages(spec *corev1.PodSpec) {
-	for _, list := range [...][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range list {
-			list[i].Image = list[i].Image[:min(len(list[i].Image), maxImage)]
-		}
-	}
-}
 
 // missingClaims returns an error for each claim of a container that the pod does not
 // have, and removes these claims from the containers. Kubernetes lists all claims of the
@@ -48,23 +60,19 @@ func missingClaims(spec *corev1.PodSpec) field.ErrorList {
 		have[spec.ResourceClaims[i].Name] = true
 	}
 	var errs field.ErrorList
-	missing := func(list *field.Path, containers []corev1.Container) {
-		for i := range containers {
-			r, before := &containers[i].Resources, len(errs)
-			for at, claim := range r.Claims {
-				if !have[claim.Name] {
-					err := field.NotFound(list.Index(i).Child("resources", "claims").Index(at).Child("name"), claim.Name)
-					err.Detail = "must be the name of one of spec.podTemplate.spec.resourceClaims"
-					errs = append(errs, err)
-				}
-			}
-			if len(errs) > before {
-				r.Claims = nil
+	for path, c := range containers(spec) {
+		before := len(errs)
+		for at, claim := range c.Resources.Claims {
+			if !have[claim.Name] {
+				err := field.NotFound(path.Child("resources", "claims").Index(at).Child("name"), claim.Name)
+				err.Detail = "must be the name of one of spec.podTemplate.spec.resourceClaims"
+				errs = append(errs, err)
 			}
 		}
+		if len(errs) > before {
+			c.Resources.Claims = nil
+		}
 	}
-	missing(root.Child("spec", "containers"), spec.Containers)
-	missing(root.Child("spec", "initContainers"), spec.InitContainers)
 	return errs
 }
 

@@ -211,6 +211,22 @@ func TestKnownErrors(t *testing.T) {
 	}
 }
 
+// A label that is set twice hides no error of another one, and so with annotations.
+func TestEachLabelHasItsError(t *testing.T) {
+	t.Parallel()
+	main := server("main")
+	main.Metadata = &modelv1.Metadata{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}}
+	errs := validateWith(t, main, `{metadata: {labels: {a: b, team: "a b"}, annotations: {x: z, "a b": c}}}`, nil)
+	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	const want = `spec.podTemplate.metadata.annotations: Invalid value
+spec.podTemplate.metadata.annotations[x]: Forbidden
+spec.podTemplate.metadata.labels: Invalid value
+spec.podTemplate.metadata.labels[a]: Forbidden`
+	if got := places(errs); got != want {
+		t.Errorf("errors:\n%s\nwant:\n%s", got, want)
+	}
+}
+
 func validateWith(t testing.TB, pods *Pods, template string, known field.ErrorList) field.ErrorList {
 	t.Helper()
 	pods.Template = raw(t, template)

@@ -46,9 +46,15 @@ func (p *paths) locate(errs field.ErrorList) field.ErrorList {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *field.Error) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail))
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Detail, b.Detail), cmp.Compare(text(a.BadValue), text(b.BadValue)))
 	})
 	return out
+}
+
+// text returns a value that is a string, and "" for any other.
+func text(value any) string {
+	s, _ := value.(string)
+	return s
 }
 
 // own returns the path of the object's field, and false if other rules say what is wrong: those of
@@ -57,6 +63,12 @@ func (p *paths) own(err *field.Error) (string, bool) {
 	path := correctPath(err.Field)
 	if strings.HasPrefix(path, templatePrefix+"metadata.labels") && err.BadValue == p.pods.Instance {
 		return "", false
+	}
+	if rest, ok := cutField(path, templatePrefix+"metadata.labels"); ok && p.pods.isPodLabel(text(err.BadValue)) {
+		return podLabelsPath.String() + rest, true
+	}
+	if strings.HasPrefix(path, annotationsPath.String()) && p.pods.isOwnAnnotation(err) {
+		return ownAnnotationsPath.String(), true
 	}
 	pod, effective := p.pod(), &p.effective.Spec
 	switch list, index, of := item(path); list {
@@ -76,10 +88,7 @@ func (p *paths) own(err *field.Error) (string, bool) {
 }
 
 func (p *paths) pod() *corev1.PodSpec {
-	if p.over == nil {
-		return &corev1.PodSpec{}
-	}
-	return &p.over.Spec
+	return &cmp.Or(p.over, &corev1.PodTemplateSpec{}).Spec
 }
 
 // ownPod returns the path of a field of the pod that the object can have as a field of its own.
@@ -95,6 +104,11 @@ func (p *paths) ownPod(path string) string {
 	}
 	if _, ok := cutField(path, podPrefix+"terminationGracePeriodSeconds"); ok && p.pod().TerminationGracePeriodSeconds == nil {
 		return "spec.terminationGracePeriodSeconds"
+	}
+	for _, scheduled := range p.pods.scheduled() {
+		if rest, ok := cutField(path, podPrefix+scheduled.Field); ok {
+			return scheduled.Instead + rest
+		}
 	}
 	return path
 }
@@ -140,7 +154,8 @@ func (p *paths) field(of string) string {
 		rest, ok := cutField(of, reserved.Field)
 		switch {
 		case !ok || reserved.Either && !isSet(&p.pods.Container, reserved.Field):
-		case reserved.Field == "ports":
+		case reserved.Field == portsField && p.pods.adopted():
+		case reserved.Field == portsField:
 			return p.port(reserved.Instead, rest)
 		default:
 			return reserved.Instead + rest
@@ -174,10 +189,7 @@ func (p *paths) volume(name string) string {
 // Not each port makes one: see modelv1.ContainerPorts.
 func (p *paths) port(path, rest string) string {
 	list, declared, of := item(rest)
-	if list != "" {
-		return path
-	}
-	if declared >= len(p.ports) {
+	if list != "" || declared >= len(p.ports) {
 		return path
 	}
 	made := &p.ports[declared]
@@ -231,10 +243,12 @@ func cutField(path, name string) (rest string, ok bool) {
 }
 
 // isKnown reports whether there is an error of the field, of a field in it or of a field
-// that contains it.
+// that contains it. An error of one label does not hide those of others: Kubernetes reports each
+// at the path of all labels, and so for annotations.
 func (p *paths) isKnown(path string) bool {
+	keyed := path == labelsPath.String() || path == annotationsPath.String()
 	for _, err := range p.known {
-		if _, in := cutField(err.Field, path); in {
+		if _, in := cutField(err.Field, path); in && !keyed {
 			return true
 		}
 		if _, around := cutField(path, err.Field); around {

@@ -23,7 +23,7 @@ func (p *Pods) reserved(over *corev1.PodTemplateSpec, model *modelsource.Pod) fi
 	errs := p.labels(root.Child("metadata", "labels"), over.Labels)
 	errs = append(errs, rules.MarkUnbuildable(p.podFields(&over.Spec, own)...)...)
 	for i := range over.Spec.Containers {
-		at, c := root.Child("spec", "containers").Index(i), &over.Spec.Containers[i]
+		at, c := containersPath.Index(i), &over.Spec.Containers[i]
 		if c.Name == p.name() {
 			errs = append(errs, rules.MarkUnbuildable(mountsOverOwn(at.Child("volumeMounts"), c, own)...)...)
 		} else {
@@ -31,7 +31,7 @@ func (p *Pods) reserved(over *corev1.PodTemplateSpec, model *modelsource.Pod) fi
 		}
 	}
 	for i := range over.Spec.InitContainers {
-		at, c := root.Child("spec", "initContainers").Index(i), &over.Spec.InitContainers[i]
+		at, c := initContainersPath.Index(i), &over.Spec.InitContainers[i]
 		if model != nil && model.Fetch != nil && c.Name == model.Fetch.Name {
 			errs = append(errs, rules.MarkUnbuildable(ownInitContainer(at, c)...)...)
 		} else {
@@ -58,12 +58,11 @@ func (p *Pods) podFields(pod *corev1.PodSpec, own []rules.OwnVolume) field.Error
 	if pod.TerminationGracePeriodSeconds != nil && p.TerminationGracePeriodSeconds != nil {
 		errs = append(errs, inBoth(at.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
 	}
-	for _, o := range own {
-		for i := range pod.Volumes {
-			if pod.Volumes[i].Name == o.Volume.Name {
-				errs = append(errs, field.Forbidden(at.Child("volumes").Index(i).Child("name"),
-					o.Volume.Name+" is the volume of "+o.Field+"; use another name, or remove "+o.Field))
-			}
+	for i := range pod.Volumes {
+		name := pod.Volumes[i].Name
+		if j := slices.IndexFunc(own, func(o rules.OwnVolume) bool { return o.Volume.Name == name }); j >= 0 {
+			errs = append(errs, field.Forbidden(at.Child("volumes").Index(i).Child("name"),
+				name+" is the volume of "+own[j].Field+"; use another name, or remove "+own[j].Field))
 		}
 	}
 	return errs
@@ -110,17 +109,18 @@ func ownInitContainer(at *field.Path, c *corev1.Container) field.ErrorList {
 // of such fields are removed without an error: they mean "not set", and some would replace.
 func (p *Pods) takeUnmergeable(tree, generated map[string]any) field.ErrorList {
 	pod, _ := tree["spec"].(map[string]any)
-	own := items(generated["spec"].(map[string]any)["containers"])[0]
+	ownPod := generated["spec"].(map[string]any)
+	own := items(ownPod["containers"])[0]
 	at := root.Child("spec")
-	var errs field.ErrorList
+	errs := p.takeReserved(at, pod, ownPod, p.scheduled())
 	for i, c := range items(pod["containers"]) {
 		if c["name"] == p.name() {
-			errs = append(errs, p.takeReserved(at.Child("containers").Index(i), c, own)...)
+			errs = append(errs, p.takeReserved(at.Child("containers").Index(i), c, own, p.Reserved)...)
 			errs = append(errs, takeUnkeyed(at.Child("containers").Index(i), c, "volumeMounts", "mountPath")...)
 		}
 	}
 	for i, c := range items(pod["initContainers"]) {
-		if c["name"] == modelsource.Container && p.Model != nil {
+		if c["name"] == modelsource.Container && len(p.Models) > 0 {
 			errs = append(errs, takeUnkeyed(at.Child("initContainers").Index(i), c, "volumeMounts", "mountPath")...)
 		}
 	}
@@ -130,12 +130,13 @@ func (p *Pods) takeUnmergeable(tree, generated map[string]any) field.ErrorList {
 	return rules.MarkUnbuildable(errs...)
 }
 
-func (p *Pods) takeReserved(at *field.Path, c, own map[string]any) field.ErrorList {
+// takeReserved removes the fields of a list from an object of the pod template. own is the generated one.
+func (p *Pods) takeReserved(at *field.Path, c, own map[string]any, list []Reserved) field.ErrorList {
 	var errs field.ErrorList
-	for _, reserved := range p.Reserved {
+	for _, reserved := range list {
 		value, ok := c[reserved.Field]
 		switch {
-		case !ok:
+		case !ok || p.adopted() && reserved.Field == portsField:
 			continue
 		case isEmpty(value):
 		case !reserved.Either:

@@ -5,11 +5,14 @@ package podtemplate
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,10 +24,13 @@ import (
 
 // The paths are those of every kind that has a pod template.
 var (
-	spec      = field.NewPath("spec")
-	root      = spec.Child("podTemplate")
-	imagePath = spec.Child("image")
-	portsPath = spec.Child("ports")
+	spec               = field.NewPath("spec")
+	root               = spec.Child("podTemplate")
+	containersPath     = root.Child("spec", "containers")
+	initContainersPath = root.Child("spec", "initContainers")
+	imagePath          = spec.Child("image")
+	portsPath          = spec.Child("ports")
+	selectorPath       = spec.Child("selector")
 )
 
 // The maximum lengths of the lists of an object's own fields, which are those of the schema.
@@ -48,11 +54,15 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if over == nil && len(undecoded) > 0 {
 		return errs // What refers to the template cannot be validated.
 	}
-	long := append(p.tooMany(), over.tooMany()...)
+	template, made := over.template(), p.containerPorts()
+	long := p.tooMany(template)
 	if errs = append(errs, long...); len(long) > 0 || over != nil && over.large {
 		return errs // To validate any further could cost too much.
 	}
-	template, made := over.template(), modelv1.ContainerPorts(p.Ports)
+	errs = append(errs, schedulerName(p.scheduling())...)
+	errs = append(errs, p.podLabels(template)...)
+	errs = append(errs, p.podMetadata(template)...)
+	errs = append(errs, p.selector(template)...)
 	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, made, template)...)
 	model, _ := p.model() // A URI that cannot be parsed has an error of its own.
 	if template != nil {
@@ -62,6 +72,7 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if errs = append(errs, unmerged...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for more.
 	}
+	p.withoutOwnLabels(&effective, template)
 	located := paths{pods: p, over: template, effective: &effective, volumes: p.volumes(model), ports: made, known: errs}
 	return append(errs, located.locate(append(keys(&effective), kubernetes(&effective)...))...)
 }
@@ -74,19 +85,9 @@ func (d *decoded) template() *corev1.PodTemplateSpec {
 	return &d.PodTemplateSpec
 }
 
-func (d *decoded) tooMany() field.ErrorList {
-	if d == nil {
-		return nil
-	}
-	pod := &d.Spec
-	if n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers); n > MaxContainers {
-		return field.ErrorList{field.TooMany(root.Child("spec", "containers"), n, MaxContainers)}
-	}
-	return nil
-}
-
-// tooMany returns the errors of lists of the object's own fields that are too long.
-func (p *Pods) tooMany() field.ErrorList {
+// tooMany returns the errors of lists of the object's own fields that are too long, and of too many
+// containers in the template, which may be nil.
+func (p *Pods) tooMany(template *corev1.PodTemplateSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, list := range [...]struct {
 		name    string
@@ -97,10 +98,17 @@ func (p *Pods) tooMany() field.ErrorList {
 		{"args", len(p.Container.Args), maxVariables},
 		{"envs", len(p.Container.Env), maxVariables},
 		{"envFrom", len(p.Container.EnvFrom), maxSources},
+		{"scheduling.nodeSelector", len(p.scheduling().NodeSelector), maxScheduling},
+		{"scheduling.tolerations", len(p.scheduling().Tolerations), maxScheduling},
+		{"scheduling.podLabels", len(p.scheduling().PodLabels), maxScheduling},
 	} {
 		if list.n > list.most {
 			errs = append(errs, field.TooMany(spec.Child(list.name), list.n, list.most))
 		}
+	}
+	pod := &cmp.Or(template, &corev1.PodTemplateSpec{}).Spec
+	if n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers); n > MaxContainers {
+		errs = append(errs, field.TooMany(containersPath, n, MaxContainers))
 	}
 	return errs
 }
@@ -113,11 +121,8 @@ func keys(template *corev1.PodTemplateSpec) field.ErrorList {
 	errs = append(errs, unique(meta.Child("ownerReferences"), "uid", template.OwnerReferences, func(o *metav1.OwnerReference) types.UID { return o.UID })...)
 	errs = append(errs, unique(path.Child("hostAliases"), "ip", pod.HostAliases, func(a *corev1.HostAlias) string { return a.IP })...)
 	errs = append(errs, unique(path.Child("imagePullSecrets"), "name", pod.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name })...)
-	for i := range pod.Containers {
-		errs = append(errs, containerKeys(path.Child("containers").Index(i), &pod.Containers[i])...)
-	}
-	for i := range pod.InitContainers {
-		errs = append(errs, containerKeys(path.Child("initContainers").Index(i), &pod.InitContainers[i])...)
+	for at, c := range containers(pod) {
+		errs = append(errs, containerKeys(at, c)...)
 	}
 	return errs
 }
@@ -176,6 +181,40 @@ func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorLi
 	return rules.MarkUnbuildable(errs...)
 }
 
+// maxSelector is the maximum number of labels of a selector.
+const maxSelector = 64
+
+// selector refuses a selector that a Deployment cannot have, and one that does not select the pods of
+// the template, which may be nil.
+func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
+	switch {
+	case p.MatchLabels != nil && !p.adopted():
+		return field.ErrorList{field.Required(selectorPath, "must have a label; remove it if the object does not adopt a Deployment")}
+	case len(p.MatchLabels) > maxSelector:
+		return rules.MarkUnbuildable(field.TooMany(selectorPath, len(p.MatchLabels), maxSelector))
+	}
+	var errs field.ErrorList
+	written := cmp.Or(template, &corev1.PodTemplateSpec{}).Labels
+	for _, key := range slices.Sorted(maps.Keys(p.MatchLabels)) {
+		value := p.MatchLabels[key]
+		wrong := metav1validation.ValidateLabels(map[string]string{key: value}, selectorPath.Key(key))
+		if got, ok := written[key]; len(wrong) == 0 && (!ok || got != value) {
+			wrong = append(wrong, field.Invalid(root.Child("metadata", "labels").Key(key), got,
+				fmt.Sprintf("must be %q, as in spec.selector, which has to select the pods", value)))
+		}
+		errs = append(errs, wrong...)
+	}
+	return rules.MarkUnbuildable(errs...)
+}
+
+// SelectorChange returns the error of an update that changes spec.selector.
+func SelectorChange(now, was map[string]modelv1.LabelValue) field.ErrorList {
+	if maps.Equal(now, was) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(selectorPath, "cannot be set, changed or removed after creation, because that of a Deployment cannot")}
+}
+
 // Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored or
 // likely to be a mistake.
 func (p *Pods) Warnings() []string {
@@ -187,7 +226,11 @@ func (p *Pods) Warnings() []string {
 	if template == nil {
 		return out
 	}
-	out = append(out, imageWarnings(template)...)
+	for path, c := range containers(&template.Spec) {
+		if sentence := rules.ImageWarning(path.Child("image"), c.Image, unset(c, pullPolicy)); sentence != "" {
+			out = append(out, sentence)
+		}
+	}
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
 	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
 		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated and ignored; use serviceAccountName")
@@ -203,46 +246,17 @@ func (p *Pods) Warnings() []string {
 // copy to its pods.
 func metaWarnings(meta *metav1.ObjectMeta) []string {
 	var out []string
-	for _, f := range [...]struct {
-		name string
-		set  bool
-	}{
-		{"name", meta.Name != ""},
-		{"generateName", meta.GenerateName != ""},
-		{"namespace", meta.Namespace != ""},
-		{"selfLink", meta.SelfLink != ""}, //nolint:staticcheck // Deprecated, and still a field that a client may set.
-		{"uid", meta.UID != ""},
-		{"resourceVersion", meta.ResourceVersion != ""},
-		{"generation", meta.Generation != 0},
-		{"creationTimestamp", !meta.CreationTimestamp.IsZero()},
-		{"deletionTimestamp", meta.DeletionTimestamp != nil},
-		{"deletionGracePeriodSeconds", meta.DeletionGracePeriodSeconds != nil},
-		{"ownerReferences", len(meta.OwnerReferences) > 0},
-		{"managedFields", len(meta.ManagedFields) > 0},
-	} {
-		if f.set {
-			out = append(out, root.Child("metadata", f.name).String()+": ignored; only labels and annotations are copied to the pods")
+	others := *meta
+	others.Labels, others.Annotations, others.Finalizers = nil, nil, nil
+	set, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&others) // It was decoded from JSON.
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] != nil {
+			out = append(out, root.Child("metadata", name).String()+": ignored; only labels and annotations are copied to the pods")
 		}
 	}
 	if len(meta.Finalizers) > 0 {
 		out = append(out, root.Child("metadata", "finalizers").String()+": deleted pods remain until all finalizers are removed")
 	}
-	return out
-}
-
-// imageWarnings returns rules.ImageWarning for each container of a template.
-func imageWarnings(template *corev1.PodTemplateSpec) []string {
-	var out []string
-	warn := func(list string, containers []corev1.Container) {
-		for i := range containers {
-			path := root.Child("spec", list).Index(i).Child("image")
-			if sentence := rules.ImageWarning(path, containers[i].Image, unset(&containers[i], pullPolicy)); sentence != "" {
-				out = append(out, sentence)
-			}
-		}
-	}
-	warn("containers", template.Spec.Containers)
-	warn("initContainers", template.Spec.InitContainers)
 	return out
 }
 
@@ -259,10 +273,7 @@ func unset(c *corev1.Container, name string) string {
 // unsetPolicy returns the path of the main container's imagePullPolicy, "" if it is set. In an
 // object that has no field for it, it is in the pod template, which may be nil.
 func (p *Pods) unsetPolicy(template *corev1.PodTemplateSpec) string {
-	if template == nil {
-		template = &corev1.PodTemplateSpec{}
-	}
-	containers, c := template.Spec.Containers, p.Container
+	containers, c := cmp.Or(template, &corev1.PodTemplateSpec{}).Spec.Containers, p.Container
 	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == p.Container.Name })
 	if at < 0 {
 		at = len(containers)
@@ -274,5 +285,5 @@ func (p *Pods) unsetPolicy(template *corev1.PodTemplateSpec) string {
 			return unset(&c, reserved.Instead)
 		}
 	}
-	return unset(&c, root.Child("spec", "containers").Index(at).Child(pullPolicy).String())
+	return unset(&c, containersPath.Index(at).Child(pullPolicy).String())
 }

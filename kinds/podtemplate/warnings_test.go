@@ -46,7 +46,7 @@ spec: {serviceAccount: a}`)
 		t.Errorf("errors %v, warnings %q", errs, got)
 	}
 	for i, want := range map[int]string{
-		0:  `spec.podTemplate.metadata.name: ignored; only labels and annotations are copied to the pods`,
+		0:  `spec.podTemplate.metadata.creationTimestamp: ignored; only labels and annotations are copied to the pods`,
 		13: `spec.podTemplate.spec.serviceAccount: deprecated and ignored; use serviceAccountName`,
 		12: `spec.podTemplate.metadata.finalizers: deleted pods remain until all finalizers are removed`,
 	} {

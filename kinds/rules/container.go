@@ -7,11 +7,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper"
 )
 
 // The timing of the default startup probe: a container may take 30 minutes to start. A longer
@@ -71,7 +71,7 @@ func Device(r *corev1.ResourceRequirements) string {
 	}
 	device := ""
 	for name, limit := range r.Limits {
-		if isExtended(name) && limit.Sign() > 0 && (device == "" || string(name) < device) {
+		if !helper.IsNativeResource(name) && limit.Sign() > 0 && (device == "" || string(name) < device) {
 			device = string(name)
 		}
 	}
@@ -79,12 +79,6 @@ func Device(r *corev1.ResourceRequirements) string {
 		return "device"
 	}
 	return device
-}
-
-// isExtended reports whether a resource is an extended resource, which has a domain other
-// than kubernetes.io.
-func isExtended(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // The volume of spec.sharedMemory.

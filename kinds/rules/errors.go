@@ -16,6 +16,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -123,11 +125,9 @@ func Unbuildable(errs field.ErrorList) field.ErrorList {
 // InvalidSpecError reports a spec that leaves open what the children of the object have to
 // be, so that nothing is written for it. To reconcile it again is of no use before the
 // spec is changed, which is an event.
-type InvalidSpecError struct{ Err error }
+type InvalidSpecError struct{ Message string }
 
-func (e *InvalidSpecError) Error() string { return e.Err.Error() }
-
-func (e *InvalidSpecError) Unwrap() error { return e.Err }
+func (e *InvalidSpecError) Error() string { return e.Message }
 
 // FormatErrors joins errors for the message of a condition: the first 20 of them, and the
 // number of the others.
@@ -141,4 +141,74 @@ func FormatErrors(errs field.ErrorList) string {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Others returns the errors of fields that have none in known, and are in no field that has one.
+func Others(errs, known field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return slices.ContainsFunc(known, func(other *field.Error) bool {
+			rest, in := strings.CutPrefix(err.Field, other.Field)
+			return in && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	})
+}
+
+// fault is what makes two errors the same: type and value, and the field, but not where
+// in a list it stands, since an item put in front moves all others. Beside a value that
+// is wrong, the detail does not count: it can quote another field, and to correct that
+// one must not make an error here that was there before look new. Of an error about a
+// size, the value is no part of it.
+type fault struct{ field, body string }
+
+// maxPath is the longest path of an error in bytes whose indexes are looked for.
+const maxPath = 1024
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// faultOf returns the fault of an error, and the size that it is about, 0 if none.
+func faultOf(err *field.Error) (fault, int) {
+	f := fault{field: err.Field}
+	if len(err.Field) <= maxPath { // The rest of a longer path is a key, which has no index.
+		f.field = index.ReplaceAllString(err.Field, "[]")
+	}
+	size, ok := err.BadValue.(int)
+	if ok && (err.Type == field.ErrorTypeTooLong || err.Type == field.ErrorTypeTooMany) {
+		f.body = string(err.Type) + err.Detail
+		return f, size
+	}
+	f.body = (&field.Error{Type: err.Type, BadValue: err.BadValue, Detail: detail(err)}).ErrorBody()
+	return f, 0
+}
+
+// detail returns an error's detail, unless its value already distinguishes it from
+// other errors.
+func detail(err *field.Error) string {
+	_, omitted := err.BadValue.(field.OmitValueType)
+	if err.BadValue != nil && !omitted && (err.Type == field.ErrorTypeInvalid || err.Type == field.ErrorTypeTypeInvalid) {
+		return ""
+	}
+	return err.Detail
+}
+
+// Added returns the errors that are not in old, as multisets: a second error
+// like one that was there is new, and so is one about a larger size.
+func Added(errs, old field.ErrorList) field.ErrorList {
+	known := make(map[fault][]int, len(old)) // The sizes, smallest first.
+	for _, err := range old {
+		f, size := faultOf(err)
+		known[f] = append(known[f], size)
+	}
+	for _, sizes := range known {
+		slices.Sort(sizes)
+	}
+	var rest field.ErrorList
+	for _, err := range errs {
+		f, size := faultOf(err)
+		if at := slices.IndexFunc(known[f], func(was int) bool { return was >= size }); at < 0 {
+			rest = append(rest, err)
+		} else {
+			known[f] = slices.Delete(known[f], at, at+1)
+		}
+	}
+	return rest
 }

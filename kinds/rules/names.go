@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/modelbox-operator/modelbox-operator/cron"
 )
 
 const serviceName = "must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, " +
@@ -64,6 +66,18 @@ func Label(path *field.Path, name string) field.ErrorList {
 	return nil
 }
 
+// ObjectOf refuses what cannot be the name of an object of a kind: a DNS-1123 subdomain (RFC 1123, 2.1).
+func ObjectOf(kind string, path *field.Path, name string) field.ErrorList {
+	switch {
+	case name == "":
+		return field.ErrorList{field.Required(path, "must be the name of a "+kind+" in the same namespace")}
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return field.ErrorList{field.Invalid(path, name, "must be the name of a "+kind+", which is a DNS-1123 subdomain: 1 to 253 "+
+			"lower-case letters, digits, dashes and dots, starting and ending with a letter or digit")}
+	}
+	return nil
+}
+
 // MaxImage is the maximum length of an image reference, in characters.
 const MaxImage = 1024
 
@@ -104,4 +118,34 @@ func ImageWarning(path *field.Path, image, policy string) string {
 		return path.String() + ": has no tag; use a version tag or " + policy + ": IfNotPresent"
 	}
 	return path.String() + ": has no tag, so the image can change; use a version tag or a digest"
+}
+
+// maxTimeZone is the schema's bound, in bytes. No name in the database is half as long; the
+// bound limits the size of the error.
+const maxTimeZone = 255
+
+// DefaultTimeZone is the time zone of a schedule that names none. The schemas have it as well.
+const DefaultTimeZone = "Etc/UTC"
+
+// Schedule refuses an expression that is not a cron schedule or never has a scheduled
+// time.
+func Schedule(path *field.Path, expression string) field.ErrorList {
+	if len(expression) > cron.MaxLength {
+		return field.ErrorList{field.TooLong(path, expression, cron.MaxLength)}
+	}
+	if _, err := cron.Parse(expression); err != nil {
+		return field.ErrorList{field.Invalid(path, expression, err.Error())}
+	}
+	return nil
+}
+
+// TimeZone refuses a name that is not the IANA name of a time zone.
+func TimeZone(path *field.Path, name string) field.ErrorList {
+	if len(name) > maxTimeZone {
+		return field.ErrorList{field.TooLong(path, name, maxTimeZone)}
+	}
+	if _, err := cron.LoadLocation(name); err != nil {
+		return field.ErrorList{field.Invalid(path, name, err.Error())}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -29,21 +30,21 @@ func Replicas(path *field.Path, replicas *int32, most int32) field.ErrorList {
 	return nil
 }
 
-const rolloutStep = "must be a number from 1 to 1073741823, or a percentage from 1% to 100%"
-
 // Rollout validates spec.rollingUpdate: 1 to MaxRollingUpdate, as a number or as a string
 // of up to 9 digits, or 1% to 100%. With zero, a rollout would never progress. A value
 // that is not set is valid.
 func Rollout(path *field.Path, v *intstr.IntOrString) field.ErrorList {
+	return stepFrom(1, isStep, path, v, "must be a number from 1 to 1073741823, or a percentage from 1% to 100%")
+}
+
+// stepFrom refuses a number that is not from least to MaxRollingUpdate, and a string that is not valid.
+func stepFrom(least int32, isValid func(string) bool, path *field.Path, v *intstr.IntOrString, rule string) field.ErrorList {
 	switch {
 	case modelv1.IsUnset(v):
-		return nil
-	case v.Type == intstr.Int:
-		if v.IntVal < 1 || v.IntVal > modelv1.MaxRollingUpdate {
-			return field.ErrorList{field.Invalid(path, v.IntVal, rolloutStep)}
-		}
-	case !isStep(v.StrVal):
-		return field.ErrorList{field.Invalid(path, v.StrVal, rolloutStep)}
+	case v.Type == intstr.Int && (v.IntVal < least || v.IntVal > modelv1.MaxRollingUpdate):
+		return field.ErrorList{field.Invalid(path, v.IntVal, rule)}
+	case v.Type != intstr.Int && !isValid(v.StrVal):
+		return field.ErrorList{field.Invalid(path, v.StrVal, rule)}
 	}
 	return nil
 }
@@ -104,18 +105,8 @@ func rollingUpdate(path *field.Path, steps *appsv1.RollingUpdateDeployment) fiel
 }
 
 func strategyStep(path *field.Path, v *intstr.IntOrString) field.ErrorList {
-	const rule = "must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%"
-	switch {
-	case modelv1.IsUnset(v):
-		return nil
-	case v.Type == intstr.Int:
-		if v.IntVal < 0 || v.IntVal > modelv1.MaxRollingUpdate {
-			return field.ErrorList{field.Invalid(path, v.IntVal, rule)}
-		}
-	case v.StrVal != "0%" && (!strings.HasSuffix(v.StrVal, "%") || !isStep(v.StrVal)):
-		return field.ErrorList{field.Invalid(path, v.StrVal, rule)}
-	}
-	return nil
+	isPercentage := func(s string) bool { return s == "0%" || strings.HasSuffix(s, "%") && isStep(s) }
+	return stepFrom(0, isPercentage, path, v, "must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%")
 }
 
 func isZero(v *intstr.IntOrString) bool {
@@ -162,10 +153,10 @@ func pods(step *intstr.IntOrString, replicas int32, roundUp bool) int {
 // MaxSeconds is the maximum of progressDeadlineSeconds and of terminationGracePeriodSeconds: a day.
 const MaxSeconds = 86400
 
-// Seconds refuses a time in seconds that is not from least to MaxSeconds. Nil is valid.
-func Seconds[T int32 | int64](path *field.Path, seconds *T, least T) field.ErrorList {
-	if seconds == nil || *seconds >= least && *seconds <= MaxSeconds {
+// Between refuses a number that is not from least to most. Nil is valid, because it has a default.
+func Between[T int32 | int64](path *field.Path, value *T, least, most T) field.ErrorList {
+	if value == nil || *value >= least && *value <= most {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, *seconds, fmt.Sprintf("must be from %d to %d", least, MaxSeconds))}
+	return field.ErrorList{field.Invalid(path, *value, validation.InclusiveRangeError(int(least), int(most)))}
 }

@@ -1,26 +1,33 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniteddeployment holds the validation of UnitedDeployments, and the rule of
-// which controller may scale a Deployment.
+// Package uniteddeployment holds the validation of UnitedDeployments, and the defaults of their schedules.
 package uniteddeployment
 
 import (
+	"time"
+
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 )
 
-// Kind returns the defaults and the rules of UnitedDeployments, which both processes run. There are no
-// warnings: whether the Deployment exists, and what else scales it, is in the status a moment later,
-// and the webhook process does not read the API.
+// Kind returns the defaults and the rules of UnitedDeployments, which both processes run. The
+// only warnings are the next scheduled times: whether the Deployment exists, and what else scales it, is in
+// the status a moment later, and the webhook process does not read the API.
 func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 	return kinds.Kind[extensionv1.UnitedDeployment]{
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),
 		Default:  Default,
 		Validate: Validate,
+		Warn: func(ud *extensionv1.UnitedDeployment) []string {
+			return schedules.Warn(schedulesPath, ud.Spec.Schedules, time.Now())
+		},
 	}
 }
 
-// Default sets nothing, because both fields of a UnitedDeployment are required.
-func Default(_, _ *extensionv1.UnitedDeployment, _ *patch.Ops) {}
+// Default sets the defaults of the schedules; the other fields of a UnitedDeployment are required.
+func Default(ud, _ *extensionv1.UnitedDeployment, ops *patch.Ops) {
+	schedules.Default(ud.Spec.Schedules, ops)
+}

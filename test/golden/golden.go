@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 // Run decodes each testdata/NAME.yaml strictly into a T, and compares the objects that
 // build returns for it with testdata/NAME.golden.yaml.
-func Run[T any](t *testing.T, build func(*T) ([]any, error)) {
+func Run[T, O any](t *testing.T, build func(*T) ([]O, error)) {
 	t.Helper()
 	inputs, err := filepath.Glob(filepath.Join("testdata", "*.yaml"))
 	if err != nil {
@@ -40,7 +40,7 @@ func Run[T any](t *testing.T, build func(*T) ([]any, error)) {
 	}
 }
 
-func compare[T any](t *testing.T, input, want string, build func(*T) ([]any, error)) {
+func compare[T, O any](t *testing.T, input, want string, build func(*T) ([]O, error)) {
 	t.Helper()
 	got, err := render(input, build)
 	if err != nil {
@@ -61,7 +61,7 @@ func compare[T any](t *testing.T, input, want string, build func(*T) ([]any, err
 	}
 }
 
-func render[T any](input string, build func(*T) ([]any, error)) ([]byte, error) {
+func render[T, O any](input string, build func(*T) ([]O, error)) ([]byte, error) {
 	manifest, err := os.ReadFile(input)
 	if err != nil {
 		return nil, err

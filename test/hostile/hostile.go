@@ -148,6 +148,7 @@ func (k *Kind) metadata(size int) iter.Seq2[string, string] {
 			"managedFields of null":    `,"managedFields":[` + fill(size, `null`) + `]`,
 			"wrong managedFields":      `,"managedFields":[` + fill(size, `7`) + `]`,
 			"fields":                   `,"managedFields":[{"fieldsV1":{` + fill(size, `"%d":{}`) + `}}]`,
+			"fields in fields":         `,"managedFields":[{"fieldsV1":{` + fill(size, `"%d":{"":{"":{"":{"":{"":{"":{"":{}}}}}}}}`) + `}}]`,
 			"many small fields":        `,"managedFields":[` + fill(size, `{"fieldsV1":{"a%d":{}}}`) + `]`,
 			"an applied manifest":      `,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{` + fill(size, `\"a%d\":{}`) + `}"}`,
 			"the ports of a manifest":  `,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"spec\":{\"ports\":[` + fill(size, `{}`) + `]}}"}`,

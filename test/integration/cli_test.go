@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -246,7 +247,7 @@ func TestStatusFollows(t *testing.T) {
 		UpdatedReplicas: 3, AvailableReplicas: 1, Conditions: []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3")},
 	}}
 	c.create(box)
-	progressing := "modelbox/web  [######==============] 3 of 3 updated, 1 available  Progressing: 1 of 3\n"
+	progressing := "modelbox/web  Progressing: 1 of 3\n"
 	want(t, c.run("status", "modelbox/web", "-w", "--timeout", "1ns"), result{progressing, "error: modelbox/web is neither Ready nor Stalled after 1ns\n", 2})
 
 	// The object becomes Ready as soon as it is followed.
@@ -261,7 +262,7 @@ func TestStatusFollows(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ready := "modelbox/web  [####################] 3 of 3 updated, 3 available  Ready\n"
+	ready := "modelbox/web  Ready\n"
 	want(t, c.run("status", "modelbox/web", "-w"), result{out: progressing + ready})
 	want(t, c.run("status", "modelbox/web", "-w"), result{out: ready})
 
@@ -300,8 +301,8 @@ func TestStatusFollows(t *testing.T) {
 		}
 	}
 	want(t, c.run("status", "modelbox/web", "-w"), result{
-		"modelbox/web  [####################] 3 of 3 updated, 3 available  waiting for the controller to reconcile the object\n" +
-			"modelbox/web  [####################] 3 of 3 updated, 3 available  ProgressDeadlineExceeded: no progress\n",
+		"modelbox/web  waiting for the controller to reconcile the object\n" +
+			"modelbox/web  ProgressDeadlineExceeded: no progress\n",
 		"error: modelbox/web is Stalled: ProgressDeadlineExceeded: no progress\n", 1,
 	})
 
@@ -404,15 +405,10 @@ func TestPauseAndResume(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	c := newCluster(t)
-	c.create(newBox(), &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}})
 	for args, want := range map[string]string{
-		"status ":          "modelbox/\napp/\ngenericdaemon/\nuniteddeployment/\neru/\n:6\n",
-		"pause ":           "modelbox/\napp/\ngenericdaemon/\n:6\n",
-		"status modelbox/": "modelbox/web\n:4\n",
-		"status mb/w":      "mb/web\n:4\n",
-		"status app x":     ":4\n",
-		"status app ":      "app\n:4\n",
-		"lint -o ":         "text\njson\nsarif\ngithub\n:4\n",
+		"status ":  "modelbox/\napp/\ngenericdaemon/\nuniteddeployment/\neru/\n:6\n",
+		"pause ":   "modelbox/\napp/\ngenericdaemon/\n:6\n",
+		"lint -o ": "text\njson\nyaml\n:4\n",
 	} {
 		// The flag comes before the word that is completed.
 		words := strings.Split(args, " ")
@@ -431,12 +427,52 @@ func TestNextOfAnEruInTheCluster(t *testing.T) {
 	c := newCluster(t)
 	c.clock = testclock.NewFakeClock(now)
 	c.create(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "0 3 * * *", TimeZone: "Asia/Shanghai"}})
-	got := c.run("next", "eru/nightly", "-n", "1")
-	if got.code != 0 || !strings.Contains(got.out, "eru/nightly: 0 3 * * * (Asia/Shanghai)") || !strings.Contains(got.out, "Sun 2026-03-29T03:00:00+08:00") {
+	got := c.run("next", "eru/nightly", "-n", "1", "--time-zone", "Asia/Shanghai")
+	if got.code != 0 || !strings.Contains(got.out, "eru/nightly") || !strings.Contains(got.out, "Sun 2026-03-29T03:00:00+08:00") {
 		t.Errorf("got %+v", got)
 	}
-	want(t, c.run("next", "modelbox/web"), result{err: "error: modelbox/web has no schedule: name an Eru\n", code: 1})
-	want(t, c.run("next", "eru/nightly", "--time-zone", "UTC"), result{err: "error: --time-zone is for a schedule: an Eru has spec.timeZone\n", code: 1})
+	if got := c.run("next", "modelbox/web"); got.code != 1 || !strings.Contains(got.err, "not found") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// All that is scheduled in a namespace, and in all of them. What admission would refuse is left out.
+func TestNextOfTheCluster(t *testing.T) {
+	other := newCluster(t)
+	other.create(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "30 1 28 3 *"}})
+	c := newCluster(t)
+	c.clock = testclock.NewFakeClock(now)
+	day := modelv1.Schedule{Name: "day", Schedule: "30 1 28 3 *", TimeZone: "Etc/UTC", Replicas: 6}
+	c.create(
+		&appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1", Schedules: []modelv1.Schedule{day}}},
+		&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "30 2 * * *", TimeZone: "Europe/Berlin"}},
+		&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}, Spec: mtsrev1.EruSpec{Enabled: true, Schedule: "never"}},
+		&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "disabled"}, Spec: mtsrev1.EruSpec{Schedule: "30 1 28 3 *"}},
+	)
+	got := c.run("next", "-o", "table", "--time-zone", "Europe/Berlin", "-n", "3")
+	if !strings.HasPrefix(got.err, "warning: Eru "+c.namespace+"/wrong is left out: ") {
+		t.Errorf("got %q", got.err)
+	}
+	got.err = ""
+	header := regexp.MustCompile(` +`)
+	got.out = header.ReplaceAllString(got.out, " ")
+	want(t, got, result{out: `
+TIME IN NAMESPACE OBJECT ACTION NOTE
+Sat 2026-03-28T02:30:00+01:00 AGE NS app/app 6 replicas (day) 1 more in this minute
+Sat 2026-03-28T02:30:00+01:00 AGE NS eru/nightly restart 1 more in this minute
+Sun 2026-03-29T03:00:00+02:00 AGE NS eru/nightly restart clocks go forward AGE at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change (Europe/Berlin)
+`})
+	all := header.ReplaceAllString(c.run("next", "-A", "-n", "1000").out, " ")
+	for _, line := range []string{" NS app/app 6 replicas (day) 1 more in this minute\n", " " + other.namespace + " eru/other restart \n"} {
+		if !strings.Contains(all, "Sat 2026-03-28T01:30:00Z 90m"+line) {
+			t.Errorf("%q is not in\n%s", line, all)
+		}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "modelboxes"}, "", nil)
+	c.client = interceptor.NewClient(c.client, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return forbidden
+	}})
+	want(t, c.run("next", "-A"), result{err: "error: " + forbidden.Error() + "\n", code: 1})
 }
 
 func TestVersionOfTheProcesses(t *testing.T) {
@@ -449,11 +485,11 @@ func TestVersionOfTheProcesses(t *testing.T) {
 	check := func(controller string) {
 		t.Helper()
 		got := c.run("version", "--operator-namespace", c.namespace)
-		if got.code != 0 || !strings.HasSuffix(got.out, "\nmodelbox-webhook: v1.2.3\nmodelbox-controller: "+controller+"\n") {
+		if got.code != 0 || !strings.HasSuffix(got.out, "\nmodelbox-webhook: registry.example.com:5000/modelbox-webhook:v1.2.3\nmodelbox-controller: "+controller+"\n") {
 			t.Errorf("got %+v", got)
 		}
 	}
-	check("latest")
+	check("modelbox-controller")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "modelbox-controller", Namespace: c.namespace}}
 	label := []byte(`{"metadata":{"labels":{"app.kubernetes.io/version":"v9"}}}`) // The tag may be any.
 	if err := c.client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, label)); err != nil {
@@ -468,11 +504,11 @@ func boxOf(image string) string {
 
 const withModel = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec:\n  image: a:1\n  model:\n    uri: hf://org/name@0123456789abcdef0123456789abcdef01234567\n"
 
-// --diff shows what an apply would change, and its exit code whether that is something.
+// A plan shows what an apply would change, and its exit code whether that is something.
 func TestDiffWithTheCluster(t *testing.T) {
 	c := newCluster(t)
 	c.stdin = boxOf("a:1") // The object is not in the cluster yet.
-	got := c.run("render", "-f", "-", "--diff")
+	got := c.run("plan", "-f", "-")
 	if got.code != 1 || !strings.Contains(got.out, "--- Deployment/web (live)\n+++ Deployment/web (desired)\n") || !strings.Contains(got.out, "+      - image: a:1\n") {
 		t.Fatalf("got %+v", got)
 	}
@@ -481,22 +517,22 @@ func TestDiffWithTheCluster(t *testing.T) {
 	c.create(box)
 	deployment := deploymentOf("web", nil, "")
 	c.create(deployment)
-	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "Deployment/web exists and is not controlled by the object") {
+	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, `conflict: Deployment "web" already exists and has no controller`) {
 		t.Errorf("got %+v", got)
 	}
 	if err := c.client.Delete(ctx, deployment); err != nil {
 		t.Fatal(err)
 	}
 	c.applyChildren(box, modelsource.Fetcher{})
-	want(t, c.run("render", "-f", "-", "--diff"), result{})
+	c.wantSameChildren()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	control(service, box, "ModelBox")
 	c.create(service)
-	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "-kind: Service\n") {
+	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, "-kind: Service\n") {
 		t.Errorf("got %+v", got)
 	}
 	c.stdin = boxOf("a:2")
-	if got := c.run("render", "-f", "-", "--diff"); got.code != 1 || !strings.Contains(got.out, "-      - image: a:1\n+      - image: a:2\n") {
+	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, "-      - image: a:1\n+      - image: a:2\n") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -514,13 +550,20 @@ func TestDiffKeepsTheFetcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.stdin = withModel
-	for _, args := range [][]string{nil, {"--fetch-image", "r.io/c:new"}} {
-		want(t, c.run(append([]string{"render", "-f", "-", "--diff"}, args...)...), result{})
-	}
+	c.wantSameChildren()
 	c.stdin = strings.Replace(withModel, "a:1", "a:2", 1)
-	got := c.run("render", "-f", "-", "--diff")
+	got := c.run("plan", "-f", "-")
 	if got.code != 1 || !strings.Contains(got.out, "+      - image: a:2\n") || strings.Contains(got.out, "+        image: modelbox-controller") || strings.Contains(got.out, "-        - --mirror") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// wantSameChildren checks that the plan of a ModelBox, which gets its defaults only now, has no difference of a child.
+func (c *cluster) wantSameChildren() {
+	c.t.Helper()
+	got := c.run("plan", "-f", "-")
+	if got.err != "" || !strings.HasPrefix(got.out, "modelbox/web: restarts no pod\n") || strings.Contains(got.out, "/web (live)\n+++ Deployment") {
+		c.t.Errorf("got %+v", got)
 	}
 }
 

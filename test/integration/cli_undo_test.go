@@ -81,11 +81,11 @@ func TestHistory(t *testing.T) {
 	got := c.run("history", "modelbox/web")
 	got.out = regexp.MustCompile(`20\d\d-\S+Z`).ReplaceAllString(got.out, "TIME")
 	want(t, got, result{out: `
-REVISION   CREATED                REPLICAS   IMAGE     CHANGE-CAUSE
-1          TIME   1          nginx:2   
-2          TIME   2          nginx:1   
-3          TIME   3          nginx:0   
-10 *       TIME   10         nginx:2   
+REVISION   CREATED                REPLICAS   IMAGE     MODEL   CHANGE-CAUSE
+1          TIME   1          nginx:2   -       
+2          TIME   2          nginx:1   -       
+3          TIME   3          nginx:0   -       
+10 *       TIME   10         nginx:2   -       
 `})
 	if got := c.run("history", "modelbox/web", "-o", "json"); !strings.Contains(got.out, `"revision": 10,`) || !strings.Contains(got.out, `"current": true`) {
 		t.Errorf("got %+v", got)
@@ -96,6 +96,46 @@ REVISION   CREATED                REPLICAS   IMAGE     CHANGE-CAUSE
 	app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}}
 	c.create(app, deploymentOf("app", nil, ""))
 	want(t, c.run("history", "app/app"), result{err: "error: deployment \"app\" is not controlled by app/app\n", code: 1})
+}
+
+// The digest of a model is what verified it, and for the current revision what status says of the same model.
+func TestHistoryOfModels(t *testing.T) {
+	c, box := newCluster(t), newBox()
+	sum := strings.Repeat("0a", 32)
+	box.Status.Model = &modelv1.ModelStatus{URI: "hf://a/b", Digest: "sha256:" + sum}
+	c.create(box)
+	deployment := deploymentOf("web", box, "ModelBox")
+	c.create(deployment)
+	fetching := func(args ...string) func(*corev1.PodTemplateSpec) {
+		return func(t *corev1.PodTemplateSpec) {
+			t.Spec.InitContainers = []corev1.Container{{Name: "fetch-model", Image: "a:1", Command: []string{"/fetch-model"}, Args: args}}
+		}
+	}
+	c.create(
+		revision(deployment, 1, fetching("--uri=hf://a/b")),
+		revision(deployment, 2, fetching("--uri=https://a/$$(B)", "--sha256="+sum)),
+		revision(deployment, 3, fetching(`--models=[{"uri":"https://a/b","sha256":"`+sum+`"},{"name":"c","uri":"https://c/d"}]`)),
+		revision(deployment, 4, fetching(`--models=[{"name":"c","uri":"https://c/d"}]`)),
+		revision(deployment, 5, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "a@sha256:" + sum}}}}
+		}),
+		revision(deployment, 6, fetching("--uri=hf://a/b")),
+	)
+	var models []string
+	for line := range strings.Lines(c.run("history", "modelbox/web").out) {
+		if columns := strings.Fields(strings.ReplaceAll(line, " *", "")); len(columns) == 5 {
+			models = append(models, columns[4])
+		}
+	}
+	if got := strings.Join(models, " "); got != "hf://a/b sha256:0a0a0a0a0a0a sha256:0a0a0a0a0a0a - sha256:0a0a0a0a0a0a sha256:0a0a0a0a0a0a" {
+		t.Error(got)
+	}
+	got := c.run("history", "modelbox/web", "-o", "json").out
+	for _, part := range []string{`"model": "https://a/$(B)",`, `"model": "oci://a@sha256:` + sum + `",`, `"digest": "sha256:` + sum + `"`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in\n%s", part, got)
+		}
+	}
 }
 
 // The diff is shown, and the fields of the object itself are changed.
@@ -109,7 +149,7 @@ func TestUndo(t *testing.T) {
 		}
 	}
 	got := c.run("undo", "modelbox/web", "--to-revision", "2")
-	if got.code != 1 || !strings.HasSuffix(got.err, "so use --yes\n") || !strings.HasPrefix(got.out, "--- modelbox/web (live)\n+++ modelbox/web (restored)\n") {
+	if got.code != 1 || !strings.HasSuffix(got.err, "so use --yes\n") || !strings.HasPrefix(got.out, "--- modelbox/web (live)\n+++ modelbox/web (desired)\n") {
 		t.Errorf("got %+v", got)
 	}
 	for _, line := range []string{"+  args:\n+  - -q\n", "-  - name: B\n-    value: \"3\"\n-  image: nginx:2\n+    value: \"1\"\n+  image: nginx:1\n", "-  resourceType: small\n+  resourceType: large\n"} {

@@ -10,6 +10,7 @@ package integration_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -29,6 +30,7 @@ import (
 var env *testenv.Env
 
 func TestMain(m *testing.M) {
+	flag.Parse() // A wrong flag ends the process, and must not leave a control plane behind.
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -91,11 +91,17 @@ func targets() []target {
 		events      = "events.k8s.io/v1/namespaces/" + elsewhere + "/events/"
 		webhook     = "admissionregistration.k8s.io/v1/"
 	)
-	box := `spec: {image: "nginx:1"}`
+	const (
+		box         = `spec: {image: "nginx:1"}`
+		scaleOfOurs = "`/scale` of a ModelBox, an App or a UnitedDeployment"
+	)
 	all := []target{
 		{"a Deployment that is a child", deployments + "child", "", controlledBy("model.github.com/v1", "ModelBox", "child") + podOwner, &appsv1.Deployment{}, nil, nil},
 		{"any other Deployment", deployments + "web", "", podOwner, &appsv1.Deployment{}, restartAnnotation, "2026-01-02T03:04:05Z"},
 		{"`/scale` of any Deployment", deployments + "web", "scale", podOwner, &autoscalingv1.Scale{}, nil, nil},
+		{scaleOfOurs, "model.github.com/v1/namespaces/" + elsewhere + "/modelboxes/web", "scale", box, &autoscalingv1.Scale{}, nil, nil},
+		{scaleOfOurs, "app.huolala.cn/v1/namespaces/" + elsewhere + "/apps/web", "scale", box, &autoscalingv1.Scale{}, nil, nil},
+		{scaleOfOurs, "extension.k8s.io/v1/namespaces/" + elsewhere + "/uniteddeployments/web", "scale", "spec: {deploymentName: web, replicas: 1}", &autoscalingv1.Scale{}, nil, nil},
 		{"a DaemonSet that is a child", daemonSets + "child", "", controlledBy("mydomain.com/v1beta1", "Genericdaemon", "child") + podOwner, &appsv1.DaemonSet{}, nil, nil},
 		{"any other DaemonSet", daemonSets + "web", "", podOwner, &appsv1.DaemonSet{}, restartAnnotation, "2026-01-02T03:04:05Z"},
 		{"a Service that is a child", services + "child", "", controlledBy("app.huolala.cn/v1", "App", "child") + service, &corev1.Service{}, nil, nil},
@@ -343,7 +349,9 @@ func (t *target) object(tb testing.TB) tree {
 	}
 	main := t.of
 	if t.subresource == "scale" {
-		main = &appsv1.Deployment{}
+		main = map[string]any{
+			"deployments": &appsv1.Deployment{}, "modelboxes": &modelv1.ModelBox{}, "apps": &appv1.App{}, "uniteddeployments": &extensionv1.UnitedDeployment{},
+		}[filepath.Base(filepath.Dir(t.path))]
 	}
 	gvk, err := env.Client.GroupVersionKindFor(main.(client.Object))
 	if err != nil {
@@ -740,7 +748,7 @@ func TestTheControllersTokenWritesNoOtherKind(t *testing.T) {
 		}
 	}
 	for _, path := range []string{pod + "status", deployment + "status", "v1/namespaces/" + elsewhere + "/services/other/status",
-		"model.github.com/v1/namespaces/" + elsewhere + "/modelboxes/other/scale", "v1/namespaces/" + elsewhere + "/status"} {
+		"v1/namespaces/" + elsewhere + "/status"} {
 		if _, err := w.send(t.Context(), "PATCH", path, types.MergePatchType, []byte(`{"metadata":{"labels":{"walk":"a"}}}`)); !isDenied(err) {
 			t.Errorf("%s: %v", path, err)
 		}

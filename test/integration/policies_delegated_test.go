@@ -42,6 +42,7 @@ func box(text string) string       { return `{image: "a:1", ` + text + `}` }
 func pod(text string) string       { return box(`podTemplate: {spec: ` + text + `}`) }
 func container(text string) string { return pod(`{containers: [{name: a, ` + text + `}]}`) }
 func model(text string) string     { return box(`model: {` + text + `}`) }
+func models(text string) string    { return box(`models: [{` + text + `}]`) }
 func alias(uri string) string      { return box(`modelFileURL: "` + uri + `"`) }
 func modelWith(pod string) string {
 	return box(`model: {uri: https://a/b}, podTemplate: {spec: ` + pod + `}`)
@@ -73,11 +74,19 @@ podTemplate: {metadata: {creationTimestamp: null}, spec: {
     {name: all, projected: {sources: [{secret: {name: db}}, {configMap: {name: settings}}, {downwardAPI: {items: [{path: a, fieldRef: {fieldPath: metadata.name}}]}}]}},
     {name: info, downwardAPI: {items: [{path: a, fieldRef: {fieldPath: metadata.name}}]}}]}}}`,
 	`App {image: "a:1", ports: [{port: 80}], podTemplate: {spec: {containers: [{name: sidecar, image: "s:1"}]}}}`,
+	`App {image: "a:1", name: main}`,
 	`App {image: "a:1", imagePullPolicy: Always, imagePullSecrets: [{name: pull}, {name: db}], command: [a], args: [b],
   envFrom: [{secretRef: {name: db}}, {configMapRef: {name: settings}}], progressDeadlineSeconds: 60}`,
 	pod(`{imagePullSecrets: [{name: pull}], terminationGracePeriodSeconds: 60}`), pod(`{serviceAccountName: default, serviceAccount: default}`),
 	`Genericdaemon {image: "a:1", label: logs, podTemplate: {spec: {volumes: [{name: v}]}}}`,
 	`UnitedDeployment {deploymentName: api, replicas: 3}`, `Eru {deploymentName: web, enabled: true}`, `Eru {deploymentname: web, enabled: true}`,
+	box(`minReadySeconds: 10, revisionHistoryLimit: 2, ports: [{port: 80}],
+  service: {internalTrafficPolicy: Local, publishNotReadyAddresses: true, sessionAffinity: ClientIP, trafficDistribution: PreferSameZone}`),
+	box(`autoscaling: {minReplicas: 1, maxReplicas: 2, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}},
+  {type: ContainerResource, containerResource: {name: memory, container: a, target: {type: AverageValue, averageValue: 1Gi}}},
+  {type: Pods, pods: {metric: {name: requests}, target: {type: AverageValue, averageValue: 1}}}]}`),
+	`Genericdaemon {image: "a:1", command: [a], args: [b], imagePullPolicy: Always, imagePullSecrets: [{name: pull}],
+  envFrom: [{secretRef: {name: db}}], terminationGracePeriodSeconds: 60}`,
 	box(`podTemplate: {}`), pod(`{}`), box(`serviceType: "", ports: [{port: 80, nodePort: 0}]`), box(`envs: [{name: A}]`),
 	model(fromHTTPS), model(fromHTTPS + `, mountPath: /m, sizeLimit: 1Gi, credentials: {name: db}, claim: models`),
 	model(`uri: "http://10.0.0.1/a", ` + sha256), model(`uri: s3://bucket/key, credentials: {name: tls}`),
@@ -85,7 +94,8 @@ podTemplate: {metadata: {creationTimestamp: null}, spec: {
 	model(`uri: "oci://r.io/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`),
 	model(`uri: pvc://models`), model(`uri: pvc://models/a/b`), alias("https://models.example.com/bert.tar.zst"), alias("pvc://models/a"), alias(""),
 	box(`model: {uri: pvc://models/a}, modelFileURL: pvc://models/a`), box(`model: {mountPath: /m, uri: ""}, modelFileURL: pvc://models/a`),
-	model(`uri: https://a/b, sha256: "", claim: ""`),
+	model(`uri: https://a/b, sha256: "", claim: ""`), model(`uri: "hf://org/name@0123456789012345678901234567890123456789", include: ["*.json"], exclude: [onnx/], claim: models`),
+	models(`name: a, ` + fromHTTPS + `, sizeLimit: 1Gi, credentials: {name: db}, claim: models}, {name: b, uri: pvc://models/a, mountPath: /b, credentials: null`),
 	// The API server removes null before the policy reads the object.
 	box(`model: null, modelFileURL: null`), model(`uri: https://a/b, sha256: null, mountPath: null, sizeLimit: null, credentials: null, claim: null`),
 	modelWith(`{initContainers: [{name: fetch-model, env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}, {name: T, valueFrom: {secretKeyRef: {name: db, key: t}}}],
@@ -118,6 +128,25 @@ var refusals = map[string][]string{
 	badService: {
 		box(`serviceType: LoadBalancer, ports: [{port: 80}]`), box(`serviceType: NodePort, ports: [{port: 80}]`),
 		box(`ports: [{port: 80, nodePort: 30080}]`),
+	},
+	"the fields selector": {box(`selector: {app: theirs}`), `App {image: "a:1", selector: {app: theirs}}`},
+	"the fields scheduling": {
+		box(`scheduling: {tolerations: [{operator: Exists}]}`), box(`scheduling: {priorityClassName: system-node-critical}`), box(`scheduling: {}`),
+		`App {image: "a:1", scheduling: {runtimeClassName: another}}`,
+	},
+	"the fields podMetadata": {
+		box(`podMetadata: {labels: {app: theirs}}`), `App {image: "a:1", podMetadata: {annotations: {"k8s.v1.cni.cncf.io/networks": "host"}}}`,
+	},
+	"the fields serviceMetadata":    {box(`serviceMetadata: {annotations: {"external-dns.alpha.kubernetes.io/hostname": a.example.com}}`)},
+	"the fields deploymentMetadata": {box(`deploymentMetadata: {annotations: {"mtsre.meitu.com/eru": "true"}}`)},
+	"the fields spec.service.loadBalancerClass may not": {
+		box(`service: {loadBalancerClass: example.com/a}`), `App {image: "a:1", service: {loadBalancerClass: example.com/a}}`,
+	},
+	"the fields spec.service.loadBalancerSourceRanges may not": {box(`service: {loadBalancerSourceRanges: [10.0.0.0/8]}`)},
+	"the fields spec.service.externalTrafficPolicy may not":    {box(`service: {externalTrafficPolicy: Local}`)},
+	"the fields spec.autoscaling.metrics (external), spec.autoscaling.metrics (object) may not": {
+		box(`autoscaling: {maxReplicas: 2, metrics: [{type: External, external: {metric: {name: a}, target: {type: Value, value: 1}}},
+  {type: Object, object: {describedObject: {kind: Service, name: theirs}, metric: {name: a}, target: {type: Value, value: 1}}}]}`),
 	},
 	"metadata.labels":      {box(`podTemplate: {metadata: {labels: {app: another}}}`)},
 	"metadata.annotations": {box(`podTemplate: {metadata: {annotations: {"k8s.v1.cni.cncf.io/networks": "host"}}}`)},
@@ -189,6 +218,12 @@ var refusals = map[string][]string{
 		box(`model: {mountPath: /m}, modelFileURL: pvc://another/a`),
 	},
 	noClaim + "spec.model.uri, spec.modelFileURL)": {box(`model: {uri: pvc://another/a}, modelFileURL: pvc://another/a`)},
+	noSecret + "spec.model.credentials, spec.models[b].credentials)": {
+		box(`model: {` + fromHTTPS + `, credentials: {name: root}}, models: [{name: a, uri: "pvc://models", mountPath: /a}, {name: b, ` + fromHTTPS + `, mountPath: /b, credentials: {name: root}}]`),
+	},
+	noSecret + "spec.models[a].credentials)": {models(`name: a, ` + fromHTTPS + `, credentials: {}`)},
+	noClaim + "spec.models[a].claim)":        {models(`name: a, ` + fromHTTPS + `, claim: another`)},
+	noClaim + "spec.models[a].uri)":          {models(`name: a, uri: pvc://another/a`), models(`name: b, uri: pvc://models/a}, {name: a, mountPath: /a, uri: "pvc://models@another/a"`)},
 	"(not so: spec.podTemplate, container fetch-model)": {
 		fetcher(`env: [{name: A, valueFrom: {secretKeyRef: {name: root, key: a}}}]`), fetcher(`envFrom: [{secretRef: {name: root}}]`),
 	},
@@ -236,6 +271,7 @@ func TestDelegatedUsersWithOtherLists(t *testing.T) {
 	deployments, services := rule("apps", []string{"create"}, "deployments"), rule("", []string{"create"}, "services")
 	hostNetwork := pod(`{hostNetwork: true}`)
 	withPorts := box(`ports: [{port: 80}], podTemplate: {spec: {hostNetwork: true}}`)
+	withRoute, withMetrics := box(`ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}`), box(`monitoring: {port: 80}`)
 	secretOf := func(name string) string { return box(`envFrom: [{secretRef: {name: "` + name + `"}}]`) }
 	ofWeb := map[string]outcome{
 		`Eru {deploymentname: web}`: allowed, `Eru {deploymentName: "", deploymentname: web}`: allowed,
@@ -254,12 +290,18 @@ func TestDelegatedUsersWithOtherLists(t *testing.T) {
 			model(fromHTTPS + `, credentials: {}`): byDelegated, model(`uri: pvc://models/a`): byDelegated, model(`uri: "pvc://"`): byDelegated,
 			alias("pvc:///a"): byDelegated, alias(strings.Repeat("pvc:////", 2048/8)): byDelegated,
 		}},
+		// Of no use without being free of the bounds. Needed by a user who is, see "both".
+		"routes": {nil, optionalRole, map[string]outcome{
+			withRoute: byDelegated, withMetrics: byDelegated,
+		}},
 		"a-listed-deployment":    {map[string]string{virtualGroup + "/deployments": "web"}, nil, ofWeb},
 		"a-permitted-deployment": {nil, []rbacv1.PolicyRule{named(web, "web")}, ofWeb},
 		// A part of the permissions is not enough to be free of the bounds, and all of them are.
 		"deployments": {nil, []rbacv1.PolicyRule{deployments}, map[string]outcome{withPorts: byDelegated, hostNetwork: allowed}},
 		"services":    {nil, []rbacv1.PolicyRule{services}, map[string]outcome{withPorts: byDelegated, hostNetwork: byDelegated}},
-		"both":        {nil, []rbacv1.PolicyRule{deployments, services}, map[string]outcome{withPorts: allowed, hostNetwork: allowed}},
+		"both": {nil, []rbacv1.PolicyRule{deployments, services}, map[string]outcome{
+			withPorts: allowed, hostNetwork: allowed, withRoute: byRequester, withMetrics: byRequester,
+		}},
 	} {
 		c := user(t, name, test.lists, kindsRole, delegatedRole, test.rules)
 		for text, want := range test.want {
@@ -484,6 +526,8 @@ func TestLargeTemplates(t *testing.T) {
 		"a model, and all that is allowed": {`{image: "a:1", model: {uri: "` + longest("pvc://models") + `", credentials: {name: db}, claim: models}, modelFileURL: "` +
 			longest("pvc://models") + `", podTemplate: {spec: {containers: ` + repeated(16, full) + `, volumes: ` + repeated(64, `{name: v, emptyDir: {}}`) + `}}}`, ""},
 		"a long URI": {alias(longest("pvc://another")), ofAlias},
+		"eight models": {box(`models: ` + numbered(8, `{name: m%d, mountPath: "/m%[1]d", uri: "`+longest("pvc://models")+`", credentials: {name: db}, claim: models, include: `+
+			repeated(16, strings.Repeat("a", 128))+`}`)), ""},
 		"1,024 typed envs": {`{image: "a:1", envs: ` + numbered(1024, `{name: A%d, valueFrom: {secretKeyRef: {name: db, key: a}}}`) + `, envFrom: ` +
 			repeated(64, `{secretRef: {name: db}}`) + `}`, ""},
 	} {

@@ -26,7 +26,11 @@ func TestNeededPermissions(t *testing.T) {
 	t.Parallel()
 	objects := map[string]struct{ name, text string }{
 		"box": {"a", `{image: "a:1"}`}, "box with ports": {"a", `{image: "a:1", ports: [{port: 80}]}`},
-		"app": {"a", `App {image: "a:1", ports: []}`}, "app with ports": {"a", `App {image: "a:1", ports: [{port: 80}]}`},
+		"box with a route": {"a", box(`ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}`)},
+		"app with metrics": {"a", `App {image: "a:1", monitoring: {port: 80}}`},
+		"app":              {"a", `App {image: "a:1", ports: []}`}, "app with ports": {"a", `App {image: "a:1", ports: [{port: 80}]}`},
+		"scaled app":                  {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2}}`},
+		"app scaled by KEDA":          {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1}}}`},
 		"daemon":                      {"a", `Genericdaemon {image: "a:1"}`},
 		"united":                      {"a", `UnitedDeployment {deploymentName: web, replicas: 0}`},
 		"united of another":           {"web", `UnitedDeployment {deploymentName: other, replicas: 0}`},
@@ -39,6 +43,7 @@ func TestNeededPermissions(t *testing.T) {
 	}
 	creates := func(resources ...string) rbacv1.PolicyRule { return rule("apps", []string{"create"}, resources...) }
 	services := rule("", []string{"create"}, "services")
+	autoscalers, scaledObjects := rule("autoscaling", []string{"create"}, "horizontalpodautoscalers"), rule("keda.sh", []string{"create"}, "scaledobjects")
 	for name, test := range map[string]struct {
 		rules   []rbacv1.PolicyRule
 		allowed []string
@@ -47,6 +52,8 @@ func TestNeededPermissions(t *testing.T) {
 		"deployments":    {[]rbacv1.PolicyRule{creates("deployments")}, []string{"box", "app"}},
 		"services":       {[]rbacv1.PolicyRule{services}, nil},
 		"both":           {[]rbacv1.PolicyRule{creates("deployments"), services}, []string{"box", "app", "box with ports", "app with ports"}},
+		"autoscalers":    {[]rbacv1.PolicyRule{creates("deployments"), autoscalers}, []string{"box", "app", "scaled app"}},
+		"KEDA":           {[]rbacv1.PolicyRule{creates("deployments"), scaledObjects}, []string{"box", "app", "app scaled by KEDA"}},
 		"daemonsets":     {[]rbacv1.PolicyRule{creates("daemonsets")}, []string{"daemon"}},
 		"updates":        {[]rbacv1.PolicyRule{rule("apps", []string{"update", "get", "delete"}, "*")}, nil},
 		"extensions":     {[]rbacv1.PolicyRule{rule("extensions", every, "*")}, nil},
@@ -54,13 +61,20 @@ func TestNeededPermissions(t *testing.T) {
 		"one-scale":      {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments/scale"), "web")}, []string{"united"}},
 		"one-deployment": {[]rbacv1.PolicyRule{named(rule("apps", []string{"patch"}, "deployments"), "web")}, []string{"eru", "eru by name", "eru by the old field"}},
 		"all-scales":     {[]rbacv1.PolicyRule{rule("apps", []string{"patch"}, "deployments/scale")}, []string{"united", "united of another"}},
-		"another-kind":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "apps")}, []string{"app", "app with ports"}},
-		"another-verb":   {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"create", "get", "update", "patch"}, "*")}, nil},
-		"everything":     {[]rbacv1.PolicyRule{rule("apps", every, "*"), services}, sets.KeySet(objects).UnsortedList()},
+		"routes": {
+			[]rbacv1.PolicyRule{creates("deployments"), services, rule("gateway.networking.k8s.io", []string{"create"}, "httproutes")},
+			[]string{"box", "app", "box with ports", "app with ports", "box with a route"}},
+		"monitors": {
+			[]rbacv1.PolicyRule{creates("deployments"), rule("monitoring.coreos.com", []string{"create"}, "podmonitors")},
+			[]string{"box", "app", "app with metrics"}},
+		// Not apps: which of two policies that refuse a request is reported is not defined.
+		"another-kind": {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "genericdaemons")}, []string{"daemon"}},
+		"another-verb": {[]rbacv1.PolicyRule{rule(virtualGroup, []string{"create", "get", "update", "patch"}, "*")}, nil},
+		"everything":   {[]rbacv1.PolicyRule{rule("apps", every, "*"), services, rule("gateway.networking.k8s.io", every, "*"), rule("monitoring.coreos.com", every, "*"), autoscalers, scaledObjects}, sets.KeySet(objects).UnsortedList()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := user(t, "needs-"+name, nil, kindsRole, test.rules)
+			c := user(t, "needs-"+strings.ToLower(name), nil, kindsRole, test.rules)
 			for what, obj := range objects {
 				want := byRequester
 				if sets.New(test.allowed...).Has(what) {
@@ -213,5 +227,48 @@ func TestControllerCreatesErus(t *testing.T) {
 	created, err := eru.in(controller, c.namespace).Create(t.Context(), object, metav1.CreateOptions{DryRun: dryRun, FieldManager: "modelbox-eru"})
 	if got := outcomeOf(err); got != allowed {
 		t.Errorf("%s: %v %v", got, created, err)
+	}
+}
+
+// naming are specs of each kind that name a Secret which containers read, in each place.
+var naming = []string{
+	`{image: "a:1", envs: [{name: A, valueFrom: {secretKeyRef: {name: db, key: a}}}]`,
+	`{image: "a:1", envFrom: [{secretRef: {name: db}}]`,
+	`App {image: "a:1", envFrom: [{secretRef: {name: db}}]`,
+	`Genericdaemon {image: "a:1", envs: [{name: A, valueFrom: {secretKeyRef: {name: db, key: a}}}]`,
+	`{image: "a:1", podTemplate: {spec: {containers: [{name: a, env: [{name: A, value: b}, {name: B, valueFrom: {secretKeyRef: {name: db, key: a}}}]}]}}`,
+	`{image: "a:1", podTemplate: {spec: {initContainers: [{name: a, envFrom: [{configMapRef: {name: a}}, {secretRef: {name: db}}]}]}}`,
+	`{image: "a:1", podTemplate: {spec: {volumes: [{name: v, secret: {secretName: db}}]}}`,
+	`{image: "a:1", podTemplate: {spec: {volumes: [{name: v, projected: {sources: [{configMap: {name: a}}, {secret: {name: db}}]}}]}}`,
+}
+
+// notNaming are specs that name none.
+var notNaming = []string{
+	`{image: "a:1"`, `App {image: "a:1", envFrom: [{configMapRef: {name: db}}]`,
+	`{image: "a:1", podTemplate: {spec: {imagePullSecrets: [{name: db}], volumes: [{name: v, configMap: {name: db}}]}}`,
+	`{image: "a:1", model: {uri: s3://bucket/key, credentials: {name: db}}`,
+}
+
+// A user who may create workloads, but not get Secrets, may use them, and not have their changes shown.
+func TestRestartsOnChangedSecrets(t *testing.T) {
+	t.Parallel()
+	workloads := rule("apps", []string{"create"}, "deployments", "daemonsets")
+	without := user(t, "restarts", nil, kindsRole, []rbacv1.PolicyRule{workloads})
+	one := user(t, "restarts-one", nil, kindsRole, []rbacv1.PolicyRule{workloads, named(rule("", []string{"get"}, "secrets"), "db")})
+	all := user(t, "restarts-all", nil, kindsRole, []rbacv1.PolicyRule{workloads, rule("", []string{"get"}, "secrets")})
+	delegated := user(t, "restarts-delegated", map[string]string{virtualGroup + "/secrets": "db", virtualGroup + "/config-maps": "a, db"}, kindsRole, delegatedRole)
+	const message = "may not get secrets"
+	for _, text := range naming {
+		for _, value := range []string{`}`, `, restartOnChange: None}`} {
+			check(t, without, text+value, allowed, "")
+		}
+		const referenced = `, restartOnChange: Referenced}`
+		check(t, without, text+referenced, byRequester, message)
+		check(t, one, text+referenced, byRequester, message)
+		check(t, all, text+referenced, allowed, "")
+		check(t, delegated, text+referenced, allowed, "")
+	}
+	for _, text := range notNaming {
+		check(t, without, text+`, restartOnChange: Referenced}`, allowed, "")
 	}
 }

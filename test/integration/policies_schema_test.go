@@ -59,7 +59,7 @@ func TestANewFieldIsRefused(t *testing.T) {
 		want string
 	}{
 		{"add", "nextField", `{"type": "string"}`, `Genericdaemon {image: "a:1", nextField: a}`, []string{"nextField"}, "spec: the fields nextField may not be set"},
-		{"add", "model/properties/nextField", `{"type": "string"}`, model(`uri: https://a/b, nextField: a`), []string{"model", "nextField"}, "spec: the fields model.nextField may not be set"},
+		{"add", "model/properties/nextField", `{"type": "string"}`, model(`uri: https://a/b, nextField: a`), []string{"model", "nextField"}, "spec: the fields spec.model (nextField) may not be set"},
 		{"replace", "model/properties/uri/pattern", `"` + schemes + `"`, model(`uri: PVC://models/a`), []string{"model", "uri"}, "spec.model.uri must begin with https://"},
 		{"replace", "modelFileURL/pattern", `"` + schemes + `"`, alias("nfs://server/models"), []string{"modelFileURL"}, "spec.modelFileURL must begin with https://"},
 	} {
@@ -143,14 +143,19 @@ func fieldsOf(path string, schema apiextensionsv1.JSONSchemaProps) []string {
 // nameless are the fields called like a name that refer to no object, or to none that gives
 // permissions. All others are references, which the policy must bound.
 var nameless = map[string]string{
-	"spec.name":         "the name of a container",
-	"spec.ports[].name": "the name of a port",
-	"spec.envs[].name":  "the name of a variable",
+	"spec.name":             "the name of a container",
+	"spec.ports[].name":     "the name of a port",
+	"spec.models[].name":    "the name of a volume",
+	"spec.schedules[].name": "the name of a schedule",
+	"spec.envs[].name":      "the name of a variable",
 	"spec.envs[].valueFrom.resourceFieldRef.containerName": "a container of the pod",
 	"spec.readinessProbe.httpGet.httpHeaders[].name":       "the name of a header",
 	"spec.livenessProbe.httpGet.httpHeaders[].name":        "the name of a header",
 	"spec.startupProbe.httpGet.httpHeaders[].name":         "the name of a header",
 	"spec.resources.claims[].name":                         "an item of podTemplate.spec.resourceClaims, which may not be set",
+	"spec.autoscaling.metrics[].resource.name":             "a resource of the object's own pods",
+	"spec.autoscaling.metrics[].containerResource.name":    "a resource of the object's own pods",
+	"spec.autoscaling.metrics[].pods.metric.name":          "a metric of the object's own pods",
 }
 
 // A delegated user may not name an object that the Namespace does not list, in any field: a
@@ -158,7 +163,8 @@ var nameless = map[string]string{
 // specFields.
 func TestEveryReferenceIsBounded(t *testing.T) {
 	t.Parallel()
-	c := user(t, "references", lists, kindsRole, delegatedRole)
+	// With optionalRole, no other policy refuses the fields.
+	c := user(t, "references", lists, kindsRole, delegatedRole, optionalRole)
 	found := map[string]bool{}
 	for _, k := range kinds {
 		for _, r := range referencesIn("spec", "spec", specOf(t, k), func(s any) any { return s }) {
@@ -178,7 +184,7 @@ func TestEveryReferenceIsBounded(t *testing.T) {
 	}
 	for _, path := range []string{"ModelBox.spec.imagePullSecrets[].name", "ModelBox.spec.model.credentials.name",
 		"ModelBox.spec.model.claim", "ModelBox.spec.model.uri", "ModelBox.spec.modelFileURL",
-		"App.spec.envFrom[].secretRef.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName", "Eru.spec.deploymentname"} {
+		"App.spec.envFrom[].secretRef.name", "App.spec.route.gateway.name", "App.spec.autoscaling.metrics[].object.describedObject.name", "UnitedDeployment.spec.deploymentName", "Eru.spec.deploymentName", "Eru.spec.deploymentname"} {
 		if !found[path] {
 			t.Errorf("%s was not found", path)
 		}
@@ -220,19 +226,32 @@ func referencesIn(path, field string, schema apiextensionsv1.JSONSchemaProps, wi
 	return out
 }
 
-// required returns an object with the required fields of a schema. A uri is required by CEL.
+// required returns an object with the required fields of a schema. A uri, and the image of a ModelBox, are required by CEL.
 func required(schema apiextensionsv1.JSONSchemaProps) map[string]any {
 	object := map[string]any{}
+	if _, ok := schema.Properties["resourceType"]; ok {
+		object["image"] = "a"
+	}
 	if _, ok := schema.Properties["uri"]; ok {
 		object["uri"] = "https://a/b"
 	}
 	for _, name := range schema.Required {
-		switch schema.Properties[name].Type {
-		case "integer":
-			object[name] = int64(1)
-		default:
-			object[name] = "a"
-		}
+		object[name] = valueOf(schema.Properties[name])
 	}
 	return object
+}
+
+// valueOf returns a value of the type of a schema.
+func valueOf(schema apiextensionsv1.JSONSchemaProps) any {
+	switch {
+	case schema.Type == "integer" || schema.XIntOrString:
+		return int64(1)
+	case schema.Type == "boolean":
+		return true
+	case schema.Type == "array":
+		return []any{valueOf(*schema.Items.Schema)}
+	case schema.Type == "object":
+		return required(schema)
+	}
+	return "a"
 }

@@ -104,6 +104,7 @@ const (
 	byRBAC      outcome = "refused by RBAC"
 	byRequester outcome = "refused by modelbox-requester"
 	byDelegated outcome = "refused by modelbox-delegated"
+	byFrozen    outcome = "refused by modelbox-frozen"
 )
 
 // outcomeOf returns the outcome of a request. An error of another type is an outcome that
@@ -115,7 +116,7 @@ func outcomeOf(err error) outcome {
 	if !apierrors.IsForbidden(err) {
 		return outcome(fmt.Sprintf("failed: %v", err))
 	}
-	for _, policy := range []string{"modelbox-requester", "modelbox-delegated"} {
+	for _, policy := range []string{"modelbox-requester", "modelbox-delegated", "modelbox-frozen"} {
 		if strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: ") {
 			return outcome("refused by " + policy)
 		}
@@ -143,6 +144,10 @@ var (
 	kindsRole = []rbacv1.PolicyRule{{APIGroups: groups(), Resources: every, Verbs: every}}
 	// delegatedRole is what docs/security.md offers to platforms.
 	delegatedRole = []rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "modelboxes", "apps", "genericdaemons", "uniteddeployments", "erus")}
+	// optionalRole allows the children whose APIs a cluster may lack. edit does not.
+	optionalRole = []rbacv1.PolicyRule{
+		rule("gateway.networking.k8s.io", every, "httproutes"), rule("monitoring.coreos.com", every, "podmonitors"), rule("keda.sh", every, "scaledobjects"),
+	}
 )
 
 func groups() (out []string) {

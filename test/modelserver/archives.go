@@ -32,6 +32,8 @@ var bodies = sync.OnceValue(func() map[string][]byte {
 		"model.tar.zst":   framed(model),
 		"model.zip":       zipOf(Files()),
 		Weights:           Files()[Weights],
+		"tiny-1.gguf":     GGUF(1),
+		"tiny-2.gguf":     GGUF(2),
 		"big.safetensors": make([]byte, Big),
 		"big.tar.gz":      gzipped(tarOf(map[string][]byte{Weights: make([]byte, Big)})),
 		// A copy that ended early.

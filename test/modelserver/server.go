@@ -33,6 +33,7 @@ type Options struct {
 //
 //	model.tar.zst, model.tar.gz, model.tar, model.zip   the model, also as model-ANYTHING.zip
 //	weights.safetensors                                  its largest file
+//	tiny-1.gguf, tiny-2.gguf                             language models with random weights
 //	truncated.tar.gz                                     the first half of an archive
 //	slip.zip, slip.tar.gz                                with an entry ../../x
 //	link.tar.gz                                          with a symbolic link to /etc/passwd
@@ -56,6 +57,8 @@ type Server struct {
 
 	mu  sync.Mutex
 	log map[Access]int
+	// interrupted counts the requests for the file that is served last.
+	interrupted int
 }
 
 // Access is one kind of request, and how many of them there were.
@@ -68,7 +71,7 @@ type Access struct {
 
 // New returns a Server.
 func New(options Options) *Server {
-	return &Server{options: options, files: bodies(), hub: hub(Files()), log: map[Access]int{}}
+	return &Server{options: options, files: bodies(), hub: hub(), log: map[Access]int{}}
 }
 
 // Body returns what the last segment of a URL stands for, or nil.
@@ -97,6 +100,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if body, found := s.hub[r.URL.Path]; found {
+		if s.interrupts(r) {
+			http.NotFound(w, r)
+			return
+		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 		return
 	}

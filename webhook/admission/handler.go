@@ -21,16 +21,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// The types of webhooks.
-const (
-	mutating   = "mutating"
-	validating = "validating"
-)
-
 // handler is what both webhooks of a kind have in common.
 type handler[T any, P kinds.Object[T]] struct {
 	kinds.Kind[T]
-	webhook string
+	webhook string // Its type.
 }
 
 // defaulter is the mutating webhook of a kind.
@@ -49,7 +43,7 @@ type validator[T any, P kinds.Object[T]] struct{ handler[T, P] }
 //
 // It never warns: the validating webhook does.
 func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return &defaulter[T, P]{handler[T, P]{kind, mutating}}
+	return &defaulter[T, P]{handler[T, P]{kind, "mutating"}}
 }
 
 // NewValidator returns the validating webhook of a kind, which runs after the
@@ -60,7 +54,7 @@ func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 // that was stored while the mutating webhook was not installed is not refused for
 // what a default will set.
 func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return &validator[T, P]{handler[T, P]{kind, validating}}
+	return &validator[T, P]{handler[T, P]{kind, "validating"}}
 }
 
 // Handle implements admission.Handler.
@@ -75,11 +69,23 @@ func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admis
 		return allowed()
 	}
 	old, ops := d.old(&req), &patch.Ops{}
-	d.Default(obj, old, ops)
-	if errs := d.validateUpdate(obj, old, &req); len(errs) > 0 {
-		return d.invalid(name(&req, sent), errs)
+	errs := d.admit(obj, old, ops)
+	errs = append(errs, rules.Others(d.validateUpdate(obj, old, &req), errs)...)
+	if old != nil && d.Immutable != nil {
+		errs = append(errs, d.Immutable(obj, old)...)
+	}
+	if len(errs) > 0 {
+		return d.invalid(&req, sent, errs)
 	}
 	return patchResponse(sent.document(), ops)
+}
+
+func (d *defaulter[T, P]) admit(obj, old *T, ops *patch.Ops) field.ErrorList {
+	if d.Admit != nil {
+		return d.Admit(obj, old, ops)
+	}
+	d.Default(obj, old, ops)
+	return nil
 }
 
 // patchResponse returns the response with the recorded defaults of an object, all of which are in its
@@ -110,19 +116,30 @@ func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admis
 	case err != nil && isUnchanged(&req, sent):
 		return allowed()
 	case err != nil:
-		return v.invalid(name(&req, sent), field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
+		return v.invalid(&req, sent, field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
 	case sent.Metadata.DeletionTimestamp != "":
 		return allowed()
 	}
 	v.Default(obj, nil, nil)
 	if errs := v.validateUpdate(obj, nil, &req); len(errs) > 0 {
-		return v.invalid(name(&req, sent), errs)
+		return v.invalid(&req, sent, errs)
 	}
 	resp = allowed()
-	if v.Warn != nil {
-		resp.Warnings = firstWarnings(v.Warn(obj))
-	}
+	resp.Warnings = firstWarnings(v.warnings(obj, &req))
 	return resp
+}
+
+// warnings returns the warnings of a valid object.
+func (h *handler[T, P]) warnings(obj *T, req *admission.Request) (warnings []string) {
+	if h.WarnUpdate != nil {
+		if old := h.old(req); old != nil {
+			warnings = h.WarnUpdate(obj, old)
+		}
+	}
+	if h.Warn != nil {
+		warnings = append(warnings, h.Warn(obj)...)
+	}
+	return warnings
 }
 
 // before answers a request without decoding its object, if it can: one that needs no
@@ -135,7 +152,7 @@ func (h *handler[T, P]) before(req *admission.Request) (sent *object, resp admis
 		return nil, allowed(), true
 	}
 	if err := h.checkRequest(req); err != nil {
-		return nil, refused(err), true
+		return nil, status(apierrors.NewBadRequest(rules.Cut(err.Error(), maxText))), true
 	}
 	sent = read(req.Object)
 	switch errs := sent.checkSize(); {
@@ -144,7 +161,7 @@ func (h *handler[T, P]) before(req *admission.Request) (sent *object, resp admis
 	case isUnchanged(req, sent):
 		return sent, allowed(), true
 	default:
-		return sent, h.invalid(name(req, sent), errs), true
+		return sent, h.invalid(req, sent, errs), true
 	}
 }
 
@@ -188,7 +205,7 @@ func (h *handler[T, P]) validateUpdate(obj, old *T, req *admission.Request) fiel
 	}
 	if old != nil {
 		h.Default(old, nil, nil)
-		errs = added(errs, h.Validate(old))
+		errs = rules.Added(errs, h.Validate(old))
 	}
 	return errs
 }
@@ -216,12 +233,6 @@ func (h *handler[T, P]) old(req *admission.Request) *T {
 
 func absent(object runtime.RawExtension) bool {
 	return len(object.Raw) == 0 || string(object.Raw) == "null"
-}
-
-// name returns the name of an object for an error. An object that is created with
-// generateName has no name yet.
-func name(req *admission.Request, sent *object) string {
-	return rules.Cut(cmp.Or(req.Name, sent.Metadata.Name, sent.Metadata.GenerateName), maxName)
 }
 
 const (
@@ -259,11 +270,9 @@ func status(err *apierrors.StatusError) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &err.ErrStatus}}
 }
 
-// invalid returns the refusal that the API server would give for the same errors.
-func (h *handler[T, P]) invalid(name string, errs field.ErrorList) admission.Response {
+// invalid returns the refusal that the API server would give for the same errors. An object that is
+// created with generateName has no name yet.
+func (h *handler[T, P]) invalid(req *admission.Request, sent *object, errs field.ErrorList) admission.Response {
+	name := rules.Cut(cmp.Or(req.Name, sent.Metadata.Name, sent.Metadata.GenerateName), maxName)
 	return status(apierrors.NewInvalid(h.GVK.GroupKind(), name, rules.First(errs)))
-}
-
-func refused(err error) admission.Response {
-	return status(apierrors.NewBadRequest(rules.Cut(err.Error(), maxText)))
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +181,37 @@ func TestMutating(t *testing.T) {
 	}
 }
 
+// What cannot change is refused beside all other errors, and is not an error of a new object.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	kind := boxKind
+	kind.Immutable = func(obj, old *Box) field.ErrorList {
+		if obj.Spec.Size == old.Spec.Size {
+			return nil
+		}
+		return field.ErrorList{field.Forbidden(field.NewPath("spec", "size"), "cannot change")}
+	}
+	small := func(image string) *Box {
+		return with(complete(), func(b *Box) { b.Spec.Size, b.Spec.Resources, b.Spec.Image = "large", nil, image })
+	}
+	for review, want := range map[string]string{
+		reviewOf("CREATE", small("a"), nil):        "",
+		reviewOf("UPDATE", small("b"), small("a")): "",
+		reviewOf("UPDATE", small("b"), complete()): "spec.size",
+		reviewOf("UPDATE", small(""), complete()):  "spec.image spec.size",
+	} {
+		var fields []string
+		if r := ask(t, mutatingWebhook(kind), review); !r.Allowed {
+			for _, cause := range r.Result.Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+		}
+		if got := strings.Join(fields, " "); got != want {
+			t.Errorf("%s: refused for %q, want %q", review, got, want)
+		}
+	}
+}
+
 func TestMutatingWithoutSpec(t *testing.T) {
 	t.Parallel()
 	kind := boxKind
@@ -301,6 +333,21 @@ func TestValidating(t *testing.T) {
 			}
 		})
 	}
+	t.Run("WarnUpdate", func(t *testing.T) {
+		t.Parallel()
+		kind := boxKind
+		kind.Warn, kind.WarnUpdate = nil, func(obj, old *Box) []string { return []string{old.Spec.Image + " becomes " + obj.Spec.Image} }
+		webhook := validatingWebhook(kind)
+		for review, want := range map[string][]string{
+			reviewOf("CREATE", with(complete(), latest), nil):                      nil,
+			reviewOf("UPDATE", with(complete(), latest), complete()):               {complete().Spec.Image + " becomes server:latest"},
+			edit(reviewOf("UPDATE", complete(), nil), nil, "request", "oldObject"): nil,
+		} {
+			if r := ask(t, webhook, review); !r.Allowed || !slices.Equal(r.Warnings, want) {
+				t.Errorf("allowed %v, warnings %q, want %q", r.Allowed, r.Warnings, want)
+			}
+		}
+	})
 	t.Run("no Warn", func(t *testing.T) {
 		t.Parallel()
 		kind := boxKind

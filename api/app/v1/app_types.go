@@ -12,7 +12,20 @@ import (
 )
 
 // AppSpec defines the desired state of App.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.schedules) || self.schedules.size() == 0 || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has schedules, because they set it; remove it, or remove schedules",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.autoscaling) || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type AppSpec struct {
+	// name is the name of the main container. Must be a DNS-1123 label of at most
+	// 63 characters. Without it, the main container has the name of the object.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	Name string `json:"name,omitempty"`
+
 	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
 	// during a rollout, they fit the int32 that Kubernetes counts them in).
 	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
@@ -24,6 +37,16 @@ type AppSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1073741823
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Schedules []modelv1.Schedule `json:"schedules,omitempty"`
 
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
@@ -117,10 +140,18 @@ type AppSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() < 2 || self.all(a, !has(a.nodePort) || a.nodePort == 0 || self.exists_one(b, has(b.nodePort) && b.nodePort == a.nodePort))",message="node ports must be unique"
 	Ports []modelv1.Port `json:"ports,omitempty"`
 
+	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
+	// runtime class, priority class and scheduler, and labels of the pods. No default.
+	//
+	// +optional
+	Scheduling *modelv1.Scheduling `json:"scheduling,omitempty"`
+
+	modelv1.Around `json:",inline"`
+
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// probes, init containers, sidecars and volumes. The main container has the
-	// name of the App; its image, resources, ports and env may not be set here, and
+	// name of spec.name, or of the App; its image, resources, ports and env may not be set here, and
 	// what has another field of its own may be set in one of the two places. Unknown
 	// fields are refused. At most 128 KiB, as JSON.
 	//
@@ -130,11 +161,35 @@ type AppSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
+	// selector are the labels that select the pods, instead of those of the operator: it is
+	// the selector of an existing Deployment, and only "modelbox adopt" sets it. With it, the
+	// Service and the Deployment select by exactly these labels, and the operator adds to the
+	// pod template neither labels nor the ports of the Service: podTemplate must have the
+	// labels of the selector, and may have the ports of the main container. It cannot be set,
+	// changed or removed after creation. 1 to 64 labels.
+	//
+	// +optional
+	// +mapType=atomic
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317)",message="the key of a label has at most 317 characters"
+	Selector map[string]modelv1.LabelValue `json:"selector,omitempty"`
+
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	//
+	// +optional
+	RestartOnChange modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+
+	modelv1.Windows `json:",inline"`
 }
 
 // AppStatus defines the observed state of App.

@@ -43,8 +43,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsextensionv1.UnitedDeploymentStatusApplyConfiguration{}
 
 		// Group=model.github.com, Version=v1
+	case modelv1.SchemeGroupVersion.WithKind("Around"):
+		return &applyconfigurationsmodelv1.AroundApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Autoscaling"):
+		return &applyconfigurationsmodelv1.AutoscalingApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Disruption"):
+		return &applyconfigurationsmodelv1.DisruptionApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("FetcherStatus"):
 		return &applyconfigurationsmodelv1.FetcherStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("GatewayReference"):
+		return &applyconfigurationsmodelv1.GatewayReferenceApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Metadata"):
+		return &applyconfigurationsmodelv1.MetadataApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Model"):
 		return &applyconfigurationsmodelv1.ModelApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("ModelBox"):
@@ -53,10 +63,38 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmodelv1.ModelBoxSpecApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("ModelBoxStatus"):
 		return &applyconfigurationsmodelv1.ModelBoxStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ModelStatus"):
+		return &applyconfigurationsmodelv1.ModelStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Monitoring"):
+		return &applyconfigurationsmodelv1.MonitoringApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("NamedModel"):
+		return &applyconfigurationsmodelv1.NamedModelApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("NamedModelStatus"):
+		return &applyconfigurationsmodelv1.NamedModelStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("PendingReplicas"):
+		return &applyconfigurationsmodelv1.PendingReplicasApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Port"):
 		return &applyconfigurationsmodelv1.PortApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Problem"):
 		return &applyconfigurationsmodelv1.ProblemApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("PrometheusQuery"):
+		return &applyconfigurationsmodelv1.PrometheusQueryApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Route"):
+		return &applyconfigurationsmodelv1.RouteApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Schedule"):
+		return &applyconfigurationsmodelv1.ScheduleApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ScheduledReplicas"):
+		return &applyconfigurationsmodelv1.ScheduledReplicasApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ScheduleStatus"):
+		return &applyconfigurationsmodelv1.ScheduleStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Scheduling"):
+		return &applyconfigurationsmodelv1.SchedulingApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ServiceOptions"):
+		return &applyconfigurationsmodelv1.ServiceOptionsApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Window"):
+		return &applyconfigurationsmodelv1.WindowApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Windows"):
+		return &applyconfigurationsmodelv1.WindowsApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("WorkloadStatus"):
 		return &applyconfigurationsmodelv1.WorkloadStatusApplyConfiguration{}
 

@@ -5,6 +5,8 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // UnitedDeploymentSpec defines the desired state of UnitedDeployment.
@@ -25,6 +27,16 @@ type UnitedDeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Replicas *int32 `json:"replicas"`
+
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. The last time that has passed when schedules are set applies at once. At most 32 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Schedules []modelv1.Schedule `json:"schedules,omitempty"`
 }
 
 // UnitedDeploymentStatus defines the observed state of UnitedDeployment.
@@ -74,6 +86,12 @@ type UnitedDeploymentStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
+	// spec.schedules.
+	//
+	// +optional
+	Schedule *modelv1.ScheduleStatus `json:"schedule,omitempty"`
 }
 
 // UnitedDeployment sets the number of replicas of an existing Deployment, through its

@@ -26,9 +26,9 @@ type Model struct {
 	// uri is where the model comes from:
 	//
 	// - https://host/path, or http://host/path with sha256: a file, or an archive, which is
-	// unpacked if its name ends in .zip, .tar, .tar.gz, .tgz or .tar.zst;
+	// unpacked if its name ends in .zip, .tar, .tar.gz, .tgz, .tar.bz2 or .tar.zst;
 	//
-	// - s3://bucket/key: the same in a bucket;
+	// - s3://bucket/key: the same in a bucket. s3://bucket/folder/: all objects below it;
 	//
 	// - hf://org/name@commit: the files of a commit of a model hub, each verified by the hash
 	// that the hub publishes. A path may follow, of a directory or a file;
@@ -93,6 +93,42 @@ type Model struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Claim string `json:"claim,omitempty"`
+
+	// include are patterns for the files that are fetched, as those of "hf download": * stands for
+	// any characters, / too, ? for one, [a-z] and [!a-z] for one of them, and onnx/ for everything
+	// below. They are compared with the path of a file in the repository, or below the folder. A
+	// pattern that no file matches is an error of the fetch. Only for hf:// and for a folder of
+	// s3://. At most 16 items of 1 to 128 bytes. Defaults to all files.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	Include []string `json:"include,omitempty"`
+
+	// exclude are patterns for the files that are not fetched, of those that include selects. They
+	// have the form, and the bounds, of include.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// NamedModel is a model beside spec.model, such as an adapter, a tokenizer or a draft model.
+type NamedModel struct {
+	// name is the name of the model, unique in the list: 1 to 40 lower-case letters, digits and
+	// single dashes. The volume of the pods is called model- and the name.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+(-[a-z0-9]+)*$`
+	Name string `json:"name"`
+
+	Model `json:",inline"`
 }
 
 // ModelURI returns where the model comes from: spec.model.uri or its alias spec.modelFileURL,
@@ -102,22 +138,4 @@ func (s *ModelBoxSpec) ModelURI() string {
 		return s.ModelFileURL
 	}
 	return cmp.Or(s.Model.URI, s.ModelFileURL)
-}
-
-// ModelOrDefault returns the model with its URI and its defaults, also where only
-// spec.modelFileURL is set, and nil if the ModelBox has no model.
-func (s *ModelBoxSpec) ModelOrDefault() *Model {
-	if s.Model == nil && s.ModelFileURL == "" {
-		return nil
-	}
-	var model Model
-	if s.Model != nil {
-		model = *s.Model
-	}
-	model.URI = s.ModelURI()
-	model.MountPath = cmp.Or(model.MountPath, DefaultModelMountPath)
-	if model.SizeLimit == nil {
-		model.SizeLimit = new(resource.MustParse(DefaultModelSizeLimit))
-	}
-	return &model
 }

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ResourceType names a preset of CPU and memory for the main container.
+// ResourceType names a preset of CPU and memory for the main container, or a size of the cluster.
 //
-// +kubebuilder:validation:Enum="";small;medium;large;custom
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 type ResourceType string
 
 // The resource types. In each preset, requests equal limits, so that the pods have the
@@ -30,6 +31,11 @@ const (
 	ResourceTypeCustom ResourceType = "custom"
 )
 
+// ResizeAnnotation is the annotation of a ModelBox by which an update asks for all current values of its
+// size, the image included. Its value is metadata.generation of the object that the client has read, so
+// that it has no effect on later updates.
+const ResizeAnnotation = "model.github.com/resize"
+
 // DefaultProbes defines whether admission sets probes that are not specified.
 //
 // +kubebuilder:validation:Enum="";Enabled;Disabled
@@ -42,13 +48,32 @@ const (
 	DefaultProbesDisabled DefaultProbes = "Disabled"
 )
 
+// RestartOnChange defines whether pods are replaced when what they read changes.
+//
+// +kubebuilder:validation:Enum="";Referenced;None
+type RestartOnChange string
+
+const (
+	// RestartOnChangeReferenced replaces the pods when the data of a ConfigMap or a Secret changes that the
+	// pod template refers to.
+	RestartOnChangeReferenced RestartOnChange = "Referenced"
+	// RestartOnChangeNone replaces no pods.
+	RestartOnChangeNone RestartOnChange = "None"
+)
+
 // ModelBoxSpec defines the desired state of ModelBox.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.resourceType) && self.resourceType.size() > 0",message="must be set, such as registry.example.com/team/server:1.2, unless resourceType names a size with a server",fieldPath=".image"
 // +kubebuilder:validation:XValidation:rule="!has(self.serviceType) || self.serviceType != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort) || p.nodePort == 0)",message="nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType",fieldPath=".serviceType"
 // +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || self.modelFileURL.size() == 0 || !has(self.model) || !has(self.model.uri) || self.model.uri.size() == 0 || self.model.uri == self.modelFileURL",message="is an alias of model.uri, which has another value; remove one of them",fieldPath=".modelFileURL"
 // +kubebuilder:validation:XValidation:rule="!has(self.model) || (has(self.model.uri) && self.model.uri.size() > 0) || (has(self.modelFileURL) && self.modelFileURL.size() > 0)",message="must have a uri, such as https://models.example.com/bert.tar.zst; set it, or remove model",fieldPath=".model"
 // +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('http://') || (has(self.model) && has(self.model.sha256) && self.model.sha256.size() > 0)",message="needs model.sha256 for http://, because nothing else protects what is fetched; set it, or use https://",fieldPath=".modelFileURL"
+// +kubebuilder:validation:XValidation:rule="!has(self.models) || !has(self.model) || !has(self.model.mountPath) || self.models.all(m, !has(m.mountPath) || !(m.mountPath + '/').startsWith(self.model.mountPath + '/') && !(self.model.mountPath + '/').startsWith(m.mountPath + '/'))",message="no mount path may be that of model, or below or above it",fieldPath=".models"
 // +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('oci://') || self.modelFileURL.matches('@sha256:[0-9a-f]{64}$')",message="oci:// needs the digest of the image, such as oci://registry.example.com/team/model@sha256:...",fieldPath=".modelFileURL"
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.schedules) || self.schedules.size() == 0 || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has schedules, because they set it; remove it, or remove schedules",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.autoscaling) || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type ModelBoxSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
 	// 63 characters. Defaults to the name of the object.
@@ -61,12 +86,13 @@ type ModelBoxSpec struct {
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
 	// tag, or with the tag "latest", is accepted with a warning, because it can
-	// change without a change of this object. Must be 1 to 1024 characters long.
+	// change without a change of this object. Must be 1 to 1024 characters long. Required,
+	// unless resourceType names a size with a server, of which admission sets the image.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Image string `json:"image"`
+	Image string `json:"image,omitempty"`
 
 	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
 	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
@@ -116,10 +142,22 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:Maximum=1073741823
 	Replicas *int32 `json:"replicas,omitempty"`
 
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Schedules []Schedule `json:"schedules,omitempty"`
+
 	// resourceType is a preset of CPU and memory, with requests equal to limits:
-	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi). With custom,
-	// the main container has the requests and limits of resources. Defaults to
-	// custom if resources is set (also to {}, which means no requests and no
+	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi), or the name of a
+	// size that the platform of the cluster defines, of which admission sets resources,
+	// scheduling, sharedMemory, strategy and the server. With custom, the main container has the
+	// requests and limits of resources. At most 63 characters, a DNS-1123 label.
+	// Defaults to custom if resources is set (also to {}, which means no requests and no
 	// limits), and to small otherwise.
 	//
 	// +optional
@@ -171,7 +209,7 @@ type ModelBoxSpec struct {
 
 	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
 	// which the object is Stalled. A pod that becomes available is progress. Must be from 4
-	// (more than minReadySeconds, which is 3) to 86400. Defaults to 600 and the time that
+	// (more than the default of minReadySeconds) to 86400. Defaults to 600 and the time that
 	// startupProbe gives a container to start, if there is one.
 	//
 	// +optional
@@ -263,6 +301,18 @@ type ModelBoxSpec struct {
 	// +optional
 	Model *Model `json:"model,omitempty"`
 
+	// models are further models, such as adapters, tokenizers and draft models. The same container
+	// fetches them, after model and in their order. Names and mount paths must be unique, and no
+	// mount path may be below another one, or that of model. At most 8 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(m, has(m.uri) && m.uri.size() > 0)",message="each must have a uri, such as https://models.example.com/bert.tar.zst"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !has(a.mountPath) || self.all(b, a.name == b.name || !has(b.mountPath) || !(a.mountPath + '/').startsWith(b.mountPath + '/')))",message="mount paths must be unique, and none may be below another one"
+	Models []NamedModel `json:"models,omitempty"`
+
 	// modelFileURL is an alias of model.uri. If both are set, they must be the same. At most 2048
 	// characters.
 	//
@@ -271,9 +321,17 @@ type ModelBoxSpec struct {
 	// +kubebuilder:validation:Pattern=`^((https|http|s3|hf|oci|pvc)://.*)?$`
 	ModelFileURL string `json:"modelFileURL,omitempty"`
 
+	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
+	// runtime class, priority class and scheduler, and labels of the pods. No default.
+	//
+	// +optional
+	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	Around `json:",inline"`
+
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
-	// init containers, sidecars, volumes, tolerations, a service account or a
+	// init containers, sidecars, volumes, affinity, a service account or a
 	// security context. The main container has the name of spec.name; its image,
 	// resources, ports, env, envFrom and probes may not be set here, and what has another
 	// field of its own may be set in one of the two places. Unknown fields are refused. At
@@ -285,12 +343,41 @@ type ModelBoxSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
+	// selector are the labels that select the pods, instead of those of the operator: it is
+	// the selector of an existing Deployment, and only "modelbox adopt" sets it. With it, the
+	// Service and the Deployment select by exactly these labels, and the operator adds to the
+	// pod template neither labels nor the ports of the Service: podTemplate must have the
+	// labels of the selector, and may have the ports of the main container. It cannot be set,
+	// changed or removed after creation. 1 to 64 labels.
+	//
+	// +optional
+	// +mapType=atomic
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() <= 317)",message="the key of a label has at most 317 characters"
+	Selector map[string]LabelValue `json:"selector,omitempty"`
+
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	//
+	// +optional
+	RestartOnChange RestartOnChange `json:"restartOnChange,omitempty"`
+
+	Windows `json:",inline"`
 }
+
+// LabelValue is the value of a label, of at most 63 characters.
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
 
 // Port is a port of the main container and of the Service.
 type Port struct {
@@ -424,6 +511,13 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address,omitempty"`
 
+	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
+	// Empty until a Gateway has accepted the HTTPRoute as it is now.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1300
+	URL string `json:"url,omitempty"`
+
 	// problems are the reasons why pods are not available, the worst first, while the
 	// object has not been ready for more than 15 seconds. At most 5 items.
 	//
@@ -441,6 +535,12 @@ type WorkloadStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
+	// spec.schedules.
+	//
+	// +optional
+	Schedule *ScheduleStatus `json:"schedule,omitempty"`
 }
 
 // Problem is a reason why pods are not available, in the words of the cluster.
@@ -489,6 +589,54 @@ type ModelBoxStatus struct {
 	//
 	// +optional
 	Fetcher *FetcherStatus `json:"fetcher,omitempty"`
+
+	// model is what the container that fetches has said of spec.model in a pod, read once when a
+	// rollout is complete. Empty if no pod says it credibly, and for oci:// and pvc://.
+	//
+	// +optional
+	Model *ModelStatus `json:"model,omitempty"`
+
+	// models are the same for spec.models. At most 8 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Models []NamedModelStatus `json:"models,omitempty"`
+}
+
+// ModelStatus is a model as it was fetched.
+type ModelStatus struct {
+	// uri is where it was fetched from.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	URI string `json:"uri,omitempty"`
+
+	// digest is the SHA-256 of the file or of the archive, as sha256: and 64 hexadecimal digits. For
+	// several files it is that of the lines that sha256sum prints for them, sorted by name.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// bytes is the size of the file, of the archive, or of all files together.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	Bytes int64 `json:"bytes,omitempty"`
+}
+
+// NamedModelStatus is one of spec.models as it was fetched.
+type NamedModelStatus struct {
+	// name is the name of the model.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	Name string `json:"name"`
+
+	ModelStatus `json:",inline"`
 }
 
 // FetcherStatus is what the operator, and not the object, has decided of the init container
@@ -499,6 +647,12 @@ type FetcherStatus struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	TemplateHash string `json:"templateHash"`
+
+	// revision is that of the Deployment whose pods were read last for status.model.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=20
+	Revision string `json:"revision,omitempty"`
 
 	// image is the image of the container.
 	//

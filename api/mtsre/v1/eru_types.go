@@ -7,6 +7,8 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
 // Annotations of a Deployment that has an Eru created for it.
@@ -102,6 +104,8 @@ type EruSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	modelv1.Windows `json:",inline"`
 }
 
 // DeploymentNameOrDefault returns the name of the Deployment that an Eru restarts: the

@@ -33,6 +33,42 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
+	// imagePullPolicy defines when kubelet pulls the image of the daemon: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum="";Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the daemon. At
+	// most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Command []string `json:"command,omitempty"`
+
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=131072
+	Args []string `json:"args,omitempty"`
+
 	// envs is the list of environment variables of the daemon. Their names must be
 	// unique. At most 1024 items.
 	//
@@ -41,6 +77,15 @@ type GenericdaemonSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1024
 	Envs []corev1.EnvVar `json:"envs,omitempty"`
+
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the daemon. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
 	// resources are the compute resources of the daemon. No default.
 	//
@@ -59,11 +104,21 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of nodes from 1 to 1073741823, or a percentage from 1% to 100%"
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
+	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
+	// KILL signal to the containers of a pod that is deleted, 0 to 86400. Kubernetes defaults
+	// it to 30.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// ports, probes, volumes and tolerations. The main container has the name of
-	// the Genericdaemon; its image, resources and env may not be set here. Unknown
-	// fields are refused. At most 128 KiB, as JSON.
+	// the Genericdaemon; its image, resources and env may not be set here, and what has
+	// another field of its own may be set in one of the two places. Unknown fields are
+	// refused. At most 128 KiB, as JSON.
 	//
 	// +optional
 	// +kubebuilder:validation:Schemaless
@@ -76,6 +131,16 @@ type GenericdaemonSpec struct {
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	//
+	// +optional
+	RestartOnChange modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+
+	modelv1.Windows `json:",inline"`
 }
 
 // GenericdaemonStatus defines the observed state of Genericdaemon.

@@ -15,10 +15,19 @@ const GroupName = "mydomain.com"
 // SchemeGroupVersion is the group and version of the types in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
-var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+// GroupVersion is SchemeGroupVersion, by the name that kubebuilder gives it.
+var GroupVersion = SchemeGroupVersion
+
+// SchemeBuilder has the functions that AddToScheme calls.
+var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 // AddToScheme adds the types of this package to a scheme.
-var AddToScheme = schemeBuilder.AddToScheme
+var AddToScheme = SchemeBuilder.AddToScheme
+
+// Kind qualifies a kind with the group.
+func Kind(kind string) schema.GroupKind {
+	return SchemeGroupVersion.WithKind(kind).GroupKind()
+}
 
 // Resource qualifies a resource name with the group.
 func Resource(resource string) schema.GroupResource {

@@ -4,14 +4,23 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* The image of a process: list $ "controller". */ -}}
+{{- /* A reference of an image: list $ (the values of an image). */ -}}
 {{- define "modelbox-operator.image" -}}
-{{- $root := index . 0 }}
-{{- $image := (index $root.Values (index . 1)).image }}
-{{- $tag := $image.tag | default (ternary $root.Chart.AppVersion "" (empty $image.digest)) }}
+{{- $image := index . 1 }}
+{{- $tag := $image.tag | default (ternary (index . 0).Chart.AppVersion "" (empty $image.digest)) }}
 {{- $image.repository }}
 {{- with $tag }}:{{ . }}{{ end }}
 {{- with $image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- /* The nodes that pods of the operator run on, and how their images are pulled: list $ (the values of a process). */ -}}
+{{- define "modelbox-operator.scheduling" -}}
+{{- $v := index . 1 }}
+{{- range $field, $value := dict "imagePullSecrets" (index . 0).Values.imagePullSecrets "nodeSelector" $v.nodeSelector "tolerations" $v.tolerations }}
+{{- with $value }}
+{{ $field }}: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* The args of tracing as a list in YAML, or nothing. */ -}}
@@ -24,7 +33,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- /* The args of the webhook as a list in YAML, or nothing. */ -}}
 {{- define "modelbox-operator.webhookArgs" -}}
-{{- with concat (include "modelbox-operator.tracingArgs" . | fromYamlArray) .Values.webhook.extraArgs }}
+{{- $args := list }}
+{{- range $name, $default := dict "health-probe" 8081 "metrics" 8080 "webhook" 9443 }}
+{{- $port := index $.Values.webhook.ports (trimSuffix "-probe" $name) | int }}
+{{- if ne $port $default }}{{ $args = append $args (printf "--%s-bind-address=:%d" $name $port) }}{{ end }}
+{{- end }}
+{{- with concat $args (include "modelbox-operator.tracingArgs" . | fromYamlArray) .Values.webhook.extraArgs }}
 {{- toYaml . }}
 {{- end }}
 {{- end }}
@@ -47,6 +61,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- with concat $args (include "modelbox-operator.tracingArgs" . | fromYamlArray) .Values.controller.extraArgs }}
 {{- toYaml . }}
 {{- end }}
+{{- end }}
+
+{{- /* The labels and annotations of what "helm test" makes. It stays if the test fails. */ -}}
+{{- define "modelbox-operator.testHook" -}}
+labels:
+  app.kubernetes.io/name: modelbox-test
+  {{- include "modelbox-operator.labels" . | nindent 2 }}
+annotations:
+  helm.sh/hook: test
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
 {{- /* The Secret with the certificate of the webhook. */ -}}
@@ -110,7 +134,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $selector := dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $root.Values.namespaces)) }}
 {{- $suffix := printf "-%s" $root.Release.Namespace }}
 {{- if hasPrefix "ClusterRole" $o.kind }}
-{{- if or (eq $name "modelbox-view") (eq $name "modelbox-edit") }}
+{{- if has $name (list "modelbox-view" "modelbox-edit" "modelbox-sizes") }}
 {{- include "modelbox-operator.print" . }}
 {{- else }}
 {{- $_ := set $o.metadata "name" (print $name $suffix) }}

@@ -1,4 +1,4 @@
-{{- /* The bounds of a field, from its markers, separated by semicolons. The rules of a spec are
+{{- /* The bounds of a field, from its markers, each after a semicolon. The rules of a spec are
       shown with its type. */ -}}
 {{- define "bounds" -}}
 {{- $m := .Markers -}}
@@ -26,9 +26,9 @@
 {{- with $length }}{{ $all = append $all . }}{{ end -}}
 {{- range index $m "kubebuilder:validation:MaxItems" }}{{ $all = append $all (printf "at most %v items" .) }}{{ end -}}
 {{- with index $m "listMapKey" }}{{ $all = append $all (printf "unique by %s" (join ", " .)) }}{{ end -}}
-{{- range index $m "kubebuilder:validation:Pattern" }}{{ $all = append $all (printf "`%v`" . | replace "|" "\\|") }}{{ end -}}
+{{- range index $m "kubebuilder:validation:Pattern" }}{{ $all = append $all (printf "`%v`" .) }}{{ end -}}
 {{- if ne .Name "spec" -}}
-  {{- range index $m "kubebuilder:validation:XValidation" }}{{ $all = append $all (replace "|" "\\|" .Message) }}{{ end -}}
+  {{- range index $m "kubebuilder:validation:XValidation" }}{{ $all = append $all .Message }}{{ end -}}
 {{- end -}}
-{{- join "; " $all -}}
+{{- range $all }}; {{ . }}{{ end -}}
 {{- end -}}

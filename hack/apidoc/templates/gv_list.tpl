@@ -3,13 +3,13 @@
 # API reference
 
 Every field of every kind, with the description that `kubectl explain` prints. The page
-of a kind explains how its fields work together, with examples, and what its conditions
-mean.
+of a kind explains how its fields work together, with examples. What the conditions
+mean is in [troubleshooting](troubleshooting.md#condition-reasons).
 {{ range . }}{{ $gv := . }}{{ range .SortedKinds }}
 - [{{ . }}](#{{ lower . }}), `{{ $gv.GroupVersionString }}`: [{{ lower . }}.md]({{ lower . }}.md)
 {{- end }}{{ end }}
 
-The column *Validation* shows what the schema of the CRD enforces, even while the webhook
+In parentheses are the type, the default, and what the schema of the CRD enforces, even while the webhook
 is unavailable. The webhook enforces [more rules](admission.md). In an optional field an
 empty string means that the field is not set.
 {{ range . }}{{ $gv := . }}

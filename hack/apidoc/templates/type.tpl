@@ -16,10 +16,10 @@ Validation rules:
 {{- end }}
 {{ end }}
 {{- if $type.Members }}
-| Field | Type | Description | Default | Validation |
-|---|---|---|---|---|
-{{- range $type.Members }}{{ if not (has .Name (list "kind" "apiVersion")) }}
-| `{{ .Name }}` | {{ template "fieldType" . }} | {{ if eq .Name "metadata" }}Standard metadata of an object.{{ else }}{{ template "text" .Doc }}{{ end }} | {{ with .Default }}`{{ . }}`{{ end }} | {{ template "bounds" . }} |
+Fields:
+{{ range $type.Members }}{{ if not (has .Name (list "kind" "apiVersion")) }}
+- **`{{ .Name }}`** ({{ template "fieldType" . }}{{ with .Default }}; default `{{ . }}`{{ end }}{{ template "bounds" . }}):
+  {{ if eq .Name "metadata" }}Standard metadata of an object.{{ else }}{{ template "text" .Doc }}{{ end }}
 {{- end }}{{ end }}
 {{ end }}
 {{- if $type.EnumValues }}

@@ -67,7 +67,7 @@ func helm(t *testing.T, namespace, values string) (map[string]string, error) {
 	return engine.Render(loaded, all)
 }
 
-// rendered returns the objects of the chart, without what is Helm's own.
+// rendered returns the objects of the chart, without what is Helm's own, and without its test.
 func rendered(t *testing.T, namespace, values string) objects {
 	t.Helper()
 	files, err := helm(t, namespace, values)
@@ -76,7 +76,7 @@ func rendered(t *testing.T, namespace, values string) objects {
 	}
 	out := objects{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".yaml") {
+		if strings.HasSuffix(name, ".yaml") && !strings.Contains(name, "/tests/") {
 			out.add(t, files[name])
 		}
 	}
@@ -328,21 +328,34 @@ func TestHelmFindsNothingToImprove(t *testing.T) {
 	}
 }
 
-// The notes of a release name what stays when it is uninstalled.
-func TestTheNotesNameWhatStays(t *testing.T) {
-	files, err := helm(t, system, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes := files["modelbox-operator/templates/NOTES.txt"]
-	want := []string{`"helm uninstall operator -n modelbox-system" deletes the operator`, "stay"}
-	for key := range install(t, "resources: [CONFIG/crd]") {
-		_, name, _ := strings.Cut(key, "/")
-		want = append(want, " "+name)
-	}
-	for _, part := range want {
-		if !strings.Contains(notes, part) {
-			t.Errorf("the notes lack %q:\n%s", part, notes)
+// "helm test" makes a pod that may create ModelBoxes in a namespace where admission is called. No
+// Service, policy or disruption budget selects the pod.
+func TestTheTestOfARelease(t *testing.T) {
+	const values = "controller: {image: {repository: r.io/c, tag: v2}, nodeSelector: {pool: system}}\nimagePullSecrets: [{name: registry}]\n"
+	for limit, namespace := range map[string]string{"": "ops", "namespaces: [a, b]": "a"} {
+		files, err := helm(t, "ops", values+limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := objects{}
+		got.add(t, files["modelbox-operator/templates/tests/admission.yaml"])
+		want := []string{"Pod ops/modelbox-test", "Role " + namespace + "/modelbox-test-ops", "RoleBinding " + namespace + "/modelbox-test-ops", "ServiceAccount ops/modelbox-test"}
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		for key, object := range got {
+			meta := unstructured.Unstructured{Object: object}
+			if meta.GetAnnotations()["helm.sh/hook"] != "test" || meta.GetLabels()["app.kubernetes.io/name"] != "modelbox-test" {
+				t.Errorf("%s has the annotations %v and the labels %v", key, meta.GetAnnotations(), meta.GetLabels())
+			}
+		}
+		pod := got["Pod ops/modelbox-test"]["spec"].(map[string]any)
+		container := pod["containers"].([]any)[0].(map[string]any)
+		if diff := cmp.Diff([]any{"/controller", "--test-admission=" + namespace}, container["command"]); diff != "" || container["image"] != "r.io/c:v2" {
+			t.Errorf("the pod runs %v of %v", container["command"], container["image"])
+		}
+		if pod["nodeSelector"] == nil || pod["imagePullSecrets"] == nil {
+			t.Errorf("the pod has no node selector, or no pull secret: %v", pod)
 		}
 	}
 }

@@ -110,6 +110,31 @@ controller: {nodeSelector: {pool: other}, tolerations: [{operator: Exists, toler
 		patches: patch("webhook", add("/nodeSelector", `{pool: system, rack: "1"}`), add("/tolerations", "[{key: a, operator: Exists, effect: NoSchedule}]")) +
 			patch("controller", add("/nodeSelector", "{pool: other}"), add("/tolerations", "[{operator: Exists, tolerationSeconds: 5, effect: NoExecute}]")),
 	},
+	"affinity and annotations": {
+		values: `
+webhook: {affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}, podAnnotations: {a.b/c: "1"}, deploymentAnnotations: {d: "true"}}
+controller: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack}]}}, podAnnotations: {e: f}, deploymentAnnotations: {g: h}}`,
+		patches: patch("webhook", add("/affinity/nodeAffinity", "{preferredDuringSchedulingIgnoredDuringExecution: []}"),
+			`{op: add, path: /spec/template/metadata/annotations/a.b~1c, value: "1"}`, `{op: add, path: /metadata/annotations, value: {d: "true"}}`) +
+			patch("controller", add("/affinity/podAntiAffinity", "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack}]}"),
+				"{op: add, path: /spec/template/metadata/annotations/e, value: f}", "{op: add, path: /metadata/annotations, value: {g: h}}"),
+	},
+	"optional APIs": {
+		values:        `optionalAPIs: {gateway-api: true, keda: true, prometheus-operator: true}`,
+		kustomization: "components: [CONFIG/gateway-api, CONFIG/keda, CONFIG/prometheus-operator]",
+	},
+	"the network of the nodes": {values: `webhook: {hostNetwork: true}`, kustomization: "components: [CONFIG/host-network]"},
+	"ports": {
+		values: `webhook: {ports: {webhook: 10250, metrics: 18080, health: 18081}, extraArgs: [--drain=30s]}`,
+		patches: patch("webhook", add("/containers/0/ports/0/containerPort", "10250"), add("/containers/0/ports/1/containerPort", "18080"), add("/containers/0/ports/2/containerPort", "18081"),
+			add("/containers/0/args", `["--health-probe-bind-address=:18081", "--metrics-bind-address=:18080", "--webhook-bind-address=:10250", "--drain=30s"]`)),
+	},
+	"the image that fetches models": {
+		values:        `{controller: {image: {repository: r.io/c, tag: v2, digest: "` + digest + `"}}, fetch: {image: {repository: "public.example:5000/team/c"}}}`,
+		kustomization: "images: [{name: modelbox-controller, newName: r.io/c, newTag: v2, digest: '" + digest + "'}]\ntransformers: []",
+		patches: patch("controller",
+			"{op: replace, path: /spec/template/spec/containers/0/command/1, value: '--fetch-image=public.example:5000/team/c:v2@"+digest+"'}"),
+	},
 	"a priority class": {
 		values: `priorityClassName: system-node-critical`,
 		patches: patch("webhook", add("/priorityClassName", "system-node-critical")) + patch("controller", add("/priorityClassName", "system-node-critical")) +
@@ -121,7 +146,7 @@ controller: {nodeSelector: {pool: other}, tolerations: [{operator: Exists, toler
 		without: []string{"ResourceQuota "},
 	},
 	"no CRDs":             {values: `crds: {enabled: false}`, without: []string{"CustomResourceDefinition "}},
-	"no aggregated roles": {values: `aggregatedRoles: {enabled: false}`, without: []string{"ClusterRole /modelbox-edit", "ClusterRole /modelbox-view"}},
+	"no aggregated roles": {values: `aggregatedRoles: {enabled: false}`, without: []string{"ClusterRole /modelbox-sizes", "ClusterRole /modelbox-edit", "ClusterRole /modelbox-view"}},
 	"no policies":         {values: `rights: {enabled: false}`, without: []string{"ValidatingAdmissionPolicy"}},
 	"no network policies": {values: `network: {enabled: false}`, without: []string{"NetworkPolicy "}},
 	"the API server's addresses": {
@@ -146,6 +171,16 @@ controller: {nodeSelector: {pool: other}, tolerations: [{operator: Exists, toler
 	},
 	"cert-manager, and what the other mode needs": {
 		values: "certs: {provided: {secretName: own-tls, caBundle: " + fmt.Sprintf("%q", pem) + "}}",
+	},
+	"sizes": {
+		values: `sizes: {gpu: {description: one}}`,
+		kustomization: `resources: [CONFIG]
+configMapGenerator:
+- name: modelbox-sizes
+  namespace: modelbox-system
+  options: {disableNameSuffixHash: true, labels: {app.kubernetes.io/name: modelbox-operator, app.kubernetes.io/part-of: modelbox-operator}}
+  literals: ["sizes.yaml=sizes:\n  gpu:\n    description: one"]
+`,
 	},
 	"monitoring": {values: `monitoring: {enabled: true}`, kustomization: "resources: [CONFIG, CONFIG/monitoring]"},
 	"labels for Prometheus": {
@@ -191,7 +226,10 @@ tracing: {endpoint: "https://traces.example/otlp", samplingRatio: 0, egress: [{p
 func TestValues(t *testing.T) {
 	for name, test := range values {
 		t.Run(name, func(t *testing.T) {
-			text := test.kustomization + "\ntransformers: [CONFIG/fetch-image]\n"
+			text := test.kustomization + "\n"
+			if !strings.Contains(text, "transformers:") {
+				text += "transformers: [CONFIG/fetch-image]\n"
+			}
 			if !strings.Contains(text, "resources:") {
 				text += "resources: [CONFIG]\n"
 			}
@@ -263,54 +301,42 @@ func leaves(t *testing.T, text string) []string {
 // A value that is refused is named, so that a user finds it.
 func TestValuesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"replicas: 2":                                           "replicas",
-		"webhook: {replica: 2}":                                 "/webhook",
-		"webhook: {replicas: 0}":                                "/webhook/replicas",
-		"webhook: {replicas: '2'}":                              "/webhook/replicas",
-		"controller: {replicas: 1.5}":                           "/controller/replicas",
-		"webhook: {image: r.io/w:v1}":                           "/webhook/image",
-		"webhook: {image: {repository: 'r.io/w:v1'}}":           "/webhook/image/repository",
-		"webhook: {image: {repository: ''}}":                    "/webhook/image/repository",
-		"webhook: {image: {repository: 'https://r.io/w'}}":      "/webhook/image/repository",
-		"webhook: {image: {tag: 1.10}}":                         "/webhook/image/tag",
-		"webhook: {image: {tag: 'a/b'}}":                        "/webhook/image/tag",
-		"webhook: {image: {digest: 'sha256:1'}}":                "/webhook/image/digest",
-		"webhook: {image: {pullPolicy: always}}":                "/webhook/image/pullPolicy",
-		"webhook: {goMemLimit: 224Mi}":                          "/webhook/goMemLimit",
-		"webhook: {resources: {limit: {}}}":                     "/webhook/resources",
-		"webhook: {resources: {limits: {memory: 1 GB}}}":        "/webhook/resources/limits/memory",
-		"webhook: {extraArgs: drain}":                           "/webhook/extraArgs",
-		"webhook: {extraArgs: [drain]}":                         "/webhook/extraArgs/0",
-		"controller: {extraArgs: [--namespaces=a]}":             "/controller/extraArgs/0",
-		"controller: {extraArgs: [-fetch-image, a]}":            "/controller/extraArgs/0",
-		"controller: {modelMirrors: ['hf://']}":                 "/controller/modelMirrors/0",
-		"controller: {nodeSelector: {a: true}}":                 "/controller/nodeSelector/a",
-		"controller: {tolerations: [{operator: exists}]}":       "/controller/tolerations/0/operator",
-		"imagePullSecrets: [a]":                                 "/imagePullSecrets/0",
-		"priorityClassName: Upper":                              "/priorityClassName",
-		"namespaces: a,b":                                       "/namespaces",
-		"namespaces: [a, a]":                                    "/namespaces",
-		"namespaces: [A]":                                       "/namespaces/0",
-		"namespaces: ['']":                                      "/namespaces/0",
-		"crds: {install: true}":                                 "/crds",
-		"crds: {enabled: 'false'}":                              "/crds/enabled",
-		"rights: {enabled: null}":                               "/rights",
-		"network: {controllerEgress: [{from: []}]}":             "/network/controllerEgress/0",
-		"tracing: {endpoint: 'collector:4318'}":                 "/tracing/endpoint",
-		"tracing: {endpoint: 'http://user:pw@c'}":               "/tracing/endpoint",
-		"tracing: {samplingRatio: 1.5}":                         "/tracing/samplingRatio",
-		"tracing: {samplingRatio: -0.5}":                        "/tracing/samplingRatio",
-		"tracing: {egress: [{from: []}]}":                       "/tracing/egress/0",
-		"webhook: {extraArgs: [--tracing-endpoint=http://c]}":   "/webhook/extraArgs/0",
-		"controller: {extraArgs: [-tracing-endpoint=http://c]}": "/controller/extraArgs/0",
-		"certs: {mode: self-signed}":                            "/certs/mode",
-		"certs: {selfManaged: {validity: 90m}}":                 "/certs/selfManaged/validity",
-		"certs: {selfManaged: {validity: 0h}}":                  "/certs/selfManaged/validity",
-		"certs: {mode: provided}":                               "/certs/provided",
-		"certs: {mode: provided, provided: {secretName: a}}":    "/certs/provided/caBundle",
-		"certs: {mode: provided, provided: {caBundle: LS0tL}}":  "/certs/provided/caBundle",
-		"monitoring: {enabled: true, labels: {a: 1}}":           "/monitoring/labels/a",
-		"dashboard: {labels: {a: true}}":                        "/dashboard/labels/a",
+		"sizes: {big: 1}":                                      "/sizes/big",
+		"webhook: {replicas: 0}":                               "/webhook/replicas",
+		"controller: {replicas: 1.5}":                          "/controller/replicas",
+		"webhook: {image: {repository: 'r.io/w:v1'}}":          "/webhook/image/repository",
+		"webhook: {image: {repository: 'https://r.io/w'}}":     "/webhook/image/repository",
+		"webhook: {image: {tag: 1.10}}":                        "/webhook/image/tag",
+		"webhook: {image: {digest: 'sha256:1'}}":               "/webhook/image/digest",
+		"webhook: {image: {pullPolicy: always}}":               "/webhook/image/pullPolicy",
+		"webhook: {goMemLimit: 224Mi}":                         "/webhook/goMemLimit",
+		"webhook: {resources: {limit: {}}}":                    "/webhook/resources",
+		"webhook: {resources: {limits: {memory: 1 GB}}}":       "/webhook/resources/limits/memory",
+		"webhook: {extraArgs: [drain]}":                        "/webhook/extraArgs/0",
+		"controller: {extraArgs: [--namespaces=a]}":            "/controller/extraArgs/0",
+		"controller: {modelMirrors: ['hf://']}":                "/controller/modelMirrors/0",
+		"controller: {nodeSelector: {a: true}}":                "/controller/nodeSelector/a",
+		"controller: {tolerations: [{operator: exists}]}":      "/controller/tolerations/0/operator",
+		"controller: {hostNetwork: true}":                      "/controller",
+		"webhook: {ports: {webhook: 0}}":                       "/webhook/ports/webhook",
+		"fetch: {image: {repository: 'r.io/c:v1'}}":            "/fetch/image/repository",
+		"imagePullSecrets: [a]":                                "/imagePullSecrets/0",
+		"priorityClassName: Upper":                             "/priorityClassName",
+		"namespaces: a,b":                                      "/namespaces",
+		"namespaces: [A]":                                      "/namespaces/0",
+		"crds: {install: true}":                                "/crds",
+		"rights: {enabled: null}":                              "/rights",
+		"network: {controllerEgress: [{from: []}]}":            "/network/controllerEgress/0",
+		"tracing: {endpoint: 'collector:4318'}":                "/tracing/endpoint",
+		"tracing: {endpoint: 'http://user:pw@c'}":              "/tracing/endpoint",
+		"tracing: {samplingRatio: 1.5}":                        "/tracing/samplingRatio",
+		"webhook: {extraArgs: [--tracing-endpoint=http://c]}":  "/webhook/extraArgs/0",
+		"certs: {mode: self-signed}":                           "/certs/mode",
+		"certs: {selfManaged: {validity: 90m}}":                "/certs/selfManaged/validity",
+		"certs: {mode: provided}":                              "/certs/provided",
+		"certs: {mode: provided, provided: {secretName: a}}":   "/certs/provided/caBundle",
+		"certs: {mode: provided, provided: {caBundle: LS0tL}}": "/certs/provided/caBundle",
+		"monitoring: {enabled: true, labels: {a: 1}}":          "/monitoring/labels/a",
 	} {
 		if _, err := helm(t, system, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that contains %q", text, err, want)

@@ -7,6 +7,7 @@ package v1
 
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
+	apimodelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	corev1 "k8s.io/api/core/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -16,11 +17,18 @@ import (
 //
 // AppSpec defines the desired state of App.
 type AppSpecApplyConfiguration struct {
+	// name is the name of the main container. Must be a DNS-1123 label of at most
+	// 63 characters. Without it, the main container has the name of the object.
+	Name *string `json:"name,omitempty"`
 	// replicas is the desired number of pods, 0 to 1073741823 (with as many again
 	// during a rollout, they fit the int32 that Kubernetes counts them in).
 	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
 	// HorizontalPodAutoscaler work on the App itself.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	Schedules []modelv1.ScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
 	// tag, or with the tag "latest", is accepted with a warning, because it can
@@ -58,16 +66,33 @@ type AppSpecApplyConfiguration struct {
 	// is NodePort if a port has a nodePort, and ClusterIP otherwise. At most 64
 	// items.
 	Ports []modelv1.PortApplyConfiguration `json:"ports,omitempty"`
+	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
+	// runtime class, priority class and scheduler, and labels of the pods. No default.
+	Scheduling                       *modelv1.SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	modelv1.AroundApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// probes, init containers, sidecars and volumes. The main container has the
-	// name of the App; its image, resources, ports and env may not be set here, and
+	// name of spec.name, or of the App; its image, resources, ports and env may not be set here, and
 	// what has another field of its own may be set in one of the two places. Unknown
 	// fields are refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+	// selector are the labels that select the pods, instead of those of the operator: it is
+	// the selector of an existing Deployment, and only "modelbox adopt" sets it. With it, the
+	// Service and the Deployment select by exactly these labels, and the operator adds to the
+	// pod template neither labels nor the ports of the Service: podTemplate must have the
+	// labels of the selector, and may have the ports of the main container. It cannot be set,
+	// changed or removed after creation. 1 to 64 labels.
+	Selector map[string]apimodelv1.LabelValue `json:"selector,omitempty"`
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	RestartOnChange                   *apimodelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+	modelv1.WindowsApplyConfiguration `json:""`
 }
 
 // AppSpecApplyConfiguration constructs a declarative configuration of the AppSpec type for use with
@@ -76,11 +101,32 @@ func AppSpec() *AppSpecApplyConfiguration {
 	return &AppSpecApplyConfiguration{}
 }
 
+// WithName sets the Name field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Name field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithName(value string) *AppSpecApplyConfiguration {
+	b.Name = &value
+	return b
+}
+
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithReplicas(value int32) *AppSpecApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithSchedules adds the given value to the Schedules field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Schedules field.
+func (b *AppSpecApplyConfiguration) WithSchedules(values ...*modelv1.ScheduleApplyConfiguration) *AppSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSchedules")
+		}
+		b.Schedules = append(b.Schedules, *values[i])
+	}
 	return b
 }
 
@@ -179,6 +225,94 @@ func (b *AppSpecApplyConfiguration) WithPorts(values ...*modelv1.PortApplyConfig
 	return b
 }
 
+// WithScheduling sets the Scheduling field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Scheduling field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithScheduling(value *modelv1.SchedulingApplyConfiguration) *AppSpecApplyConfiguration {
+	b.Scheduling = value
+	return b
+}
+
+// WithPodMetadata sets the PodMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodMetadata field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithPodMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.PodMetadata = value
+	return b
+}
+
+// WithDeploymentMetadata sets the DeploymentMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeploymentMetadata field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithDeploymentMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.DeploymentMetadata = value
+	return b
+}
+
+// WithServiceMetadata sets the ServiceMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceMetadata field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithServiceMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.ServiceMetadata = value
+	return b
+}
+
+// WithMinReadySeconds sets the MinReadySeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinReadySeconds field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithMinReadySeconds(value int32) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.MinReadySeconds = &value
+	return b
+}
+
+// WithRevisionHistoryLimit sets the RevisionHistoryLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.RevisionHistoryLimit = &value
+	return b
+}
+
+// WithService sets the Service field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Service field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithService(value *modelv1.ServiceOptionsApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Service = value
+	return b
+}
+
+// WithDisruption sets the Disruption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disruption field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithDisruption(value *modelv1.DisruptionApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Disruption = value
+	return b
+}
+
+// WithAutoscaling sets the Autoscaling field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Autoscaling field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithAutoscaling(value *modelv1.AutoscalingApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Autoscaling = value
+	return b
+}
+
+// WithRoute sets the Route field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Route field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithRoute(value *modelv1.RouteApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Route = value
+	return b
+}
+
+// WithMonitoring sets the Monitoring field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Monitoring field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithMonitoring(value *modelv1.MonitoringApplyConfiguration) *AppSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Monitoring = value
+	return b
+}
+
 // WithPodTemplate sets the PodTemplate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodTemplate field is set to the value of the last call.
@@ -187,10 +321,42 @@ func (b *AppSpecApplyConfiguration) WithPodTemplate(value runtime.RawExtension) 
 	return b
 }
 
+// WithSelector puts the entries into the Selector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Selector field,
+// overwriting an existing map entries in Selector field with the same key.
+func (b *AppSpecApplyConfiguration) WithSelector(entries map[string]apimodelv1.LabelValue) *AppSpecApplyConfiguration {
+	if b.Selector == nil && len(entries) > 0 {
+		b.Selector = make(map[string]apimodelv1.LabelValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Selector[k] = v
+	}
+	return b
+}
+
 // WithPaused sets the Paused field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Paused field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithPaused(value bool) *AppSpecApplyConfiguration {
 	b.Paused = &value
+	return b
+}
+
+// WithRestartOnChange sets the RestartOnChange field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartOnChange field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithRestartOnChange(value apimodelv1.RestartOnChange) *AppSpecApplyConfiguration {
+	b.RestartOnChange = &value
+	return b
+}
+
+// WithSkipDates adds the given value to the SkipDates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the SkipDates field.
+func (b *AppSpecApplyConfiguration) WithSkipDates(values ...string) *AppSpecApplyConfiguration {
+	for i := range values {
+		b.WindowsApplyConfiguration.SkipDates = append(b.WindowsApplyConfiguration.SkipDates, values[i])
+	}
 	return b
 }

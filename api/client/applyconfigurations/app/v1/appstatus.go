@@ -104,6 +104,14 @@ func (b *AppStatusApplyConfiguration) WithAddress(value string) *AppStatusApplyC
 	return b
 }
 
+// WithURL sets the URL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the URL field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithURL(value string) *AppStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.URL = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -127,5 +135,13 @@ func (b *AppStatusApplyConfiguration) WithConditions(values ...*metav1.Condition
 		}
 		b.WorkloadStatusApplyConfiguration.Conditions = append(b.WorkloadStatusApplyConfiguration.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithSchedule(value *modelv1.ScheduleStatusApplyConfiguration) *AppStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.Schedule = value
 	return b
 }

@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
+)
+
 // UnitedDeploymentSpecApplyConfiguration represents a declarative configuration of the UnitedDeploymentSpec type for use
 // with apply.
 //
@@ -16,6 +20,10 @@ type UnitedDeploymentSpecApplyConfiguration struct {
 	// replicas is the desired number of replicas of the Deployment, 0 to
 	// 2147483647. The scale subresource serves it.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. The last time that has passed when schedules are set applies at once. At most 32 items.
+	Schedules []modelv1.ScheduleApplyConfiguration `json:"schedules,omitempty"`
 }
 
 // UnitedDeploymentSpecApplyConfiguration constructs a declarative configuration of the UnitedDeploymentSpec type for use with
@@ -37,5 +45,18 @@ func (b *UnitedDeploymentSpecApplyConfiguration) WithDeploymentName(value string
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *UnitedDeploymentSpecApplyConfiguration) WithReplicas(value int32) *UnitedDeploymentSpecApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithSchedules adds the given value to the Schedules field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Schedules field.
+func (b *UnitedDeploymentSpecApplyConfiguration) WithSchedules(values ...*modelv1.ScheduleApplyConfiguration) *UnitedDeploymentSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSchedules")
+		}
+		b.Schedules = append(b.Schedules, *values[i])
+	}
 	return b
 }

@@ -6,6 +6,7 @@
 package v1
 
 import (
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -30,6 +31,9 @@ type UnitedDeploymentStatusApplyConfiguration struct {
 	// Ready is present from the first reconcile on; Reconciling and Stalled are
 	// present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
+	// spec.schedules.
+	Schedule *modelv1.ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
 }
 
 // UnitedDeploymentStatusApplyConfiguration constructs a declarative configuration of the UnitedDeploymentStatus type for use with
@@ -88,5 +92,13 @@ func (b *UnitedDeploymentStatusApplyConfiguration) WithConditions(values ...*met
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *UnitedDeploymentStatusApplyConfiguration) WithSchedule(value *modelv1.ScheduleStatusApplyConfiguration) *UnitedDeploymentStatusApplyConfiguration {
+	b.Schedule = value
 	return b
 }

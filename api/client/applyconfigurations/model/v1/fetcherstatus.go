@@ -13,6 +13,8 @@ package v1
 type FetcherStatusApplyConfiguration struct {
 	// templateHash is the hash of the pod template without the image and the mirrors.
 	TemplateHash *string `json:"templateHash,omitempty"`
+	// revision is that of the Deployment whose pods were read last for status.model.
+	Revision *string `json:"revision,omitempty"`
 	// image is the image of the container.
 	Image *string `json:"image,omitempty"`
 	// mirrors replace the beginnings of URLs, as PREFIX=REPLACEMENT.
@@ -30,6 +32,14 @@ func FetcherStatus() *FetcherStatusApplyConfiguration {
 // If called multiple times, the TemplateHash field is set to the value of the last call.
 func (b *FetcherStatusApplyConfiguration) WithTemplateHash(value string) *FetcherStatusApplyConfiguration {
 	b.TemplateHash = &value
+	return b
+}
+
+// WithRevision sets the Revision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Revision field is set to the value of the last call.
+func (b *FetcherStatusApplyConfiguration) WithRevision(value string) *FetcherStatusApplyConfiguration {
+	b.Revision = &value
 	return b
 }
 

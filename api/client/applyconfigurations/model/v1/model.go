@@ -19,9 +19,9 @@ type ModelApplyConfiguration struct {
 	// uri is where the model comes from:
 	//
 	// - https://host/path, or http://host/path with sha256: a file, or an archive, which is
-	// unpacked if its name ends in .zip, .tar, .tar.gz, .tgz or .tar.zst;
+	// unpacked if its name ends in .zip, .tar, .tar.gz, .tgz, .tar.bz2 or .tar.zst;
 	//
-	// - s3://bucket/key: the same in a bucket;
+	// - s3://bucket/key: the same in a bucket. s3://bucket/folder/: all objects below it;
 	//
 	// - hf://org/name@commit: the files of a commit of a model hub, each verified by the hash
 	// that the hub publishes. A path may follow, of a directory or a file;
@@ -57,6 +57,15 @@ type ModelApplyConfiguration struct {
 	// fetched into it once, and all pods that need the same model find it there. Without it, each
 	// pod fetches into a volume of its own. May not be set for oci:// and pvc://.
 	Claim *string `json:"claim,omitempty"`
+	// include are patterns for the files that are fetched, as those of "hf download": * stands for
+	// any characters, / too, ? for one, [a-z] and [!a-z] for one of them, and onnx/ for everything
+	// below. They are compared with the path of a file in the repository, or below the folder. A
+	// pattern that no file matches is an error of the fetch. Only for hf:// and for a folder of
+	// s3://. At most 16 items of 1 to 128 bytes. Defaults to all files.
+	Include []string `json:"include,omitempty"`
+	// exclude are patterns for the files that are not fetched, of those that include selects. They
+	// have the form, and the bounds, of include.
+	Exclude []string `json:"exclude,omitempty"`
 }
 
 // ModelApplyConfiguration constructs a declarative configuration of the Model type for use with
@@ -110,5 +119,25 @@ func (b *ModelApplyConfiguration) WithCredentials(value corev1.LocalObjectRefere
 // If called multiple times, the Claim field is set to the value of the last call.
 func (b *ModelApplyConfiguration) WithClaim(value string) *ModelApplyConfiguration {
 	b.Claim = &value
+	return b
+}
+
+// WithInclude adds the given value to the Include field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Include field.
+func (b *ModelApplyConfiguration) WithInclude(values ...string) *ModelApplyConfiguration {
+	for i := range values {
+		b.Include = append(b.Include, values[i])
+	}
+	return b
+}
+
+// WithExclude adds the given value to the Exclude field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Exclude field.
+func (b *ModelApplyConfiguration) WithExclude(values ...string) *ModelApplyConfiguration {
+	for i := range values {
+		b.Exclude = append(b.Exclude, values[i])
+	}
 	return b
 }

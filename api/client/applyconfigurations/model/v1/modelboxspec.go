@@ -25,7 +25,8 @@ type ModelBoxSpecApplyConfiguration struct {
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2", or one with a digest. An image with no
 	// tag, or with the tag "latest", is accepted with a warning, because it can
-	// change without a change of this object. Must be 1 to 1024 characters long.
+	// change without a change of this object. Must be 1 to 1024 characters long. Required,
+	// unless resourceType names a size with a server, of which admission sets the image.
 	Image *string `json:"image,omitempty"`
 	// imagePullPolicy defines when kubelet pulls the image of the main container: Always,
 	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
@@ -46,10 +47,16 @@ type ModelBoxSpecApplyConfiguration struct {
 	// Defaults to 1. The scale subresource serves it, so that "kubectl scale" and a
 	// HorizontalPodAutoscaler work on the ModelBox itself.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
+	// unless another client sets another number in between. If several have the same time, the last in the
+	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	Schedules []ScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// resourceType is a preset of CPU and memory, with requests equal to limits:
-	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi). With custom,
-	// the main container has the requests and limits of resources. Defaults to
-	// custom if resources is set (also to {}, which means no requests and no
+	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi), or the name of a
+	// size that the platform of the cluster defines, of which admission sets resources,
+	// scheduling, sharedMemory, strategy and the server. With custom, the main container has the
+	// requests and limits of resources. At most 63 characters, a DNS-1123 label.
+	// Defaults to custom if resources is set (also to {}, which means no requests and no
 	// limits), and to small otherwise.
 	ResourceType *modelv1.ResourceType `json:"resourceType,omitempty"`
 	// resources are the compute resources of the main container. CPU and memory default
@@ -76,7 +83,7 @@ type ModelBoxSpecApplyConfiguration struct {
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
 	// which the object is Stalled. A pod that becomes available is progress. Must be from 4
-	// (more than minReadySeconds, which is 3) to 86400. Defaults to 600 and the time that
+	// (more than the default of minReadySeconds) to 86400. Defaults to 600 and the time that
 	// startupProbe gives a container to start, if there is one.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
@@ -119,20 +126,41 @@ type ModelBoxSpecApplyConfiguration struct {
 	// model is the model that the pods serve. It is fetched, verified and unpacked before any
 	// other container of a pod starts. No default.
 	Model *ModelApplyConfiguration `json:"model,omitempty"`
+	// models are further models, such as adapters, tokenizers and draft models. The same container
+	// fetches them, after model and in their order. Names and mount paths must be unique, and no
+	// mount path may be below another one, or that of model. At most 8 items.
+	Models []NamedModelApplyConfiguration `json:"models,omitempty"`
 	// modelFileURL is an alias of model.uri. If both are set, they must be the same. At most 2048
 	// characters.
 	ModelFileURL *string `json:"modelFileURL,omitempty"`
+	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
+	// runtime class, priority class and scheduler, and labels of the pods. No default.
+	Scheduling               *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	AroundApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
-	// init containers, sidecars, volumes, tolerations, a service account or a
+	// init containers, sidecars, volumes, affinity, a service account or a
 	// security context. The main container has the name of spec.name; its image,
 	// resources, ports, env, envFrom and probes may not be set here, and what has another
 	// field of its own may be set in one of the two places. Unknown fields are refused. At
 	// most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+	// selector are the labels that select the pods, instead of those of the operator: it is
+	// the selector of an existing Deployment, and only "modelbox adopt" sets it. With it, the
+	// Service and the Deployment select by exactly these labels, and the operator adds to the
+	// pod template neither labels nor the ports of the Service: podTemplate must have the
+	// labels of the selector, and may have the ports of the main container. It cannot be set,
+	// changed or removed after creation. 1 to 64 labels.
+	Selector map[string]modelv1.LabelValue `json:"selector,omitempty"`
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	RestartOnChange           *modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+	WindowsApplyConfiguration `json:""`
 }
 
 // ModelBoxSpecApplyConfiguration constructs a declarative configuration of the ModelBoxSpec type for use with
@@ -200,6 +228,19 @@ func (b *ModelBoxSpecApplyConfiguration) WithArgs(values ...string) *ModelBoxSpe
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithReplicas(value int32) *ModelBoxSpecApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithSchedules adds the given value to the Schedules field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Schedules field.
+func (b *ModelBoxSpecApplyConfiguration) WithSchedules(values ...*ScheduleApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSchedules")
+		}
+		b.Schedules = append(b.Schedules, *values[i])
+	}
 	return b
 }
 
@@ -340,11 +381,112 @@ func (b *ModelBoxSpecApplyConfiguration) WithModel(value *ModelApplyConfiguratio
 	return b
 }
 
+// WithModels adds the given value to the Models field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Models field.
+func (b *ModelBoxSpecApplyConfiguration) WithModels(values ...*NamedModelApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithModels")
+		}
+		b.Models = append(b.Models, *values[i])
+	}
+	return b
+}
+
 // WithModelFileURL sets the ModelFileURL field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ModelFileURL field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithModelFileURL(value string) *ModelBoxSpecApplyConfiguration {
 	b.ModelFileURL = &value
+	return b
+}
+
+// WithScheduling sets the Scheduling field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Scheduling field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithScheduling(value *SchedulingApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.Scheduling = value
+	return b
+}
+
+// WithPodMetadata sets the PodMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodMetadata field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithPodMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.PodMetadata = value
+	return b
+}
+
+// WithDeploymentMetadata sets the DeploymentMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeploymentMetadata field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithDeploymentMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.DeploymentMetadata = value
+	return b
+}
+
+// WithServiceMetadata sets the ServiceMetadata field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceMetadata field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithServiceMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.ServiceMetadata = value
+	return b
+}
+
+// WithMinReadySeconds sets the MinReadySeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinReadySeconds field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithMinReadySeconds(value int32) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.MinReadySeconds = &value
+	return b
+}
+
+// WithRevisionHistoryLimit sets the RevisionHistoryLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.RevisionHistoryLimit = &value
+	return b
+}
+
+// WithService sets the Service field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Service field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithService(value *ServiceOptionsApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Service = value
+	return b
+}
+
+// WithDisruption sets the Disruption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disruption field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithDisruption(value *DisruptionApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Disruption = value
+	return b
+}
+
+// WithAutoscaling sets the Autoscaling field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Autoscaling field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithAutoscaling(value *AutoscalingApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Autoscaling = value
+	return b
+}
+
+// WithRoute sets the Route field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Route field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithRoute(value *RouteApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Route = value
+	return b
+}
+
+// WithMonitoring sets the Monitoring field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Monitoring field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithMonitoring(value *MonitoringApplyConfiguration) *ModelBoxSpecApplyConfiguration {
+	b.AroundApplyConfiguration.Monitoring = value
 	return b
 }
 
@@ -356,10 +498,42 @@ func (b *ModelBoxSpecApplyConfiguration) WithPodTemplate(value runtime.RawExtens
 	return b
 }
 
+// WithSelector puts the entries into the Selector field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Selector field,
+// overwriting an existing map entries in Selector field with the same key.
+func (b *ModelBoxSpecApplyConfiguration) WithSelector(entries map[string]modelv1.LabelValue) *ModelBoxSpecApplyConfiguration {
+	if b.Selector == nil && len(entries) > 0 {
+		b.Selector = make(map[string]modelv1.LabelValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Selector[k] = v
+	}
+	return b
+}
+
 // WithPaused sets the Paused field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Paused field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithPaused(value bool) *ModelBoxSpecApplyConfiguration {
 	b.Paused = &value
+	return b
+}
+
+// WithRestartOnChange sets the RestartOnChange field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartOnChange field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithRestartOnChange(value modelv1.RestartOnChange) *ModelBoxSpecApplyConfiguration {
+	b.RestartOnChange = &value
+	return b
+}
+
+// WithSkipDates adds the given value to the SkipDates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the SkipDates field.
+func (b *ModelBoxSpecApplyConfiguration) WithSkipDates(values ...string) *ModelBoxSpecApplyConfiguration {
+	for i := range values {
+		b.WindowsApplyConfiguration.SkipDates = append(b.WindowsApplyConfiguration.SkipDates, values[i])
+	}
 	return b
 }

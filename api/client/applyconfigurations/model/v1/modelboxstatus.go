@@ -18,6 +18,11 @@ type ModelBoxStatusApplyConfiguration struct {
 	// fetcher is what fetches the model in the pods, as it was applied last. Another version of
 	// the operator keeps it until the pod template changes. Empty if no container fetches a model.
 	Fetcher *FetcherStatusApplyConfiguration `json:"fetcher,omitempty"`
+	// model is what the container that fetches has said of spec.model in a pod, read once when a
+	// rollout is complete. Empty if no pod says it credibly, and for oci:// and pvc://.
+	Model *ModelStatusApplyConfiguration `json:"model,omitempty"`
+	// models are the same for spec.models. At most 8 items.
+	Models []NamedModelStatusApplyConfiguration `json:"models,omitempty"`
 }
 
 // ModelBoxStatusApplyConfiguration constructs a declarative configuration of the ModelBoxStatus type for use with
@@ -106,6 +111,14 @@ func (b *ModelBoxStatusApplyConfiguration) WithAddress(value string) *ModelBoxSt
 	return b
 }
 
+// WithURL sets the URL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the URL field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithURL(value string) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.URL = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -132,10 +145,39 @@ func (b *ModelBoxStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 	return b
 }
 
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.Schedule = value
+	return b
+}
+
 // WithFetcher sets the Fetcher field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Fetcher field is set to the value of the last call.
 func (b *ModelBoxStatusApplyConfiguration) WithFetcher(value *FetcherStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
 	b.Fetcher = value
+	return b
+}
+
+// WithModel sets the Model field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Model field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithModel(value *ModelStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	b.Model = value
+	return b
+}
+
+// WithModels adds the given value to the Models field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Models field.
+func (b *ModelBoxStatusApplyConfiguration) WithModels(values ...*NamedModelStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithModels")
+		}
+		b.Models = append(b.Models, *values[i])
+	}
 	return b
 }

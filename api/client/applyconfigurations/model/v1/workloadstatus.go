@@ -40,6 +40,9 @@ type WorkloadStatusApplyConfiguration struct {
 	// address is the address of the first port in the cluster, as
 	// name.namespace.svc:port. Empty if there are no ports.
 	Address *string `json:"address,omitempty"`
+	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
+	// Empty until a Gateway has accepted the HTTPRoute as it is now.
+	URL *string `json:"url,omitempty"`
 	// problems are the reasons why pods are not available, the worst first, while the
 	// object has not been ready for more than 15 seconds. At most 5 items.
 	Problems []ProblemApplyConfiguration `json:"problems,omitempty"`
@@ -47,6 +50,9 @@ type WorkloadStatusApplyConfiguration struct {
 	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
 	// are present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
+	// spec.schedules.
+	Schedule *ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
 }
 
 // WorkloadStatusApplyConfiguration constructs a declarative configuration of the WorkloadStatus type for use with
@@ -135,6 +141,14 @@ func (b *WorkloadStatusApplyConfiguration) WithAddress(value string) *WorkloadSt
 	return b
 }
 
+// WithURL sets the URL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the URL field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithURL(value string) *WorkloadStatusApplyConfiguration {
+	b.URL = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -158,5 +172,13 @@ func (b *WorkloadStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	b.Schedule = value
 	return b
 }

@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
+)
+
 // EruSpecApplyConfiguration represents a declarative configuration of the EruSpec type for use
 // with apply.
 //
@@ -38,7 +42,8 @@ type EruSpecApplyConfiguration struct {
 	JitterSeconds *int32 `json:"jitterSeconds,omitempty"`
 	// historyLimit is the maximum number of entries of status.history, 0 to 100.
 	// Defaults to 10.
-	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+	HistoryLimit                      *int32 `json:"historyLimit,omitempty"`
+	modelv1.WindowsApplyConfiguration `json:""`
 }
 
 // EruSpecApplyConfiguration constructs a declarative configuration of the EruSpec type for use with
@@ -108,5 +113,15 @@ func (b *EruSpecApplyConfiguration) WithJitterSeconds(value int32) *EruSpecApply
 // If called multiple times, the HistoryLimit field is set to the value of the last call.
 func (b *EruSpecApplyConfiguration) WithHistoryLimit(value int32) *EruSpecApplyConfiguration {
 	b.HistoryLimit = &value
+	return b
+}
+
+// WithSkipDates adds the given value to the SkipDates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the SkipDates field.
+func (b *EruSpecApplyConfiguration) WithSkipDates(values ...string) *EruSpecApplyConfiguration {
+	for i := range values {
+		b.WindowsApplyConfiguration.SkipDates = append(b.WindowsApplyConfiguration.SkipDates, values[i])
+	}
 	return b
 }

@@ -6,6 +6,8 @@
 package v1beta1
 
 import (
+	applyconfigurationsmodelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	v1 "k8s.io/api/core/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
@@ -26,24 +28,53 @@ type GenericdaemonSpecApplyConfiguration struct {
 	// tag, or with the tag "latest", is accepted with a warning, because it can
 	// change without a change of this object. Must be 1 to 1024 characters long.
 	Image *string `json:"image,omitempty"`
+	// imagePullPolicy defines when kubelet pulls the image of the daemon: Always,
+	// IfNotPresent or Never. If it is not set, the API server's default applies: Always for
+	// an image without a tag or with the tag "latest", and IfNotPresent for any other.
+	ImagePullPolicy *v1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// imagePullSecrets is the list of Secrets in the namespace of the object whose
+	// credentials are used to pull the images of its pods. At most 16 items.
+	ImagePullSecrets []v1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	// command replaces the entrypoint of the image. It is not run in a shell. References
+	// of the form $(NAME) are expanded with the environment variables of the daemon. At
+	// most 1024 items.
+	Command []string `json:"command,omitempty"`
+	// args are the arguments of the entrypoint, instead of the command of the image.
+	// References of the form $(NAME) are expanded as in command. At most 1024 items.
+	Args []string `json:"args,omitempty"`
 	// envs is the list of environment variables of the daemon. Their names must be
 	// unique. At most 1024 items.
 	Envs []v1.EnvVar `json:"envs,omitempty"`
+	// envFrom is the list of ConfigMaps and Secrets whose keys become environment
+	// variables of the daemon. If envs has a variable of the same name,
+	// envs takes precedence. At most 64 items.
+	EnvFrom []v1.EnvFromSource `json:"envFrom,omitempty"`
 	// resources are the compute resources of the daemon. No default.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
 	// rollingUpdate is maxUnavailable of the DaemonSet: the maximum number of nodes
 	// without an available daemon during a rollout. A number of nodes from 1 to
 	// 1073741823, or a percentage from 1% to 100%. Defaults to 10%.
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
+	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
+	// KILL signal to the containers of a pod that is deleted, 0 to 86400. Kubernetes defaults
+	// it to 30.
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// ports, probes, volumes and tolerations. The main container has the name of
-	// the Genericdaemon; its image, resources and env may not be set here. Unknown
-	// fields are refused. At most 128 KiB, as JSON.
+	// the Genericdaemon; its image, resources and env may not be set here, and what has
+	// another field of its own may be set in one of the two places. Unknown fields are
+	// refused. At most 128 KiB, as JSON.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// paused suspends the reconciliation of this object: the operator writes
 	// nothing for it, and its pods continue to run. Defaults to false.
 	Paused *bool `json:"paused,omitempty"`
+	// restartOnChange defines whether the pods are replaced, by a rollout, when the data of a ConfigMap or a Secret
+	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
+	// may read Secrets only where it was given the permission. Setting it, and removing it,
+	// replaces the pods once. Defaults to None.
+	RestartOnChange                                      *modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+	applyconfigurationsmodelv1.WindowsApplyConfiguration `json:""`
 }
 
 // GenericdaemonSpecApplyConfiguration constructs a declarative configuration of the GenericdaemonSpec type for use with
@@ -68,12 +99,60 @@ func (b *GenericdaemonSpecApplyConfiguration) WithImage(value string) *Genericda
 	return b
 }
 
+// WithImagePullPolicy sets the ImagePullPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ImagePullPolicy field is set to the value of the last call.
+func (b *GenericdaemonSpecApplyConfiguration) WithImagePullPolicy(value v1.PullPolicy) *GenericdaemonSpecApplyConfiguration {
+	b.ImagePullPolicy = &value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *GenericdaemonSpecApplyConfiguration) WithImagePullSecrets(values ...v1.LocalObjectReference) *GenericdaemonSpecApplyConfiguration {
+	for i := range values {
+		b.ImagePullSecrets = append(b.ImagePullSecrets, values[i])
+	}
+	return b
+}
+
+// WithCommand adds the given value to the Command field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Command field.
+func (b *GenericdaemonSpecApplyConfiguration) WithCommand(values ...string) *GenericdaemonSpecApplyConfiguration {
+	for i := range values {
+		b.Command = append(b.Command, values[i])
+	}
+	return b
+}
+
+// WithArgs adds the given value to the Args field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Args field.
+func (b *GenericdaemonSpecApplyConfiguration) WithArgs(values ...string) *GenericdaemonSpecApplyConfiguration {
+	for i := range values {
+		b.Args = append(b.Args, values[i])
+	}
+	return b
+}
+
 // WithEnvs adds the given value to the Envs field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Envs field.
 func (b *GenericdaemonSpecApplyConfiguration) WithEnvs(values ...v1.EnvVar) *GenericdaemonSpecApplyConfiguration {
 	for i := range values {
 		b.Envs = append(b.Envs, values[i])
+	}
+	return b
+}
+
+// WithEnvFrom adds the given value to the EnvFrom field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the EnvFrom field.
+func (b *GenericdaemonSpecApplyConfiguration) WithEnvFrom(values ...v1.EnvFromSource) *GenericdaemonSpecApplyConfiguration {
+	for i := range values {
+		b.EnvFrom = append(b.EnvFrom, values[i])
 	}
 	return b
 }
@@ -94,6 +173,14 @@ func (b *GenericdaemonSpecApplyConfiguration) WithRollingUpdate(value intstr.Int
 	return b
 }
 
+// WithTerminationGracePeriodSeconds sets the TerminationGracePeriodSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminationGracePeriodSeconds field is set to the value of the last call.
+func (b *GenericdaemonSpecApplyConfiguration) WithTerminationGracePeriodSeconds(value int64) *GenericdaemonSpecApplyConfiguration {
+	b.TerminationGracePeriodSeconds = &value
+	return b
+}
+
 // WithPodTemplate sets the PodTemplate field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodTemplate field is set to the value of the last call.
@@ -107,5 +194,23 @@ func (b *GenericdaemonSpecApplyConfiguration) WithPodTemplate(value runtime.RawE
 // If called multiple times, the Paused field is set to the value of the last call.
 func (b *GenericdaemonSpecApplyConfiguration) WithPaused(value bool) *GenericdaemonSpecApplyConfiguration {
 	b.Paused = &value
+	return b
+}
+
+// WithRestartOnChange sets the RestartOnChange field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartOnChange field is set to the value of the last call.
+func (b *GenericdaemonSpecApplyConfiguration) WithRestartOnChange(value modelv1.RestartOnChange) *GenericdaemonSpecApplyConfiguration {
+	b.RestartOnChange = &value
+	return b
+}
+
+// WithSkipDates adds the given value to the SkipDates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the SkipDates field.
+func (b *GenericdaemonSpecApplyConfiguration) WithSkipDates(values ...string) *GenericdaemonSpecApplyConfiguration {
+	for i := range values {
+		b.WindowsApplyConfiguration.SkipDates = append(b.WindowsApplyConfiguration.SkipDates, values[i])
+	}
 	return b
 }

@@ -1,0 +1,324 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/plan"
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+)
+
+// Adoption is what gives a Deployment, and perhaps a Service, to an object.
+type Adoption struct {
+	// Client reads and writes. FieldManager is that of its writes.
+	Client       client.Client
+	FieldManager string
+
+	// Object is the stored object, or, unless it Exists, the one to create.
+	Object *unstructured.Unstructured
+	Exists bool
+	// Done is that the object has adopted everything already.
+	Done bool
+	// Conflicts are what else manages the Deployment or the Service, in sentences, and Notes what the user
+	// has to know. Diff is what the operator will change of the two, beside its own annotations.
+	Conflicts, Notes []string
+	Diff             string
+
+	children []child
+}
+
+// child is a live Deployment or Service, and as the operator would leave it.
+type child struct{ live, after client.Object }
+
+// Prepare reads a Deployment, and the Service of its name if it is wanted, and finds out what an object of
+// a kind that adopts them would change. It writes nothing: what it sends are dry runs. An error says
+// why they cannot be adopted; if the pods would restart, it is one.
+func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.ObjectKey, withService bool) error {
+	d, s := &appsv1.Deployment{}, (*corev1.Service)(nil)
+	live := []client.Object{d}
+	if withService {
+		s = &corev1.Service{}
+		live = append(live, s)
+	}
+	for _, obj := range live {
+		if err := a.read(ctx, key, obj); err != nil {
+			return err
+		}
+	}
+	stored, err := a.object(ctx, kind, d, s)
+	if err != nil {
+		return err
+	}
+	if a.Done = a.Exists && !kinds.IsPaused(a.Object) && !slices.ContainsFunc(live, func(l client.Object) bool { return !metav1.IsControlledBy(l, a.Object) }); a.Done {
+		return nil
+	}
+	stored.SetUID(cmp.Or(a.Object.GetUID(), render.NoUID))
+	desired, err := render.Children(kind, stored, render.Fetcher)
+	if err != nil {
+		return err
+	}
+	if err := a.same(desired, live); err != nil {
+		return err
+	}
+	for i := range live {
+		if err := a.preview(ctx, desired[i], live[i]); err != nil {
+			return err
+		}
+	}
+	return a.conflicts(ctx, kind, key)
+}
+
+// read reads a live object strictly: a field that this release does not know could get lost.
+func (a *Adoption) read(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	gvk, err := a.Client.GroupVersionKindFor(into)
+	if err != nil {
+		return err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(gvk)
+	if err := a.Client.Get(ctx, key, live); err != nil {
+		return err
+	}
+	delete(live.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(live.Object, into, true); err != nil {
+		return fmt.Errorf("%s %q has what this release of modelbox does not know: use a newer one: %w", strings.ToLower(gvk.Kind), key.Name, err)
+	}
+	return nil
+}
+
+// object sets Object, and returns it as it is stored: the existing one of an adoption that was interrupted,
+// or the one to create, as admission would leave it.
+func (a *Adoption) object(ctx context.Context, kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstructured.Unstructured, error) {
+	a.Object = kind.Unstructured()
+	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(d), a.Object); {
+	case err == nil && a.Object.GetDeletionTimestamp() != nil:
+		return nil, fmt.Errorf("%s %q is being deleted", kind.Singular(), d.Name)
+	case err == nil:
+		a.Exists = true
+		return a.Object.DeepCopy(), errors.Join(adoptable(d), adoptableService(d, s, kind == kinds.ModelBox()))
+	case !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	object, err := Object(kind, d, s)
+	if err != nil {
+		return nil, err
+	}
+	a.Object = object
+	body, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	resp := create.Dry(kind, create.Request{Body: body, Namespace: d.Namespace})
+	if err := resp.Err(); err != nil {
+		return nil, fmt.Errorf("deployment %q runs what the fields of the kind %s cannot say: %w", d.Name, kind.GVK.Kind, err)
+	}
+	return resp.Object, nil
+}
+
+// same returns an error unless the children that the operator builds are what runs, and may be taken.
+func (a *Adoption) same(desired, live []client.Object) error {
+	for _, l := range live {
+		if owner := metav1.GetControllerOf(l); owner != nil && owner.UID != a.Object.GetUID() {
+			return fmt.Errorf("%s %q is controlled by %s %q already", render.KindOf(l), l.GetName(), owner.Kind, owner.Name)
+		}
+	}
+	if len(desired) != len(live) {
+		return fmt.Errorf("%s %q exists, and has a Service only if spec.ports is set: name service/%s as well if it is, and do not if it is not",
+			a.Object.GetKind(), a.Object.GetName(), a.Object.GetName())
+	}
+	diff, err := Differences(desired, live)
+	if err == nil && diff != "" {
+		err = fmt.Errorf("the operator would not build what runs, so nothing was written; the differences are:\n%s", diff)
+	}
+	if err != nil && a.Exists {
+		err = fmt.Errorf("%s %q exists: change it, or delete it with --cascade=orphan: %w", a.Object.GetKind(), a.Object.GetName(), err)
+	}
+	return err
+}
+
+// preview asks the API server, by a dry run, what the operator's first apply would make of a live child,
+// and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
+func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
+	data, err := apply.Manifest(desired, live)
+	if err != nil {
+		return err
+	}
+	manifest := &unstructured.Unstructured{}
+	if err := manifest.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	manifest.SetAnnotations(nil)     // The operator's own.
+	manifest.SetOwnerReferences(nil) // Their owner may not exist yet.
+	if data, err = manifest.MarshalJSON(); err != nil {
+		return err
+	}
+	// Into an object with values, a response would be decoded beside what it does not have any more.
+	after := apply.NewOf(live)
+	after.SetNamespace(live.GetNamespace())
+	after.SetName(live.GetName())
+	err = a.Client.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, data), client.DryRunAll, client.ForceOwnership, client.FieldOwner(api.FieldManager))
+	if after.GetObjectKind().SetGroupVersionKind(live.GetObjectKind().GroupVersionKind()); err != nil {
+		return fmt.Errorf("the API server would refuse what the operator applies: %w", err)
+	}
+	if changes, err := Differences([]client.Object{after}, []client.Object{live}); err != nil || changes != "" {
+		return errors.Join(err, fmt.Errorf("the API server would change what runs, so nothing was written; the differences are:\n%s", changes))
+	}
+	diff, err := render.Diff(render.NameOf(live), live, after)
+	if err != nil {
+		return err
+	}
+	notes, err := unheld(desired, after)
+	a.Diff += diff
+	a.children = append(a.children, child{live, after})
+	a.Notes = append(a.Notes, notes...)
+	return err
+}
+
+// conflicts adds what else manages the live objects.
+func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, key client.ObjectKey) error {
+	acting, hidden, err := plan.Actors(ctx, a.Client, key, kind.GVK.Kind)
+	a.Conflicts = append(a.Conflicts, acting...)
+	for _, what := range hidden {
+		a.Notes = append(a.Notes, "not considered: "+what)
+	}
+	for _, c := range a.children {
+		for _, manager := range managers(c.live) {
+			a.Conflicts = append(a.Conflicts, fmt.Sprintf("%s manages %s %q as well: take it out of its source first, without deleting it", manager, render.KindOf(c.live), key.Name))
+		}
+	}
+	if len(a.children) > 1 || err != nil {
+		return err
+	}
+	if err := a.Client.Get(ctx, key, &corev1.Service{}); err == nil {
+		a.Notes = append(a.Notes, fmt.Sprintf("service/%s is not adopted: name it as well, to let the operator keep it", key.Name))
+	}
+	return nil
+}
+
+// Run makes the steps of the adoption that were not made yet, and reports each with say. Each of them is
+// one request with a precondition: after an error, a new Adoption continues. Until the last one, the
+// operator writes nothing. With dryRun, the requests are dry runs.
+func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string, args ...any)) error {
+	c, name := a.Client, strings.ToLower(a.Object.GetKind())+"/"+a.Object.GetName()
+	if dryRun {
+		c = client.NewDryRunClient(c)
+	}
+	if !a.Exists {
+		if err := unstructured.SetNestedField(a.Object.Object, true, "spec", "paused"); err != nil {
+			return err
+		}
+		if err := c.Create(ctx, a.Object, client.FieldOwner(a.FieldManager)); err != nil {
+			return fmt.Errorf("creating %s: %w", name, err)
+		}
+		say("%s created, with spec.paused", name)
+	}
+	for _, child := range a.children {
+		if metav1.IsControlledBy(child.live, a.Object) {
+			continue
+		}
+		if err := a.take(ctx, c, child); err != nil {
+			return fmt.Errorf("giving %s %q to %s: %w; run the command again to continue", render.KindOf(child.live), child.live.GetName(), name, err)
+		}
+		say("%s/%s is controlled by %s, and its fields belong to the operator", strings.ToLower(render.KindOf(child.live)), child.live.GetName(), name)
+	}
+	if !kinds.IsPaused(a.Object) {
+		return nil
+	}
+	resume := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"paused":null}}`, a.Object.GetUID())
+	if a.Exists || !dryRun { // What a dry run has created cannot be patched.
+		if err := c.Patch(ctx, a.Object, client.RawPatch(types.MergePatchType, resume), client.FieldOwner(a.FieldManager)); err != nil {
+			return fmt.Errorf("resuming %s: %w; run the command again to continue", name, err)
+		}
+	}
+	say("%s resumed", name)
+	return nil
+}
+
+// take makes the object the controller of a child.
+func (a *Adoption) take(ctx context.Context, c client.Client, child child) error {
+	patch, err := child.taken(a.Object)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
+}
+
+// Differences returns the unified diffs of what may not change by an adoption, "" if nothing does: the pod
+// template byte for byte, but for the time of a restart, which does not belong to the operator, the selectors,
+// the number of pods, and the ports and the type of the Service. desired, which has as many children as live, get
+// the API server's defaults.
+func Differences(desired, live []client.Object) (out string, err error) {
+	for i := range live {
+		text, err := render.Diff(render.NameOf(live[i]), essence(live[i]), essence(desired[i]))
+		if err != nil {
+			return "", err
+		}
+		out += text
+	}
+	return out, nil
+}
+
+// essence returns what may not change of a child.
+func essence(child client.Object) client.Object {
+	child = withDefaults(child)
+	if s, ok := child.(*corev1.Service); ok {
+		return &corev1.Service{Spec: corev1.ServiceSpec{Type: s.Spec.Type, Selector: s.Spec.Selector, Ports: s.Spec.Ports}}
+	}
+	d := child.(*appsv1.Deployment)
+	delete(d.Spec.Template.Annotations, api.AnnotationRestartedAt)
+	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template}}
+}
+
+// withDefaults returns a copy of a child with the defaults of the API server.
+func withDefaults(obj client.Object) client.Object {
+	obj = obj.DeepCopyObject().(client.Object)
+	render.SetDefaults(obj)
+	return obj
+}
+
+// allocated are the fields of a Service that the API server sets.
+var allocated = []string{"clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
+
+// unheld returns a note on each field of the spec of a child, as the operator would leave it, that the object
+// does not have: it stays as it is, but a child that is deleted is created again without it.
+func unheld(desired, after client.Object) (notes []string, err error) {
+	built, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withDefaults(desired))
+	if err != nil {
+		return nil, err
+	}
+	stays, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	spec, _ := stays["spec"].(map[string]any)
+	for _, field := range slices.Sorted(maps.Keys(spec)) {
+		value := spec[field]
+		known := field == "template" || slices.Contains(allocated, field) || field == "clusterIP" && value != corev1.ClusterIPNone
+		if !known && !reflect.DeepEqual(value, built["spec"].(map[string]any)[field]) {
+			text, _ := json.Marshal(value) // It is a part of a JSON document.
+			notes = append(notes, fmt.Sprintf("%s/%s: spec.%s stays %s; the object does not have it, so a %s that is deleted is created again without it",
+				strings.ToLower(render.KindOf(after)), after.GetName(), field, text, render.KindOf(after)))
+		}
+	}
+	return notes, err
+}

@@ -1,0 +1,158 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+)
+
+type adoptOptions struct {
+	Env
+	cluster              clusterFlags
+	as                   string
+	apply, dryRun, force bool
+	explained            string
+}
+
+func newAdopt(env Env) *cobra.Command {
+	o := &adoptOptions{Env: env, cluster: newClusterFlags(env)}
+	cmd := &cobra.Command{
+		Use:     "adopt deployment/NAME [service/NAME]",
+		GroupID: online,
+		Short:   "Let the operator keep a Deployment and a Service that run already, without a restart",
+		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run already. What has no field of
+its own is in spec.podTemplate, and spec.selector keeps the selector. With --apply, the operator takes them over: no pod
+restarts, and the Service keeps its address.
+
+Without --apply nothing is written. It refuses what it cannot take over without a change of the pods, and says what to
+do instead. What else manages the two, what the operator will change of them, and what the object does not have is printed
+on the standard error before anything is written; with --apply, another manager is an error, unless --force is set.
+
+Each step of --apply has a precondition, and what was interrupted is continued by the same command. --dry-run prints the
+steps, which the API server checks: docs/adopt.md.
+
+It needs the permissions of the role edit in the namespace. To leave again, delete the object, and not what it owns:
+kubectl delete app/NAME --cascade=orphan`,
+		Example: example(`
+			# The App that a Deployment and its Service become
+			{} adopt deployment/web service/web > web.yaml
+
+			# Hand them over
+			{} adopt deployment/web service/web --apply`),
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.cluster.Impersonate, o.cluster.ImpersonateGroup = nil, nil // --as is something else here.
+	o.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.as, "as", "App", "kind of the object: App, which adds nothing, or ModelBox")
+	cmd.Flags().BoolVar(&o.apply, "apply", false, "create the object, and give the Deployment and the Service to it")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the steps of --apply, and send them as dry runs")
+	cmd.Flags().BoolVar(&o.force, "force", false, "with --apply, also if something else manages the Deployment or the Service")
+	complete(cmd, "as", "App", "ModelBox")
+	return cmd
+}
+
+func (o *adoptOptions) run(ctx context.Context, args []string) error {
+	key, withService, err := o.named(args)
+	if err != nil {
+		return err
+	}
+	kind, err := kinds.Find(o.as)
+	if err != nil || !hasHistory(kind) {
+		return fmt.Errorf("--as is the kind of the object, App or ModelBox, and not %q", o.as)
+	}
+	c, err := o.cluster.client()
+	if err != nil {
+		return err
+	}
+	return again(func() error {
+		adoption := &adopt.Adoption{Client: c, FieldManager: fieldManager}
+		if err := adoption.Prepare(ctx, kind, key, withService); err != nil {
+			return err
+		}
+		return o.proceed(ctx, adoption, kind.Singular()+"/"+key.Name, args)
+	})
+}
+
+// proceed prints what was prepared for an object, or makes its steps.
+func (o *adoptOptions) proceed(ctx context.Context, adoption *adopt.Adoption, name string, args []string) error {
+	switch {
+	case adoption.Done:
+		fmt.Fprintf(o.Out, "%s has adopted %s already (unchanged)\n", name, strings.Join(args, " and "))
+		return nil
+	case o.apply || o.dryRun:
+		return o.write(ctx, adoption)
+	case adoption.Exists:
+		o.explain(adoption)
+		fmt.Fprintf(o.Out, "%s exists, and has not adopted everything yet: --apply continues\n", name)
+		return nil
+	}
+	text, err := yaml.Marshal(adoption.Object.Object)
+	if err == nil {
+		_, err = o.Out.Write(text)
+	}
+	o.explain(adoption)
+	return err
+}
+
+func (o *adoptOptions) write(ctx context.Context, adoption *adopt.Adoption) error {
+	o.explain(adoption)
+	if len(adoption.Conflicts) > 0 && !o.force && !o.dryRun {
+		return errors.New("nothing was written: resolve the conflicts, or use --force")
+	}
+	suffix := "\n"
+	if o.dryRun {
+		suffix = " (dry run)\n"
+	}
+	return adoption.Run(ctx, o.dryRun, func(format string, args ...any) { fmt.Fprintf(o.Out, format+suffix, args...) })
+}
+
+// explain prints what the user has to know before anything is written, once.
+func (o *adoptOptions) explain(adoption *adopt.Adoption) {
+	var text strings.Builder
+	for _, conflict := range adoption.Conflicts {
+		fmt.Fprintln(&text, "conflict:", conflict)
+	}
+	for _, note := range adoption.Notes {
+		fmt.Fprintln(&text, "note:", note)
+	}
+	if adoption.Diff != "" {
+		fmt.Fprintf(&text, "note: the operator will change:\n%s", adoption.Diff)
+	}
+	if o.explained != text.String() {
+		o.explained = text.String()
+		fmt.Fprint(o.ErrOut, o.explained)
+	}
+}
+
+// named returns the name that deployment/NAME and service/NAME have, and whether there is a Service.
+func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService bool, err error) {
+	const usage = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
+	for i, arg := range args {
+		resource, name, ok := strings.Cut(arg, "/")
+		resource, _, _ = strings.Cut(strings.ToLower(resource), ".")
+		isService := slices.Contains([]string{"service", "services", "svc"}, resource)
+		switch {
+		case !ok || name == "" || isService != (i == 1) || !isService && !slices.Contains([]string{"deployment", "deployments", "deploy"}, resource):
+			return key, false, fmt.Errorf("%q: %s", arg, usage)
+		case i == 1 && name != key.Name:
+			return key, false, fmt.Errorf("a Service of another name cannot be adopted, because the Service of an object has its name: "+
+				"adopt deployment/%s alone; service/%s stays as it is, and continues to select its pods", key.Name, name)
+		}
+		key.Name, withService = name, isService
+	}
+	key.Namespace, err = o.cluster.namespace()
+	return key, withService, err
+}

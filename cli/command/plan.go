@@ -1,0 +1,179 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+	"github.com/modelbox-operator/modelbox-operator/cli/plan"
+)
+
+type planOptions struct {
+	Env
+	plan.Apply
+	cluster clusterFlags
+	files   fileFlags
+	sizes   sizesFlag
+	output  string
+}
+
+func newPlan(env Env) *cobra.Command {
+	o := &planOptions{Env: env, cluster: newClusterFlags(env)}
+	cmd := &cobra.Command{
+		Use:     "plan -f FILE|FOLDER|-",
+		GroupID: online,
+		Short:   "Show what an apply would do: which pods restart, why, and what they need meanwhile",
+		Long: `Show what "kubectl apply" of manifests would do to objects of the five kinds, and to their Deployments, DaemonSets
+and Services: which pods restart, how many at a time and by which fields of the object; the spare pods and devices, such as
+nvidia.com/gpu, that the rollout needs meanwhile; conflicts with autoscalers and other owners; and the differences.
+
+Nothing is written, not even as a dry run: the command needs permission to get the objects and their children, and to
+list what could be in conflict. What it may not list is named. It computes the steps of kubectl, of admission and of the
+operator itself, so it does not know other webhooks and policies, what the API server refuses of a child, and what it
+allocates. Objects of other kinds have no plan, but autoscalers among them count for conflicts.
+
+Exit codes, as of "kubectl diff": 0 without differences, 1 with differences, 3 if it cannot run, or if the API server
+would refuse a manifest.`,
+		Example: example(`
+			# What an apply of a folder would do
+			{} plan -R -f deploy/
+
+			# The same for a GitOps tool that uses server-side apply, for a machine
+			kustomize build . | {} plan -f - --server-side --field-manager=argocd-controller -o json`),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			different, err := o.run(cmd.Context())
+			switch {
+			case err != nil:
+				return &exitError{exitFailed, err}
+			case different:
+				return &exitError{code: exitNo}
+			}
+			return nil
+		},
+	}
+	o.files.bind(cmd)
+	o.sizes.bind(cmd)
+	o.cluster.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.ServerSide, "server-side", false, "plan a server-side apply")
+	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
+	cmd.Flags().StringVar(&o.Manager, "field-manager", "", "field manager of the apply (default "+plan.ClientSideManager+", or "+plan.ServerSideManager+" with --server-side)")
+	bindOutput(cmd, &o.output, "text", "json")
+	return cmd
+}
+
+// run reports whether there is a difference.
+func (o *planOptions) run(ctx context.Context) (different bool, err error) {
+	switch {
+	case len(o.files.names) == 0:
+		return false, errors.New("name what to plan: -f FILE, -f FOLDER, or -f - for the standard input")
+	case o.Force && !o.ServerSide:
+		return false, errors.New("--force-conflicts needs --server-side")
+	case o.ServerSide:
+		o.Manager = cmp.Or(o.Manager, plan.ServerSideManager)
+	}
+	o.Manager = cmp.Or(o.Manager, plan.ClientSideManager)
+	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
+	if err != nil {
+		return false, err
+	}
+	planner := plan.Planner{Apply: o.Apply}
+	if planner.Sizes, err = o.sizes.read(); err != nil {
+		return false, err
+	}
+	if planner.Client, planner.Namespace, err = o.cluster.connect(); err != nil {
+		return false, err
+	}
+	found, err := planner.Plan(ctx, docs)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(found.Objects, func(o *plan.Object) bool { return o.Change != plan.Unchanged }),
+		o.print(o.output, found, func(w io.Writer) error { return writePlan(w, found) })
+}
+
+// writePlan writes a plan in sentences, and then the differences.
+func writePlan(w io.Writer, p *plan.Plan) error {
+	for _, o := range p.Objects {
+		for _, sentence := range sentences(o) {
+			fmt.Fprintf(w, "%s/%s: %s\n", strings.ToLower(o.Kind), o.Name, sentence)
+		}
+	}
+	for _, what := range p.Hidden {
+		fmt.Fprintf(w, "not considered: %s\n", what)
+	}
+	for _, o := range p.Objects {
+		if o.Diff != "" {
+			fmt.Fprintf(w, "\n%s", o.Diff)
+		}
+	}
+	return nil
+}
+
+func sentences(o *plan.Object) (out []string) {
+	switch {
+	case o.Change == plan.Unchanged:
+		out = append(out, "no difference")
+	case o.Restart != nil:
+		out = append(out, restarts(o.Restart))
+	case o.Change == plan.Created:
+		out = append(out, "is created")
+	default:
+		out = append(out, "restarts no pod")
+	}
+	if s := o.Scale; s != nil {
+		out = append(out, fmt.Sprintf("scales from %d to %s%s", s.From, counted(int(s.To), "pod"), with("; the new pods request", s.NewDevices)))
+	}
+	for _, text := range o.Conflicts {
+		out = append(out, "conflict: "+text)
+	}
+	for _, text := range o.Notes {
+		out = append(out, "note: "+text)
+	}
+	return out
+}
+
+func restarts(r *plan.Restart) string {
+	text := "restarts " + counted(int(r.Pods), "pod")
+	switch {
+	case r.Pods < 2:
+	case r.AtATime == r.Pods:
+		text += ", all at the same time"
+	case r.AtATime == 1:
+		text += ", one after another"
+	default:
+		text += fmt.Sprintf(", at most %d at a time", r.AtATime)
+	}
+	if len(r.Fields) == 0 {
+		text += ": they do not have the state of the stored object"
+	} else {
+		text += ": change of " + strings.Join(r.Fields, ", ")
+	}
+	if r.SparePods > 0 {
+		text += "; needs " + counted(int(r.SparePods), "spare pod") + with(" with", r.SpareDevices) + " during the rollout"
+	}
+	return text
+}
+
+// with returns devices after a word, "" for none.
+func with(word string, devices map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		parts = append(parts, fmt.Sprintf(" %d %s", devices[name], name))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return word + strings.Join(parts, ",")
+}

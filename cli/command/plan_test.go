@@ -1,0 +1,184 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/command"
+	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+	"github.com/modelbox-operator/modelbox-operator/cli/plan"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+)
+
+// cluster is a cluster with some objects.
+func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme, err := testenv.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).Build()
+}
+
+// applied returns what is stored after an apply of a manifest to an empty cluster: what its plan says.
+func applied(t *testing.T, text string) (out []client.Object) {
+	t.Helper()
+	planner := plan.Planner{Client: cluster(t), Namespace: "default", Apply: plan.Apply{Manager: plan.ClientSideManager}}
+	found, err := planner.Plan(context.Background(), manifest.Parse("manifest", []byte(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := found.Objects[0].Stored
+	stored.SetUID("00000000-0000-0000-0000-000000000000")
+	stored.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(last)})
+	return append(found.Objects[0].Children, stored)
+}
+
+// planOf returns the sentences of a plan, and whether there are differences.
+func planOf(c client.WithWatch, text string, flags ...string) (out string, different bool) {
+	var stdout, stderr bytes.Buffer
+	code := command.Run(command.Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(text), Out: &stdout, ErrOut: &stderr}, Program: "modelbox", Client: c,
+	}, append([]string{"plan", "-f", "-", "-n", "default"}, flags...))
+	out, _, _ = strings.Cut(stdout.String()+stderr.String(), "\n\n")
+	return strings.TrimSuffix(out, "\n"), code == 1
+}
+
+func object(t *testing.T, text string) client.Object {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
+		t.Fatal(err)
+	}
+	out.SetNamespace("default")
+	return out
+}
+
+const (
+	web = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", replicas: 4, resourceType: custom,
+resources: {limits: {cpu: "1", nvidia.com/gpu: "1"}}, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, envs: [{name: A, value: b}]}}`
+	small    = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", resourceType: small}}`
+	template = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", podTemplate: {metadata: {annotations: {a.b/c: d}}}}}`
+	app      = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", replicas: 1}}`
+	daemon   = `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: agent}, spec: {image: "a:1"}}`
+	held     = `{apiVersion: extension.k8s.io/v1, kind: UnitedDeployment, metadata: {name: held}, spec: {deploymentName: other, replicas: 3}}`
+	eru      = `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: nightly}, spec: {deploymentName: other}}`
+	scaler   = `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: s}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: x/v1, kind: KIND, name: web}}}`
+)
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	const noRestart, same = "modelbox/web: restarts no pod\nmodelbox/web: ", "modelbox/web: no difference\nmodelbox/web: conflict: "
+	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
+	foreign := other.DeepCopy()
+	foreign.Name = "web"
+	scaling := func(kind string) client.Object { return object(t, strings.Replace(scaler, "KIND", kind, 1)) }
+	for name, tc := range map[string]struct {
+		before   string
+		with     []client.Object
+		from, to string // Of the manifest.
+		want     string
+	}{
+		"created": {want: "modelbox/web: is created\nmodelbox/web: scales from 0 to 4 pods; the new pods request 4 nvidia.com/gpu"},
+		"nothing": {before: web, want: "modelbox/web: no difference"},
+		"the image": {before: web, from: "a:1", to: "a:2",
+			want: "modelbox/web: restarts 4 pods, one after another: change of spec.image; needs 1 spare pod with 1 nvidia.com/gpu during the rollout"},
+		"three fields, of which one is no cause": {before: web, from: `value: b}]`, to: `value: c}], sharedMemory: 1Gi, progressDeadlineSeconds: 4000`,
+			want: "modelbox/web: restarts 4 pods, one after another: change of spec.envs, spec.sharedMemory; needs 1 spare pod with 1 nvidia.com/gpu during the rollout"},
+		"replicas":       {before: web, from: "replicas: 4", to: "replicas: 5", want: noRestart + "scales from 4 to 5 pods; the new pods request 1 nvidia.com/gpu"},
+		"fewer replicas": {before: web, from: "replicas: 4", to: "replicas: 1", want: noRestart + "scales from 4 to 1 pod"},
+		"image and replicas": {before: web, from: `a:1", replicas: 4`, to: `a:2", replicas: 8`,
+			want: "modelbox/web: restarts 4 pods, one after another: change of spec.image; needs 1 spare pod with 1 nvidia.com/gpu during the rollout\n" +
+				"modelbox/web: scales from 4 to 8 pods; the new pods request 4 nvidia.com/gpu"},
+		"larger steps": {before: web, from: "maxSurge: 1, maxUnavailable: 0}}, envs: [{name: A, value: b}]", to: "maxSurge: 50%, maxUnavailable: 1}}",
+			want: "modelbox/web: restarts 4 pods, at most 3 at a time: change of spec.envs; needs 2 spare pods with 2 nvidia.com/gpu during the rollout"},
+		"Recreate": {before: web, from: "{rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, envs: [{name: A, value: b}]", to: "{type: Recreate}",
+			want: "modelbox/web: restarts 4 pods, all at the same time: change of spec.envs"},
+		"a preset, which others are derived from": {before: small, from: "small", to: "large",
+			want: "modelbox/web: restarts 1 pod: change of spec.resourceType; needs 1 spare pod during the rollout"},
+		"a field of podTemplate": {before: template, from: "d}", to: "e}",
+			want: "modelbox/web: restarts 1 pod: change of spec.podTemplate.metadata.annotations[a.b/c]; needs 1 spare pod during the rollout"},
+		"of an App":          {before: app, from: "a:1", to: "a:2", want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout"},
+		"of a Genericdaemon": {before: daemon, from: "a:1", to: "a:2", want: "genericdaemon/agent: restarts 0 pods: change of spec.image"},
+		"paused":             {before: web, from: "a:1\"", to: "a:2\", paused: true", want: noRestart + "note: spec.paused is true: changes are not written"},
+		"another owner of the name": {with: []client.Object{foreign},
+			want: "modelbox/web: is created\nmodelbox/web: conflict: Deployment \"web\" already exists and has no controller: it is not changed; delete or rename it, or give this object another name"},
+		"an autoscaler of the object": {before: web, with: []client.Object{scaling("ModelBox")},
+			want: same + "HorizontalPodAutoscaler \"s\" scales this ModelBox, and the manifest sets spec.replicas, so each apply undoes the scaling: remove the field"},
+		"an autoscaler without replicas in the manifest": {before: small, with: []client.Object{scaling("ModelBox")}, want: "modelbox/web: no difference"},
+		"an autoscaler of the Deployment": {before: small, with: []client.Object{scaling("Deployment")},
+			want: same + "HorizontalPodAutoscaler \"s\" sets the replicas of Deployment \"web\" as well: use only one of them"},
+		"an autoscaler in the manifests": {before: small, from: "", to: strings.Replace(scaler, "KIND", "Deployment", 1) + "\n---\n",
+			want: same + "HorizontalPodAutoscaler \"s\" sets the replicas of Deployment \"web\" as well: use only one of them"},
+		"KEDA": {before: small, with: []client.Object{object(t, "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: k}, spec: {scaleTargetRef: {name: web}}}")},
+			want: same + "ScaledObject \"k\" sets the replicas of Deployment \"web\" as well: use only one of them"},
+		"a UnitedDeployment": {before: small, with: []client.Object{object(t, strings.Replace(held, "other", "web", 1))},
+			want: same + "UnitedDeployment \"held\" sets the replicas of Deployment \"web\" as well: use only one of them"},
+		"an Eru, which is none": {before: small, with: []client.Object{object(t, strings.Replace(eru, "other", "web", 1))}, want: "modelbox/web: no difference"},
+		"UnitedDeployment": {before: held, with: []client.Object{other}, from: "3", to: "4",
+			want: "uniteddeployment/held: restarts no pod\nuniteddeployment/held: scales from 1 to 4 pods"},
+		"UnitedDeployment without a target": {before: held, from: "3", to: "4",
+			want: "uniteddeployment/held: restarts no pod\nuniteddeployment/held: note: there is no Deployment \"other\" in this namespace"},
+		"two UnitedDeployments": {before: held, with: []client.Object{other, object(t, strings.Replace(held, "held", "second", 1))}, from: "3", to: "4",
+			want: "uniteddeployment/held: restarts no pod\nuniteddeployment/held: conflict: UnitedDeployment \"second\" sets the replicas of Deployment \"other\" as well: use only one of them"},
+		"two Erus": {before: eru, with: []client.Object{object(t, strings.Replace(eru, "nightly", "second", 1))},
+			want: "eru/nightly: no difference\neru/nightly: conflict: Eru \"second\" restarts Deployment \"other\" as well"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := web
+			var stored []client.Object
+			if tc.before != "" {
+				text, stored = tc.before, applied(t, tc.before)
+			}
+			if tc.from != "" && !strings.Contains(text, tc.from) {
+				t.Fatalf("%q is not in the manifest", tc.from)
+			}
+			for _, obj := range tc.with {
+				stored = append(stored, obj.DeepCopyObject().(client.Object))
+			}
+			got, different := planOf(cluster(t, stored...), strings.Replace(text, tc.from, tc.to, 1))
+			if diff := cmp.Diff(tc.want, got); diff != "" || different == strings.Contains(tc.want, "no difference") {
+				t.Errorf("differences: %t (-want +got):\n%s", different, diff)
+			}
+		})
+	}
+}
+
+// With the sizes of the cluster, their values are in the plan.
+func TestPlanOfASize(t *testing.T) {
+	t.Parallel()
+	sizes := filepath.Join(t.TempDir(), "sizes.yaml")
+	if err := os.WriteFile(sizes, []byte("sizes: {gpu: {resources: {limits: {cpu: 1, nvidia.com/gpu: 2}}}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(small, "small", "gpu", 1)
+	want := "modelbox/web: is created\nmodelbox/web: scales from 0 to 1 pod; the new pods request 2 nvidia.com/gpu"
+	if got, _ := planOf(cluster(t), text, "--sizes", sizes); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, _ := planOf(cluster(t), text); !strings.Contains(got, "admission has not set the values of this size") {
+		t.Errorf("without the sizes: %s", got)
+	}
+}

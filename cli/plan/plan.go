@@ -1,0 +1,262 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan predicts what an apply of manifests does, and only reads from the cluster. It makes
+// the steps of the API server and of the operator in memory: the patch of kubectl, admission, and the
+// writes of the operator to the children of an object.
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+)
+
+// Planner predicts what an apply does.
+type Planner struct {
+	// Client is only read from.
+	Client client.Client
+	// Namespace is that of the manifests that have none.
+	Namespace string
+	// Sizes are those of the cluster, nil if they are not known.
+	Sizes modelbox.Sizes
+	Apply
+
+	manifests []*unstructured.Unstructured
+	actors    map[string][]actor // By namespace.
+	hidden    []string
+}
+
+// Plan is what an apply does. Hidden is what could not be read, so that it is not considered.
+type Plan struct {
+	Objects []*Object `json:"objects"`
+	Hidden  []string  `json:"hidden,omitempty"`
+}
+
+// The changes of an object. It is Configured also if only a child changes.
+const (
+	Created    = "created"
+	Configured = "configured"
+	Unchanged  = "unchanged"
+)
+
+// Object is what an apply does with an object and its children.
+type Object struct {
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Change    string   `json:"change"`
+	Restart   *Restart `json:"restart,omitempty"`
+	Scale     *Scale   `json:"scale,omitempty"`
+	Conflicts []string `json:"conflicts,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+	Diff      string   `json:"diff,omitempty"`
+
+	// Stored is the object as it would be stored, and Children are those that exist then.
+	Stored   *unstructured.Unstructured `json:"-"`
+	Children []client.Object            `json:"-"`
+
+	kind *kinds.Kind
+	// manifest is what the user applies, before is the stored object (nil if there is none), and patched
+	// is what admission gets.
+	manifest, before, patched *unstructured.Unstructured
+	fetcher                   modelsource.Fetcher
+}
+
+// Plan returns what an apply of manifests does. Objects of other kinds have no plan, but they count
+// for conflicts. The error names each object that the API server would refuse.
+func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, error) {
+	plan, errs := &Plan{}, []error(nil)
+	p.actors = map[string][]actor{}
+	for i := range docs {
+		object, err := decoded(&docs[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
+		}
+		object.SetNamespace(cmp.Or(object.GetNamespace(), p.Namespace))
+		p.manifests = append(p.manifests, object)
+	}
+	for i, object := range p.manifests {
+		o := &Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), manifest: object, kind: kinds.Of(object.GroupVersionKind().GroupKind())}
+		if o.kind == nil {
+			continue
+		}
+		if err := p.object(ctx, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s %q: %w", docs[i].File, docs[i].Line, o.Kind, o.Name, err))
+		}
+		plan.Objects = append(plan.Objects, o)
+	}
+	plan.Hidden = p.hidden
+	return plan, errors.Join(errs...)
+}
+
+// decoded returns the object of a document, which may be of any kind.
+func decoded(doc *manifest.Document) (object *unstructured.Unstructured, err error) {
+	data, kind := doc.Data, kinds.Of(doc.GVK.GroupKind())
+	switch {
+	case doc.Err != nil:
+		return nil, doc.Err
+	case kinds.Ours(doc.GVK.GroupKind()) && (kind == nil || kind.GVK != doc.GVK):
+		return nil, fmt.Errorf("no matches for kind %q in version %q", doc.GVK.Kind, doc.GVK.GroupVersion())
+	}
+	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+		return nil, err
+	}
+	if kind != nil { // The API server in memory would name an unknown field, too, but in its own words.
+		unknown, err := kjson.UnmarshalStrict(data, kind.New())
+		if err := errors.Join(append(unknown, err)...); err != nil {
+			return nil, err
+		}
+	}
+	object = &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(data)
+}
+
+func (p *Planner) object(ctx context.Context, o *Object) error {
+	if err := p.admit(ctx, o); err != nil {
+		return err
+	}
+	owner, err := o.owner()
+	if err != nil {
+		return err
+	}
+	children, err := p.reconcile(ctx, o, owner)
+	if err == nil {
+		err = p.conflicts(ctx, o, kinds.WorkloadOf(owner))
+	}
+	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && err == nil && len(o.Conflicts) == 0 {
+		children, err = p.scale(ctx, o, ud)
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if o.pods(c, p.Sizes); c.after != nil {
+			o.Children = append(o.Children, c.after)
+		}
+	}
+	return o.compare(children)
+}
+
+// admit makes the steps of kubectl and of admission.
+func (p *Planner) admit(ctx context.Context, o *Object) error {
+	o.before = o.kind.Unstructured()
+	err := p.Client.Get(ctx, client.ObjectKeyFromObject(o.manifest), o.before)
+	switch {
+	case apierrors.IsNotFound(err):
+		o.before, o.patched = nil, o.manifest
+	case err != nil:
+		return err
+	default:
+		if o.patched, err = p.patched(ctx, o); err != nil {
+			return err
+		}
+	}
+	if o.Stored = o.patched; o.patched == o.before {
+		return nil // kubectl sends no request.
+	}
+	body, err := o.patched.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	resp := create.Dry(o.kind, create.Request{Body: body, Namespace: o.Namespace, Old: o.before, Sizes: p.Sizes})
+	o.Stored = resp.Object
+	return resp.Err()
+}
+
+// owner returns the object as its controller reads it.
+func (o *Object) owner() (client.Object, error) {
+	read := o.Stored.DeepCopy()
+	read.SetUID(cmp.Or(read.GetUID(), render.NoUID))
+	if o.before != nil {
+		read.Object["status"] = o.before.Object["status"]
+		if !reflect.DeepEqual(o.before.Object["spec"], read.Object["spec"]) {
+			read.SetGeneration(read.GetGeneration() + 1)
+		}
+	}
+	owner := o.kind.New()
+	if err := create.Into(read, owner); err != nil {
+		return nil, err
+	}
+	o.kind.Stored(owner)
+	o.fetcher = render.Fetcher
+	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
+		o.fetcher = modelsource.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
+	}
+	return owner, nil
+}
+
+// scale returns the Deployment of a UnitedDeployment.
+func (p *Planner) scale(ctx context.Context, o *Object, ud *extensionv1.UnitedDeployment) ([]child, error) {
+	before, err := read(ctx, p.Client, client.ObjectKey{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, &appsv1.Deployment{})
+	if before == nil {
+		o.Notes = append(o.Notes, fmt.Sprintf("there is no Deployment %q in this namespace", ud.Spec.DeploymentName))
+		return nil, err
+	}
+	after := before.DeepCopyObject().(*appsv1.Deployment)
+	after.Spec.Replicas = ud.Spec.Replicas
+	return []child{{before, after}}, err
+}
+
+// compare sets the differences and the change of an object.
+func (o *Object) compare(children []child) error {
+	self := child{after: o.Stored}
+	if o.before != nil {
+		self.before = o.before
+	}
+	for _, c := range append([]child{self}, children...) {
+		known := cmp.Or(c.after, c.before)
+		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), plain(c.before), plain(c.after))
+		if err != nil {
+			return err
+		}
+		o.Diff += text
+	}
+	switch {
+	case o.before == nil:
+		o.Change = Created
+	case o.Diff == "":
+		o.Change = Unchanged
+	default:
+		o.Change = Configured
+	}
+	return nil
+}
+
+// plain returns a copy of an object without the annotations that kubectl and the operator write for
+// themselves. It is nil for nil.
+func plain(obj client.Object) client.Object {
+	if obj == nil {
+		return nil
+	}
+	obj = obj.DeepCopyObject().(client.Object)
+	annotations := obj.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, "model.github.com/")
+	})
+	if obj.SetAnnotations(annotations); len(annotations) == 0 {
+		obj.SetAnnotations(nil)
+	}
+	return obj
+}

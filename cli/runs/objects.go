@@ -1,0 +1,138 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+)
+
+// Time is a scheduled time.
+type Time struct {
+	Time time.Time `json:"time"`
+	// Note says what a change of the clocks has to do with it, empty if nothing.
+	Note      string `json:"note,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Object is KIND/NAME, and Field the path of what has the schedule, which is in TimeZone.
+	Object   string `json:"object,omitempty"`
+	Field    string `json:"field,omitempty"`
+	TimeZone string `json:"timeZone"`
+	// Action is what happens, and Changes whether the operator then changes something.
+	Action  string `json:"action,omitempty"`
+	Changes bool   `json:"changes"`
+	// Collisions is the number of other changes in the same minute and namespace.
+	Collisions int `json:"collisions,omitempty"`
+
+	schedule cron.Schedule
+	zone     *time.Location
+	does     func(time.Time) (action string, changes bool)
+}
+
+// New returns a schedule of no object, before its first time. Without a zone it is in UTC.
+func New(schedule, zone string) (*Time, error) {
+	t := &Time{TimeZone: cmp.Or(zone, rules.DefaultTimeZone), does: func(time.Time) (string, bool) { return "", false }}
+	var badSchedule, badZone error
+	t.schedule, badSchedule = cron.Parse(schedule)
+	t.zone, badZone = cron.LoadLocation(t.TimeZone)
+	return t, errors.Join(badSchedule, badZone)
+}
+
+// Of returns the schedules of an object of one of the five kinds, each before its first time: those of replicas, of
+// restarts, and of windows. An Eru that is not enabled has none. An error is one that admission returns as well.
+func Of(object *unstructured.Unstructured) (out []*Time, err error) {
+	obj := struct {
+		Spec struct {
+			mtsrev1.EruSpec `json:",inline"`
+			Schedules       []modelv1.Schedule      `json:"schedules"`
+			RestartOnChange modelv1.RestartOnChange `json:"restartOnChange"`
+		} `json:"spec"`
+	}{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &obj)
+	open, invalid := windows.Parse(obj.Spec.Windows)
+	err = errors.Join(err, invalid)
+	add := func(field, schedule, zone string, does func(time.Time) (string, bool)) {
+		t, invalid := New(schedule, zone)
+		if invalid != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", field, invalid))
+		}
+		t.Namespace, t.Object, t.Field, t.does = object.GetNamespace(), strings.ToLower(object.GetKind())+"/"+object.GetName(), field, does
+		out = append(out, t)
+	}
+	for i, s := range obj.Spec.Schedules {
+		add(fmt.Sprintf("spec.schedules[%d]", i), s.Schedule, s.TimeZone, func(time.Time) (string, bool) {
+			return fmt.Sprintf("%d replicas (%s)", s.Replicas, s.Name), true
+		})
+	}
+	if obj.Spec.Enabled {
+		add("spec.schedule", cmp.Or(obj.Spec.Schedule, eru.DefaultSchedule), obj.Spec.TimeZone, func(at time.Time) (string, bool) {
+			if !open.Open(at) {
+				return "no restart: outside of the windows", false
+			}
+			return "restart", true
+		})
+	} else if obj.Spec.RestartOnChange != modelv1.RestartOnChangeReferenced {
+		return out, err
+	}
+	for i, w := range obj.Spec.Windows.Windows {
+		add(fmt.Sprintf("spec.windows[%d]", i), w.Schedule, w.TimeZone, func(at time.Time) (string, bool) {
+			if slices.Contains(obj.Spec.SkipDates, at.Format(time.DateOnly)) {
+				return "no window: a date of skipDates", false
+			}
+			return "window of " + short(w.Duration.Duration) + " opens", false
+		})
+	}
+	return out, err
+}
+
+// Advance moves to the next time of the schedule after an instant, and reports whether there is one.
+func (t *Time) Advance(after time.Time) bool {
+	before := after.In(t.zone)
+	next, ok := t.schedule.Next(before, t.zone)
+	if !ok {
+		return false
+	}
+	if t.Time, t.Note = next, note(t.schedule, before, next); t.Note != "" {
+		t.Note += " (" + t.TimeZone + ")"
+	}
+	t.Action, t.Changes = t.does(t.Time)
+	return true
+}
+
+// Minute returns the namespace and the minute.
+func (t *Time) Minute() string { return t.Namespace + t.Time.UTC().Format(" 2006-01-02T15:04Z") }
+
+// First returns the first n times of schedules after an instant, in their order, fewer if the schedules have no more. n
+// is at least 1.
+func First(schedules []*Time, after time.Time, n int) []Time {
+	out, changes := []Time{}, map[string]int{}
+	for _, t := range schedules {
+		for i, at := 0, after; i < n && t.Advance(at) && (len(out) < n || !t.Time.After(out[n-1].Time)); i, at = i+1, t.Time {
+			if out = append(out, *t); t.Changes {
+				changes[t.Minute()]++
+			}
+		}
+		slices.SortStableFunc(out, func(a, b Time) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Namespace, b.Namespace)) })
+		out = out[:min(n, len(out))]
+	}
+	for i := range out {
+		if t := &out[i]; t.Changes {
+			t.Collisions = changes[t.Minute()] - 1
+		}
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+)
+
+func resourceOf(block *around.Block) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(block.Kind)
+	return plural.GroupResource()
+}
+
+// Each child of a block has a row in the policies: who may have it made, and that the controller may make it.
+func TestEachBlockIsInThePolicies(t *testing.T) {
+	objects := install(t)
+	requester := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "modelbox-requester")
+	controller := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "modelbox-controller")
+	variables := map[string]string{}
+	for _, v := range controller.Spec.Variables {
+		variables[v.Name] = v.Expression
+	}
+	for _, block := range around.Blocks {
+		resource := resourceOf(block)
+		asked := false
+		for _, validation := range requester.Spec.Validations {
+			top, _, _ := strings.Cut(block.Field, ".")
+			asked = asked || strings.Contains(validation.Expression, "variables.spec."+top) &&
+				strings.Contains(validation.Expression, fmt.Sprintf("authorizer.group('%s').resource('%s')", resource.Group, resource.Resource))
+		}
+		if !asked {
+			t.Errorf("config/policies/requester.yaml has no validation for %s, the child of spec.%s", resource, block.Field)
+		}
+		for _, variable := range []string{"owners", "changes"} {
+			if !strings.Contains(variables[variable], "'"+resource.String()+"': ") {
+				t.Errorf("config/policies/controller.yaml: %s has no row for %s, the child of spec.%s", variable, resource, block.Field)
+			}
+		}
+	}
+}
+
+// The install gives the controller the permissions for the children of Kubernetes' own kinds, and a component those
+// for the kinds of one provider, and no other, also in an install with another namespace.
+func TestPermissionsForBlocks(t *testing.T) {
+	components := map[string]string{"gateway.networking.k8s.io": "gateway-api", "monitoring.coreos.com": "prometheus-operator", "keda.sh": "keda"}
+	verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
+	shipped := find[*rbacv1.ClusterRole](t, install(t), controllerName).Rules
+	for _, block := range around.Blocks {
+		resource := resourceOf(block)
+		if shippedToo := may(shipped, resource.Group, resource.Resource, verbs...); shippedToo != (block.Provider == "") {
+			t.Errorf("the install's permissions for %s: %t", resource, shippedToo)
+		}
+		if block.Provider == "" {
+			continue
+		}
+		component := components[resource.Group]
+		for namespace, fields := range map[string]string{system: "", "team": "namespace: team\ntransformers: [CONFIG/fetch-image, CONFIG/namespaced]\n"} {
+			objects := kustomization(t, fields+"resources: [CONFIG]\ncomponents: [CONFIG/"+component+"]\n")
+			name := controllerName + "-" + component
+			rules := find[*rbacv1.ClusterRole](t, objects, name).Rules
+			if len(rules) != 1 || len(rules[0].Resources) != 1 || len(rules[0].Verbs) != len(verbs) || !may(rules, resource.Group, resource.Resource, verbs...) {
+				t.Errorf("the rules of %s are %v", component, rules)
+			}
+			binding := find[*rbacv1.ClusterRoleBinding](t, objects, name)
+			want := rbacv1.Subject{Kind: "ServiceAccount", Name: controllerName, Namespace: namespace}
+			if binding.RoleRef.Name != name || len(binding.Subjects) != 1 || binding.Subjects[0] != want {
+				t.Errorf("the binding is %+v", binding)
+			}
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+const runningDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web, team: a}, annotations: {note: kept}}
+spec:
+  replicas: 2
+  revisionHistoryLimit: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, version: "1"}, annotations: {kubectl.kubernetes.io/default-container: server}}
+    spec:
+      serviceAccountName: web
+      volumes: [{name: data, emptyDir: {}}]
+      initContainers: [{name: init, image: "busybox:1"}]
+      containers:
+      - {name: proxy, image: "envoy:1", ports: [{containerPort: 53, protocol: UDP}, {containerPort: 53, protocol: TCP}]}
+      - name: server
+        image: nginx:1.29
+        ports: [{name: http, containerPort: 8080}]
+        env: [{name: B, value: b}, {name: A, value: $(B)}]
+        livenessProbe: {httpGet: {port: http}}
+        volumeMounts: [{name: data, mountPath: /data}]
+`
+
+const runningService = `
+apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {monitored: "yes"}}
+spec:
+  clusterIP: None
+  selector: {app: web}
+  ports: [{name: web, port: 80, targetPort: http}, {name: dns, port: 53, protocol: UDP}]
+`
+
+var appKind = kinds.Of(appv1.SchemeGroupVersion.WithKind("App").GroupKind())
+
+// withDeployment creates a Deployment and a Service that run, by an apply of kubectl on the client's or on the
+// server's side, and restarts the Deployment.
+func withDeployment(ctx context.Context, flags ...string) (metav1.ObjectMeta, *appsv1.Deployment, *corev1.Service) {
+	GinkgoHelper()
+	named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+	for _, manifest := range []string{runningDeployment, runningService} {
+		_, err := env.Kubectl(manifest, append([]string{"apply", "-n", named.Namespace, "-f", "-"}, flags...)...)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	d, s := &appsv1.Deployment{ObjectMeta: named}, &corev1.Service{ObjectMeta: named}
+	const restart = `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-01-01T00:00:00Z"}}}}}`
+	Expect(env.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(restart)), client.FieldOwner("kubectl-rollout"))).To(Succeed())
+	rollOut(ctx, named)
+	return named, get(ctx, d), get(ctx, s)
+}
+
+// adopted makes all steps of the command.
+func adopted(ctx context.Context, kind *kinds.Kind, named metav1.ObjectMeta) *adopt.Adoption {
+	GinkgoHelper()
+	a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
+	Expect(a.Prepare(ctx, kind, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, true)).To(Succeed())
+	Expect(a.Run(ctx, false, GinkgoT().Logf)).To(Succeed())
+	return a
+}
+
+func textOf(value any) string {
+	GinkgoHelper()
+	data, err := json.Marshal(value)
+	Expect(err).NotTo(HaveOccurred())
+	return string(data)
+}
+
+// unchanged expects that the pods and the address are those of before.
+func unchanged(ctx context.Context, before *appsv1.Deployment, service *corev1.Service) {
+	GinkgoHelper()
+	d, s := get(ctx, before.DeepCopy()), get(ctx, service.DeepCopy())
+	Expect(textOf(d.Spec.Template)).To(Equal(textOf(before.Spec.Template)))
+	Expect(textOf(d.Spec.Selector)).To(Equal(textOf(before.Spec.Selector)))
+	Expect([]any{d.UID, s.UID}).To(Equal([]any{before.UID, service.UID}))
+	Expect(textOf(s.Spec)).To(Equal(textOf(service.Spec)))
+	Expect(d.Labels).To(Equal(before.Labels))
+	Expect(s.Labels).To(Equal(service.Labels))
+}
+
+// orphan deletes an object as kubectl delete --cascade=orphan does, with the part of the garbage
+// collector, which does not run here.
+func orphan(ctx context.Context, owner client.Object, children ...client.Object) {
+	GinkgoHelper()
+	Expect(env.Client.Delete(ctx, owner, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+	for _, child := range children {
+		change(ctx, child, func(o client.Object) { o.SetOwnerReferences(nil) })
+	}
+	change(ctx, owner, func(o client.Object) { o.SetFinalizers(nil) })
+	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(owner), owner) }).ShouldNot(Succeed())
+}
+
+// rolledOutAndReady is readiness, of a Deployment which is rolled out whenever it is written.
+func rolledOutAndReady(ctx context.Context, owner status.Object, named metav1.ObjectMeta) func() string {
+	return func() string {
+		rollOut(ctx, named)
+		return readiness(ctx, owner)()
+	}
+}
+
+func workloadStatus(owner status.Object) *modelv1.WorkloadStatus {
+	if of, ok := owner.GetStatus().(*appv1.AppStatus); ok {
+		return &of.WorkloadStatus
+	}
+	return &owner.GetStatus().(*modelv1.ModelBoxStatus).WorkloadStatus
+}
+
+var _ = Describe("an adopted Deployment", func() {
+	for _, tc := range []struct {
+		kind  *kinds.Kind
+		owner func(metav1.ObjectMeta) status.Object
+		flags []string
+	}{
+		{appKind, func(m metav1.ObjectMeta) status.Object { return &appv1.App{ObjectMeta: m} }, nil},
+		{appKind, func(m metav1.ObjectMeta) status.Object { return &appv1.App{ObjectMeta: m} }, []string{"--server-side"}},
+		{kinds.ModelBox(), func(m metav1.ObjectMeta) status.Object { return &modelv1.ModelBox{ObjectMeta: m} }, nil},
+	} {
+		It("keeps its pods as "+tc.kind.GVK.Kind, func(ctx SpecContext) {
+			named, d, s := withDeployment(ctx, tc.flags...)
+			owner := tc.owner(named)
+			adopted(ctx, tc.kind, named)
+			Eventually(func() string { return get(ctx, d.DeepCopy()).Annotations[apply.AnnotationHash] }).ShouldNot(BeEmpty())
+			Eventually(func() string { return get(ctx, s.DeepCopy()).Annotations[apply.AnnotationHash] }).ShouldNot(BeEmpty())
+			unchanged(ctx, d, s)
+			Eventually(rolledOutAndReady(ctx, owner, named)).Should(Equal("True Ready"))
+			Expect(workloadStatus(owner).Selector).To(Equal("app=web"))
+			Expect(workloadStatus(owner).Address).To(Equal("web." + named.Namespace + ".svc:80"))
+
+			By("leaving, and being adopted again")
+			orphan(ctx, owner, d.DeepCopy(), s.DeepCopy())
+			unchanged(ctx, d, s)
+			owner = tc.owner(named)
+			adopted(ctx, tc.kind, named)
+			Eventually(rolledOutAndReady(ctx, owner, named)).Should(Equal("True Ready"))
+			unchanged(ctx, d, s)
+
+			By("losing what leaves the object, and nothing else")
+			const less = `{"spec":{"envs":[{"name":"A","value":"x"}],"livenessProbe":null,"ports":[{"name":"web","port":80,"targetPort":"http"}],
+				"podTemplate":{"metadata":{"annotations":null},"spec":{"initContainers":null,"containers":[
+				{"name":"server","ports":[{"name":"http","containerPort":8080}]}],"volumes":null}}}}`
+			Expect(env.Client.Patch(ctx, owner, client.RawPatch(types.MergePatchType, []byte(less)))).To(Succeed())
+			var want corev1.PodTemplateSpec
+			Expect(yaml.Unmarshal([]byte(`
+metadata: {labels: {app: web, version: "1"}, annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-01T00:00:00Z"}}
+spec: {serviceAccountName: web, containers: [{name: server, image: "nginx:1.29", env: [{name: A, value: x}], ports: [{name: http, containerPort: 8080}]}]}
+`), &want)).To(Succeed())
+			Eventually(func() string {
+				live := get(ctx, d.DeepCopy())
+				desired := live.DeepCopy()
+				desired.Spec.Template = want
+				diff, err := adopt.Differences([]client.Object{desired}, []client.Object{live})
+				Expect(err).NotTo(HaveOccurred())
+				return diff
+			}).Should(BeEmpty())
+			Eventually(func() int { return len(get(ctx, s.DeepCopy()).Spec.Ports) }).Should(Equal(1))
+			live := get(ctx, d.DeepCopy())
+			Expect(live.Spec.Template.Annotations).To(Equal(want.Annotations))
+			Expect(live.Annotations).To(HaveKeyWithValue("note", "kept"))
+			Expect(*live.Spec.RevisionHistoryLimit).To(BeEquivalentTo(4))
+			Expect(get(ctx, s.DeepCopy()).Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
+		})
+	}
+
+	It("is not written if its selector is not that of the object", func(ctx SpecContext) {
+		named, d, s := withDeployment(ctx)
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "a:1", Selector: map[string]modelv1.LabelValue{"app": "other"}}}
+		app.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"app":"other"}}}`)}
+		Expect(env.Client.Create(ctx, app)).To(Succeed())
+		Eventually(readiness(ctx, app)).Should(Equal("False NameConflict"))
+		change(ctx, d.DeepCopy(), func(o *appsv1.Deployment) {
+			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(app, appv1.SchemeGroupVersion.WithKind("App"))}
+		})
+		Eventually(readiness(ctx, app)).Should(Equal("False InvalidSpec"))
+		Expect(meta.FindStatusCondition(app.Status.Conditions, status.ConditionReady).Message).To(ContainSubstring(`spec.selector is app=other, but Deployment "web" has the selector app=web`))
+		unchanged(ctx, d, s)
+	})
+})

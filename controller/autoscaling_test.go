@@ -1,0 +1,250 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+)
+
+// metricsOfEachType has a HorizontalPodAutoscaler's metrics, one of each type, with the quantities that the API server writes differently.
+func metricsOfEachType() map[string][]autoscalingv2.MetricSpec {
+	percent := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(60))}
+	average := autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("0.5"))}
+	value := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse("1000"))}
+	named := autoscalingv2.MetricIdentifier{Name: "requests", Selector: &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"a": "b"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpExists}},
+	}}
+	return map[string][]autoscalingv2.MetricSpec{
+		"none":     nil,
+		"resource": {{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceMemory, Target: percent}}},
+		"container": {{
+			Type:              autoscalingv2.ContainerResourceMetricSourceType,
+			ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: corev1.ResourceCPU, Container: "container", Target: average},
+		}},
+		"pods":     {{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: named, Target: average}}},
+		"external": {{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: named, Target: value}}},
+		"object": {
+			{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
+				Metric: named, Target: value, DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"},
+			}},
+			{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "b"}, Target: average}},
+		},
+	}
+}
+
+// message returns the message of Ready for the generation of an object.
+func message(ctx context.Context, obj status.Object) func() string {
+	return func() string {
+		if ready := meta.FindStatusCondition(get(ctx, obj).GetConditions(), status.ConditionReady); ready != nil && ready.ObservedGeneration == obj.GetGeneration() {
+			return ready.Message
+		}
+		return "not seen"
+	}
+}
+
+// scaleTo scales an object as an autoscaler does.
+func scaleTo(ctx context.Context, obj client.Object, replicas int32) {
+	GinkgoHelper()
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	Expect(env.Client.SubResource("scale").Update(ctx, obj, client.WithSubResourceBody(scale))).To(Succeed())
+}
+
+var _ = Describe("autoscaling", func() {
+	It("is a HorizontalPodAutoscaler with each type of metric, and silent at rest", func(ctx SpecContext) {
+		namespace := newNamespace()
+		var all []status.Object
+		for name, metrics := range metricsOfEachType() {
+			autoscaling := &modelv1.Autoscaling{MaxReplicas: 5, Metrics: metrics}
+			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			box.Spec = modelv1.ModelBoxSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: autoscaling}}
+			app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-app"}}
+			app.Spec = appv1.AppSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: autoscaling}}
+			all = append(all, box, app)
+		}
+		for _, obj := range all {
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+		}
+		for _, obj := range all {
+			gvk, err := env.Client.GroupVersionKindFor(obj)
+			Expect(err).NotTo(HaveOccurred())
+			scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()}}
+			Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+			target := autoscalingv2.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: obj.GetName()}
+			Expect(scaler.Spec.ScaleTargetRef).To(Equal(target))
+			rollOut(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+		}
+		var mark int
+		written := func() string {
+			count, _ := writes(namespace, mark)
+			return describe(count)
+		}
+		Eventually(func(g Gomega) {
+			_, mark = writes(namespace, 0)
+			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
+		}).Should(Succeed())
+		stop()
+		start()
+		Consistently(written, time.Second).Should(BeEmpty(), "after a restart")
+	})
+
+	It("leaves replicas to the autoscaler, and keeps them without it", func(ctx SpecContext) {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Around: modelv1.Around{
+			Autoscaling: &modelv1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: 9},
+			Disruption:  &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))},
+		}}}
+		box.Spec.Replicas = new(int32(2))
+		Expect(env.Client.Create(ctx, box)).To(MatchError(ContainSubstring("spec.replicas: Invalid value")))
+		box.Spec.Replicas = nil
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		scaler, deployment := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}, &appsv1.Deployment{ObjectMeta: named}
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+		replicas := func() int32 { return *get(ctx, deployment).Spec.Replicas }
+
+		By("the autoscaler scales")
+		scaleTo(ctx, box, 7)
+		Eventually(replicas).Should(BeEquivalentTo(7))
+
+		By("its status says that it does not scale")
+		scaler = get(ctx, scaler)
+		scaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
+			Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetResourceMetric", Message: "no metrics", LastTransitionTime: metav1.Now(),
+		}}
+		Expect(env.Client.Status().Update(ctx, scaler)).To(Succeed())
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HorizontalPodAutoscaler "web": ScalingActive is False (FailedGetResourceMetric): no metrics`))
+
+		By("another client changes it")
+		change(ctx, scaler, func(s *autoscalingv2.HorizontalPodAutoscaler) {
+			s.Spec.MaxReplicas, s.Spec.Metrics[0].Resource.Target.AverageUtilization = 3, new(int32(1))
+		})
+		Eventually(func() string {
+			spec := get(ctx, scaler).Spec
+			return fmt.Sprint(spec.MaxReplicas, *spec.Metrics[0].Resource.Target.AverageUtilization)
+		}).Should(Equal("9 80"))
+
+		By("another autoscaler")
+		foreign := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "foreign"}, Spec: scaler.Spec}
+		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+		waitUntilCached(ctx, foreign)
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Autoscaling.MaxReplicas = 8 })
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HorizontalPodAutoscaler "foreign" scales it as well`))
+
+		By("no autoscaling")
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Autoscaling = nil })
+		Eventually(func() bool {
+			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler))
+		}).Should(BeTrue())
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("foreign"))
+		Expect(replicas()).To(BeEquivalentTo(7))
+		Expect(*box.Spec.Replicas).To(BeEquivalentTo(7))
+		count, _ := writes(named.Namespace, 0)
+		Expect(count).NotTo(HaveKey(ContainSubstring("/scale")))
+	})
+
+	DescribeTable("is refused by the schema", func(ctx SpecContext, text, want string) {
+		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}}
+		Expect(yaml.UnmarshalStrict([]byte(text), &box.Spec)).To(Succeed())
+		Expect(env.Client.Create(ctx, box)).To(MatchError(ContainSubstring(want)))
+	},
+		Entry("with schedules", `{image: a:1, autoscaling: {maxReplicas: 2}, schedules: [{name: a, schedule: "@daily", replicas: 1}]}`, "spec.autoscaling: Invalid value"),
+		Entry("with more than the maximum", `{image: a:1, autoscaling: {minReplicas: 3, maxReplicas: 2}}`, "spec.autoscaling.minReplicas: Invalid value"),
+		Entry("to zero without KEDA", `{image: a:1, autoscaling: {minReplicas: 0, maxReplicas: 2}}`, "only KEDA scales to zero"),
+		Entry("with both", `{image: a:1, autoscaling: {maxReplicas: 2, metrics: [{type: Other}], prometheus: {serverAddress: "http://a", query: a, target: 1}}}`,
+			"may not be set together with prometheus"),
+	)
+
+	It("is a ScaledObject of KEDA with a query of Prometheus", func(ctx SpecContext) {
+		installCRD(autoscalersCRD)
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 4}}}}
+		Expect(env.Client.Create(ctx, app)).To(Succeed())
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+		spec := scaler.Spec
+		change(ctx, app, func(a *appv1.App) {
+			a.Spec.Autoscaling.MinReplicas = new(int32(0))
+			a.Spec.Autoscaling.Prometheus = &modelv1.PrometheusQuery{ServerAddress: "http://prometheus:9090", Query: "sum(a)", Target: resource.MustParse("16")}
+		})
+		scaled := scaledObject(named)
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaled), scaled) }).Should(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler))
+		}).Should(BeTrue())
+
+		By("KEDA makes its own HorizontalPodAutoscaler")
+		own := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "keda-hpa-web"}, Spec: spec}
+		own.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(scaled, scaled.GroupVersionKind())}
+		Expect(env.Client.Create(ctx, own)).To(Succeed())
+		waitUntilCached(ctx, own)
+		Eventually(func() error {
+			get(ctx, scaled)
+			scaled.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "TriggerError", "message": "no such host"}}}
+			return env.Client.Status().Update(ctx, scaled)
+		}).Should(Succeed())
+		Eventually(message(ctx, app)).Should(ContainSubstring(`ScaledObject "web": Ready is False (TriggerError): no such host`))
+		Expect(message(ctx, app)()).NotTo(ContainSubstring("keda-hpa-web"))
+
+		By("at rest, and after a restart")
+		rollOut(ctx, named)
+		Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
+		var mark int
+		written := func() string {
+			count, _ := writes(named.Namespace, mark)
+			return describe(count)
+		}
+		Eventually(func(g Gomega) {
+			_, mark = writes(named.Namespace, 0)
+			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
+		}).Should(Succeed())
+		stop()
+		start()
+		Consistently(written, time.Second).Should(BeEmpty())
+
+		By("another client changes it")
+		change(ctx, scaled, func(s *unstructured.Unstructured) {
+			Expect(unstructured.SetNestedField(s.Object, int64(50), "spec", "maxReplicaCount")).To(Succeed())
+			Expect(unstructured.SetNestedField(s.Object, int64(300), "spec", "cooldownPeriod")).To(Succeed())
+		})
+		Eventually(func() any { return get(ctx, scaled).Object["spec"].(map[string]any)["maxReplicaCount"] }).Should(BeEquivalentTo(4))
+		Expect(scaled.Object["spec"]).To(HaveKeyWithValue("cooldownPeriod", BeEquivalentTo(300)), "a field of another client")
+
+		By("no autoscaling")
+		change(ctx, app, func(a *appv1.App) { a.Spec.Autoscaling = nil })
+		Eventually(func() bool {
+			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaled), scaled))
+		}).Should(BeTrue())
+	})
+})
+
+func scaledObject(named metav1.ObjectMeta) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("keda.sh/v1alpha1")
+	obj.SetKind("ScaledObject")
+	obj.SetNamespace(named.Namespace)
+	obj.SetName(named.Name)
+	return obj
+}

@@ -1,0 +1,297 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configuration
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
+const (
+	// burst is how long the data of a ConfigMap is not read after a change, so that several edits are one rollout.
+	burst = 2 * time.Second
+	// refusedFor is how long a watch is not tried again for which there is no permission.
+	refusedFor = 5 * time.Minute
+	// named is how many objects a message names.
+	named = 3
+)
+
+// Sources are the ConfigMaps and Secrets that the objects of one kind refer to. It is safe for concurrent use.
+type Sources struct {
+	// Metadata reads, from the cache, the metadata of objects of the kinds that are watched. Live reads from the API server.
+	Metadata, Live client.Reader
+	Clock          clock.PassiveClock
+	// Watch starts the watch of a kind; see watch.
+	Watch func(ctx context.Context, kind string) error
+
+	// reading is held while requests are sent, so that the data of one object is in memory.
+	reading sync.Mutex
+	watched map[string]watched
+
+	mu     sync.Mutex
+	owners map[subject]sets.Set[types.NamespacedName]
+	refs   map[types.NamespacedName][]podtemplate.Reference
+	known  map[subject]known
+}
+
+// subject is a ConfigMap or a Secret of a namespace.
+type subject struct {
+	podtemplate.Reference
+	namespace string
+}
+
+// watched is the result of the last attempt to watch a kind.
+type watched struct {
+	err error
+	at  time.Time
+}
+
+// known is the data that was read last.
+type known struct {
+	version string
+	digest  [sha256.Size]byte
+	// missing is true if there was no object.
+	missing bool
+	// changed is when another version was seen for the first time, the zero time if there is none.
+	changed time.Time
+}
+
+// Observed is what is known of the references of an object.
+type Observed struct {
+	Digests Digests
+	// Note says what does not exist, or may not be read; it is empty if that is nothing.
+	Note string
+	// Again is after which time to look again, without an event; 0 is never.
+	Again time.Duration
+}
+
+// Observe returns the digests of what an owner refers to, and enqueues the owner from now on when that changes. It reads the data of
+// what it does not know, or what changed 2 seconds ago or earlier.
+func (s *Sources) Observe(ctx context.Context, owner types.NamespacedName, refs []podtemplate.Reference) (Observed, error) {
+	s.set(owner, refs) // First: what changes from now on is an event.
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	out := Observed{Digests: Digests{}}
+	var problems []string
+	for _, ref := range refs {
+		digest, again, err := s.digest(ctx, subject{ref, owner.Namespace})
+		switch {
+		case apierrors.IsNotFound(err):
+			problems = append(problems, fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name))
+		case apierrors.IsForbidden(err):
+			problems = append(problems, fmt.Sprintf("%s %q may not be read by the operator", ref.Kind, ref.Name))
+			again = refusedFor
+		case err != nil:
+			return Observed{}, fmt.Errorf("reading %s %q: %w", ref.Kind, ref.Name, err)
+		default:
+			out.Digests[ref] = digest
+		}
+		out.Again = trigger.Sooner(out.Again, again)
+	}
+	out.Note = note(problems)
+	return out, nil
+}
+
+func note(problems []string) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	if more := len(problems) - named; more > 0 {
+		problems = append(problems[:named:named], fmt.Sprintf("and %d more", more))
+	}
+	return "spec.restartOnChange: " + strings.Join(problems, ", ") + ": a change of it replaces no pods"
+}
+
+// digest returns the digest of the data of an object, and after which time that is to be asked again. While a change is younger
+// than burst, it is that of the data before.
+func (s *Sources) digest(ctx context.Context, of subject) (digest [sha256.Size]byte, again time.Duration, err error) {
+	if err := s.watch(ctx, of.Kind); err != nil {
+		return digest, 0, err
+	}
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(of.Kind))
+	absent := s.Metadata.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.Name}, meta)
+	if client.IgnoreNotFound(absent) != nil {
+		return digest, 0, absent
+	}
+	last, found := s.last(of)
+	switch {
+	case found && absent != nil:
+		return digest, 0, absent
+	case found && !last.missing:
+		if again, current := s.current(of, last, meta.ResourceVersion); current {
+			return last.digest, again, nil
+		}
+	}
+	// One that is not known and that the cache does not have may be newer than the cache.
+	data, version, err := s.read(ctx, of)
+	if client.IgnoreNotFound(err) != nil {
+		return digest, 0, err
+	}
+	last = known{version: version, digest: digestOf(data), missing: err != nil}
+	s.remember(of, last)
+	return last.digest, 0, err
+}
+
+// current reports whether the data that was read last is used for a version: it is its data, or the change is younger than
+// burst, which ends after the time again.
+func (s *Sources) current(of subject, last known, version string) (again time.Duration, current bool) {
+	if last.version == version {
+		return 0, true
+	}
+	if last.changed.IsZero() {
+		last.changed = s.Clock.Now()
+		s.remember(of, last)
+	}
+	again = burst - s.Clock.Since(last.changed)
+	return again, again > 0 && again <= burst // A clock that is set back ends it.
+}
+
+// watch starts the watch of a kind with the first object that asks.
+func (s *Sources) watch(ctx context.Context, kind string) error {
+	last, tried := s.watched[kind]
+	if tried && (last.err == nil || s.Clock.Since(last.at) < refusedFor) {
+		return last.err
+	}
+	err := s.Watch(ctx, kind)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if s.watched == nil {
+		s.watched = map[string]watched{}
+	}
+	s.watched[kind] = watched{err, s.Clock.Now()}
+	return err
+}
+
+func (s *Sources) read(ctx context.Context, of subject) (data map[string][]byte, version string, err error) {
+	key := client.ObjectKey{Namespace: of.namespace, Name: of.Name}
+	if of.Kind == podtemplate.KindSecret {
+		secret := &corev1.Secret{}
+		err := s.Live.Get(ctx, key, secret)
+		return secret.Data, secret.ResourceVersion, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err = s.Live.Get(ctx, key, configMap)
+	data = make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	for name, value := range configMap.Data { // The API server refuses a key that both have.
+		data[name] = []byte(value)
+	}
+	maps.Copy(data, configMap.BinaryData)
+	return data, configMap.ResourceVersion, err
+}
+
+func (s *Sources) last(of subject) (last known, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, found = s.known[of]
+	return last, found
+}
+
+func (s *Sources) remember(of subject, as known) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owners[of]) > 0 {
+		s.known[of] = as
+	}
+}
+
+// set sets what an owner refers to.
+func (s *Sources) set(owner types.NamespacedName, refs []podtemplate.Reference) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refs == nil {
+		s.refs, s.owners, s.known = map[types.NamespacedName][]podtemplate.Reference{}, map[subject]sets.Set[types.NamespacedName]{}, map[subject]known{}
+	}
+	before := s.refs[owner]
+	s.refs[owner] = refs
+	for _, ref := range refs {
+		of := subject{ref, owner.Namespace}
+		if s.owners[of] == nil {
+			s.owners[of] = sets.Set[types.NamespacedName]{}
+		}
+		s.owners[of].Insert(owner)
+	}
+	s.drop(owner, before, refs)
+}
+
+// drop removes what is held only for references that an owner does not have any more.
+func (s *Sources) drop(owner types.NamespacedName, before, refs []podtemplate.Reference) {
+	for ref := range sets.New(before...).Difference(sets.New(refs...)) {
+		of := subject{ref, owner.Namespace}
+		if s.owners[of].Delete(owner); len(s.owners[of]) == 0 {
+			delete(s.owners, of)
+			delete(s.known, of)
+		}
+	}
+}
+
+// Forget removes what is held of an owner that was deleted, or does not ask any more.
+func (s *Sources) Forget(owner types.NamespacedName) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before, found := s.refs[owner]; found {
+		delete(s.refs, owner)
+		s.drop(owner, before, nil)
+	}
+}
+
+// ownersOf returns the owners that refer to an object.
+func (s *Sources) ownersOf(kind, namespace, name string) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owners[subject{podtemplate.Reference{Kind: kind, Name: name}, namespace}].UnsortedList()
+}
+
+// New returns the sources of the objects of a controller, whose watches enqueue these.
+func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *Sources {
+	s := &Sources{Metadata: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk}
+	s.Watch = func(ctx context.Context, kind string) error {
+		if _, err := cache.Find(ctx, s.Live, mgr.GetCache(), corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
+			return err
+		}
+		watched := &metav1.PartialObjectMetadata{}
+		watched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return trigger.Watch(ctx, mgr.GetCache(), c, watched, s.enqueue(kind), predicate.ResourceVersionChangedPredicate{})
+	}
+	return s
+}
+
+// enqueue enqueues the owners that refer to an object.
+func (s *Sources) enqueue(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, owner := range s.ownersOf(kind, obj.GetNamespace(), obj.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: owner})
+		}
+		return requests
+	})
+}

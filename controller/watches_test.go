@@ -1,0 +1,313 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/test/faults"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+)
+
+// The files of the optional kinds in test/crds.
+const (
+	routesCRD      = "gateway.networking.k8s.io_httproutes.yaml"
+	monitorsCRD    = "monitoring.coreos.com_podmonitors.yaml"
+	autoscalersCRD = "keda.sh_scaledobjects.yaml"
+)
+
+// installCRD installs a file of test/crds until the spec ends, or until remove.
+func installCRD(file string) (remove func()) {
+	GinkgoHelper()
+	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(testenv.Root(), "test", "crds", file)}, MaxTime: time.Minute}
+	crds, err := envtest.InstallCRDs(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	remove = func() {
+		GinkgoHelper()
+		Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: crds})).To(Succeed())
+		Eventually(func() bool { return served(crds[0]) }).WithTimeout(time.Minute).Should(BeFalse())
+		crd := untypedChild("apiextensions.k8s.io/v1", "CustomResourceDefinition", metav1.ObjectMeta{Name: crds[0].Name})
+		Eventually(exists(context.Background(), crd)).WithTimeout(time.Minute).Should(BeFalse())
+	}
+	DeferCleanup(remove)
+	return remove
+}
+
+// installOptionalKinds installs the CRDs of the children of the golden file of blocks.
+func installOptionalKinds() {
+	GinkgoHelper()
+	for _, file := range []string{routesCRD, monitorsCRD} {
+		installCRD(file)
+	}
+}
+
+// served reports whether the API server has a kind.
+func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	GinkgoHelper()
+	client, err := rest.HTTPClientFor(env.Config)
+	Expect(err).NotTo(HaveOccurred())
+	answer, err := client.Get(env.Config.Host + "/apis/" + crd.Spec.Group + "/" + crd.Spec.Versions[0].Name + "/" + crd.Spec.Names.Plural)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(answer.Body.Close()).To(Succeed())
+	return answer.StatusCode == 200
+}
+
+// own is a controller of one spec, whose clock stands still.
+type own struct {
+	manager.Manager
+	clock     *clocktesting.FakePassiveClock
+	transport *faults.Transport
+	end       func()
+}
+
+// startOwn starts a controller instead of that of the suite.
+func startOwn(cfg *rest.Config) *own {
+	GinkgoHelper()
+	p := &own{clock: clocktesting.NewFakePassiveClock(time.Now()), transport: faults.NewTransport()}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(p.transport.Wrap)
+	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
+	p.Manager = newManager(cfg, &o)
+	o.watches.Every = 100 * time.Millisecond
+	for _, add := range o.kinds() {
+		Expect(add(p, p.clock)).To(Succeed())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Start(ctx) }()
+	ended := false
+	p.end = func() {
+		GinkgoHelper()
+		if !ended {
+			ended = true
+			cancel()
+			Eventually(done).WithTimeout(time.Minute).Should(Receive(BeNil()))
+		}
+	}
+	DeferCleanup(func() { p.end() })
+	Expect(p.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	return p
+}
+
+// ready is what /readyz says.
+func (p *own) ready() error {
+	request, err := http.NewRequest(http.MethodGet, "/readyz", nil)
+	Expect(err).NotTo(HaveOccurred())
+	return cacheSynced(p.GetCache())(request)
+}
+
+// pass lets time pass, and wakes an object.
+func (p *own) pass(ctx context.Context, d time.Duration, box *modelv1.ModelBox) {
+	GinkgoHelper()
+	p.clock.SetTime(p.clock.Now().Add(d))
+	change(ctx, box, func(b *modelv1.ModelBox) { metav1.SetMetaDataAnnotation(&b.ObjectMeta, "wake", p.clock.Now().String()) })
+}
+
+func httpRoute(named metav1.ObjectMeta) *unstructured.Unstructured {
+	return untypedChild("gateway.networking.k8s.io/v1", "HTTPRoute", named)
+}
+
+func podMonitor(named metav1.ObjectMeta) *unstructured.Unstructured {
+	return untypedChild("monitoring.coreos.com/v1", "PodMonitor", named)
+}
+
+func untypedChild(apiVersion, kind string, named metav1.ObjectMeta) *unstructured.Unstructured {
+	child := &unstructured.Unstructured{}
+	child.SetAPIVersion(apiVersion)
+	child.SetKind(kind)
+	child.SetNamespace(named.Namespace)
+	child.SetName(named.Name)
+	return child
+}
+
+// exists returns a function that reports whether there is an object.
+func exists(ctx context.Context, obj client.Object) func() bool {
+	return func() bool {
+		GinkgoHelper()
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false
+		}
+		Expect(err).NotTo(HaveOccurred())
+		return true
+	}
+}
+
+// readyMessage returns a function that returns the message of Ready of an object.
+func readyMessage(ctx context.Context, obj status.Object) func() string {
+	return func() string {
+		GinkgoHelper()
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+		if ready := meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady); ready != nil {
+			return ready.Message
+		}
+		return ""
+	}
+}
+
+// routed returns a ModelBox with a route.
+func routed(named metav1.ObjectMeta) *modelv1.ModelBox {
+	return &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
+		Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}},
+		Around: modelv1.Around{Route: &modelv1.Route{
+			Hosts: []modelv1.Host{"*.example.com", "chat.example.com"}, Path: "/v1", TLS: true,
+			Gateway: modelv1.GatewayReference{Namespace: "infra", Name: "public", Listener: "https"},
+		}},
+	}}
+}
+
+var _ = Describe("a kind that the cluster may not have", func() {
+	var named metav1.ObjectMeta
+	BeforeEach(func() {
+		stop() // Only a controller of the spec may reconcile.
+		DeferCleanup(start)
+		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+	})
+
+	It("is named in the message of Ready, and used when it is installed", func(ctx SpecContext) {
+		p, box := startOwn(asController), routed(named)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		rollOut(ctx, named)
+		unavailable := ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute of gateway.networking.k8s.io/v1, which this cluster does not have: " +
+			"install the Gateway API, or remove spec.route")
+		Eventually(readyMessage(ctx, box)).Should(unavailable)
+		Eventually(readiness(ctx, box)).Should(HavePrefix("True"), "the rest is served")
+		Expect(p.ready()).To(Succeed())
+
+		installCRD(routesCRD)
+		p.pass(ctx, 30*time.Second, box)
+		Consistently(exists(ctx, httpRoute(named))).WithTimeout(time.Second).Should(BeFalse(), "it is asked for once a minute")
+		p.pass(ctx, 31*time.Second, box)
+		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+		Eventually(readyMessage(ctx, box)).ShouldNot(ContainSubstring("Unavailable"))
+	})
+
+	It("may be removed: its informer stops, and the others do not", func(ctx SpecContext) {
+		remove := installCRD(routesCRD)
+		p, box := startOwn(asController), routed(named)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+		remove()
+		p.transport.CloseWatches("httproutes")
+		Eventually(func() string {
+			p.pass(ctx, time.Millisecond, box) // The next reconcile of the object reports it.
+			return readyMessage(ctx, box)()
+		}).Should(ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute"))
+		Eventually(p.ready).Should(Succeed())
+
+		other := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		rollOut(ctx, other.ObjectMeta)
+		Eventually(readiness(ctx, other)).Should(HavePrefix("True"))
+
+		installCRD(routesCRD)
+		p.pass(ctx, time.Minute, box)
+		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
+		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
+	})
+
+	It("is removed from an object whose block was removed while no controller ran", func(ctx SpecContext) {
+		installCRD(routesCRD)
+		p, box := startOwn(asController), routed(named)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+		p.end()
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
+		startOwn(asController)
+		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
+	})
+
+	It("needs a permission, which may come and go", func(ctx SpecContext) {
+		installCRD(routesCRD)
+		shipped, err := testenv.Permissions("config/controller/generated/role.yaml", testenv.Every)
+		Expect(err).NotTo(HaveOccurred())
+		user := controllers + named.Namespace
+		Expect(client.IgnoreAlreadyExists(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}))).To(Succeed())
+		grant(ctx, user, shipped)
+		cfg, err := env.User(user)
+		Expect(err).NotTo(HaveOccurred())
+		p, box := startOwn(cfg), routed(named)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(readyMessage(ctx, box)).Should(And(
+			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/around.md, or remove it: "),
+			ContainSubstring(`cannot list resource "httproutes"`)))
+		p.pass(ctx, 30*time.Second, box)
+		Eventually(readyMessage(ctx, box)).Should(ContainSubstring("Unavailable"))
+		lists := func() (n int) {
+			requests, err := env.Requests(user)
+			Expect(err).NotTo(HaveOccurred())
+			for _, r := range requests {
+				if r.Resource == "httproutes" && r.Verb == "list" {
+					n++
+				}
+			}
+			return n
+		}
+		Expect(lists()).To(BeNumerically("<=", 2), "one at the start, and one for the object")
+
+		component, err := testenv.Permissions("config/gateway-api/roles.yaml", testenv.Every)
+		Expect(err).NotTo(HaveOccurred())
+		revoke, err := env.Grant(ctx, user, component)
+		Expect(err).NotTo(HaveOccurred())
+		p.pass(ctx, time.Minute, box)
+		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+
+		Expect(revoke()).To(Succeed())
+		Eventually(func() string {
+			p.transport.CloseWatches("httproutes")
+			p.pass(ctx, time.Millisecond, box)
+			return readyMessage(ctx, box)()
+		}).Should(ContainSubstring("Unavailable"))
+		Expect(exists(ctx, httpRoute(named))()).To(BeTrue())
+		Eventually(p.ready).Should(Succeed())
+
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
+		grant(ctx, user, component)
+		p.clock.SetTime(p.clock.Now().Add(time.Minute))
+		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse(), "its child is handled again")
+		requests, err := env.Requests(user)
+		Expect(err).NotTo(HaveOccurred())
+		_, beyond := testenv.Compare(append(shipped, component...), requests)
+		Expect(beyond).To(BeEmpty())
+	})
+
+	It("with a name that is taken is not touched", func(ctx SpecContext) {
+		installCRD(monitorsCRD)
+		foreign := podMonitor(named)
+		foreign.Object["spec"] = map[string]any{"selector": map[string]any{}, "podMetricsEndpoints": []any{}}
+		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+		version := foreign.GetResourceVersion()
+		startOwn(asController)
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
+			Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Around: modelv1.Around{Monitoring: &modelv1.Monitoring{}},
+		}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
+		Expect(strings.ToLower(readyMessage(ctx, box)())).To(ContainSubstring("podmonitor"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring = nil })
+		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
+		Expect(get(ctx, foreign).GetResourceVersion()).To(Equal(version))
+	})
+})

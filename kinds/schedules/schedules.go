@@ -1,0 +1,144 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schedules tells which number of replicas applies when: the validation of spec.schedules, the
+// scheduled time whose number applies at an instant, and the next ones. All of it is pure: the time is an
+// argument.
+package schedules
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+// announced is the number of scheduled times in warnings and in status.
+const announced = 3
+
+// Schedules are the parsed schedules of a spec.
+type Schedules []schedule
+
+type schedule struct {
+	name     string
+	times    cron.Schedule
+	zone     *time.Location
+	replicas int32
+}
+
+// Time is a scheduled time: the index and the name of its schedule, and the number of replicas from then on.
+type Time struct {
+	time.Time
+	Index    int
+	Name     string
+	Replicas int32
+}
+
+// Parse returns the schedules of a spec. An error is one that Validate returns as well.
+func Parse(spec []modelv1.Schedule) (Schedules, error) {
+	out := make(Schedules, 0, len(spec))
+	for i := range spec {
+		times, err := cron.Parse(spec[i].Schedule)
+		if err != nil {
+			return nil, fmt.Errorf("parsing the schedule %q: %w", spec[i].Name, err)
+		}
+		zone, err := cron.LoadLocation(cmp.Or(spec[i].TimeZone, rules.DefaultTimeZone))
+		if err != nil {
+			return nil, fmt.Errorf("loading the time zone of the schedule %q: %w", spec[i].Name, err)
+		}
+		out = append(out, schedule{spec[i].Name, times, zone, spec[i].Replicas})
+	}
+	return out, nil
+}
+
+// Latest returns the last scheduled time that is not after an instant. Of several schedules with that time
+// it is that of the last one. ok is false if there is none within the forty years of package cron.
+func (s Schedules) Latest(at time.Time) (latest Time, ok bool) {
+	for i := range s {
+		slot, found := s[i].times.Prev(at, s[i].zone)
+		if found && (!ok || !slot.Before(latest.Time)) {
+			latest, ok = s.time(i, slot), true
+		}
+	}
+	return latest, ok
+}
+
+// Next returns the next three scheduled times after an instant, fewer at the end of the calendar. Of
+// several schedules with the same time it is that of the last one.
+func (s Schedules) Next(after time.Time) []Time {
+	var out []Time
+	for len(out) < announced {
+		next, ok := s.next(after)
+		if !ok {
+			break
+		}
+		out, after = append(out, next), next.Time
+	}
+	return out
+}
+
+func (s Schedules) next(after time.Time) (next Time, ok bool) {
+	for i := range s {
+		slot, found := s[i].times.Next(after, s[i].zone)
+		if found && (!ok || !slot.After(next.Time)) {
+			next, ok = s.time(i, slot), true
+		}
+	}
+	return next, ok
+}
+
+func (s Schedules) time(i int, slot time.Time) Time {
+	return Time{Time: slot, Index: i, Name: s[i].name, Replicas: s[i].replicas}
+}
+
+// Default sets the defaults of schedules, which the schema has as well, and records them in ops, which may be
+// nil.
+func Default(spec []modelv1.Schedule, ops *patch.Ops) {
+	for i := range spec {
+		if zone := &spec[i].TimeZone; *zone == "" {
+			patch.Set(ops, "/spec/schedules/"+strconv.Itoa(i)+"/timeZone", zone, rules.DefaultTimeZone)
+		}
+	}
+}
+
+// Validate returns the errors of schedules.
+func Validate(path *field.Path, spec []modelv1.Schedule) field.ErrorList {
+	if len(spec) > modelv1.MaxSchedules {
+		return field.ErrorList{field.TooMany(path, len(spec), modelv1.MaxSchedules)}
+	}
+	var errs field.ErrorList
+	names := make(map[string]bool, len(spec))
+	for i := range spec {
+		at, s := path.Index(i), &spec[i]
+		errs = append(errs, rules.Label(at.Child("name"), s.Name)...)
+		if names[s.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+		}
+		names[s.Name] = true
+		errs = append(errs, rules.Schedule(at.Child("schedule"), s.Schedule)...)
+		errs = append(errs, rules.TimeZone(at.Child("timeZone"), cmp.Or(s.TimeZone, rules.DefaultTimeZone))...)
+		errs = append(errs, rules.Replicas(at.Child("replicas"), &s.Replicas, modelv1.MaxReplicas)...)
+	}
+	return errs
+}
+
+// Warn returns the next three scheduled times after an instant, each in the time zone of its schedule, in
+// at most 120 characters. Invalid schedules have none.
+func Warn(path *field.Path, spec []modelv1.Schedule, now time.Time) []string {
+	parsed, err := Parse(spec)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, next := range parsed.Next(now) {
+		out = append(out, fmt.Sprintf("%s: %d replicas from %s on", path.Index(next.Index), next.Replicas, next.Format(time.RFC3339)))
+	}
+	return out
+}

@@ -1,0 +1,275 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
+)
+
+// serviceOf returns a Service for the pods of a Deployment.
+func serviceOf(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80}},
+	}}
+}
+
+// asEditor makes the commands those of a user with the role edit in the namespace.
+func (c *cluster) asEditor() {
+	c.t.Helper()
+	if err := bind(ctx, c.namespace, c.namespace, "edit"); err != nil {
+		c.t.Fatal(err)
+	}
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: c.namespace, Groups: []string{"system:authenticated"}}
+	editor, err := client.NewWithWatch(config, client.Options{Scheme: env.Client.Scheme()})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.client = editor
+}
+
+// interrupted makes all writes fail after some of them.
+func (c *cluster) interrupted(after int) {
+	fails := func(opts ...string) error {
+		if slices.Contains(opts, metav1.DryRunAll) {
+			return nil
+		}
+		if after--; after < 0 {
+			return errors.New("the connection is lost")
+		}
+		return nil
+	}
+	c.client = interceptor.NewClient(c.client, interceptor.Funcs{
+		Create: func(ctx context.Context, next client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := fails((&client.CreateOptions{}).ApplyOptions(opts).DryRun...); err != nil {
+				return err
+			}
+			return next.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, next client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := fails((&client.PatchOptions{}).ApplyOptions(opts).DryRun...); err != nil {
+				return err
+			}
+			return next.Patch(ctx, obj, patch, opts...)
+		},
+	})
+}
+
+// running returns what may not change, as JSON, and who owns a field of the pod template.
+func (c *cluster) running() (state string, owners []string) {
+	c.t.Helper()
+	d, s := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}, serviceOf("web")
+	s.Namespace = c.namespace
+	c.get(d)
+	c.get(s)
+	data, err := json.Marshal([]any{d.UID, d.Labels, d.Spec, s.UID, s.Spec})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, entry := range d.ManagedFields {
+		if strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:image"`) {
+			owners = append(owners, entry.Manager)
+		}
+	}
+	return string(data), owners
+}
+
+const steps = `app/web created, with spec.paused
+deployment/web is controlled by app/web, and its fields belong to the operator
+service/web is controlled by app/web, and its fields belong to the operator
+app/web resumed
+`
+
+// A user with the role edit hands over a Deployment and a Service. The command can be interrupted before
+// each of its writes, and continues where it was.
+func TestAdopt(t *testing.T) {
+	for after := range 5 {
+		c := newCluster(t)
+		c.create(deploymentOf("web", nil, ""), serviceOf("web"))
+		before, _ := c.running()
+		c.asEditor()
+		whole := c.client
+		args := []string{"adopt", "deployment/web", "svc/web"}
+
+		printed := c.run(args...)
+		if printed.code != 0 || !strings.Contains(printed.out, "\n  selector:\n    app: web\n") {
+			t.Fatalf("got %+v", printed)
+		}
+		if got := c.run(append(args, "--dry-run")...); got.code != 0 || got.out != strings.ReplaceAll(steps, "\n", " (dry run)\n") {
+			t.Errorf("got %+v", got)
+		}
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "web"}, &appv1.App{}); !apierrors.IsNotFound(err) {
+			t.Errorf("printing it, or a dry run, has written the object: %v", err)
+		}
+
+		c.interrupted(after)
+		first := c.run(append(args, "--apply")...)
+		c.client = whole
+		if after < 4 {
+			if got := c.run(args...); first.code == 0 || !strings.Contains(first.err, "the connection is lost") || after > 0 && got.out != "app/web exists, and has not adopted everything yet: --apply continues\n" {
+				t.Errorf("interrupted after %d: got %+v, then %+v", after, first, got)
+			}
+			app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+			if c.client.Get(ctx, client.ObjectKeyFromObject(app), app) == nil && !app.Spec.Paused {
+				t.Errorf("interrupted after %d: the operator writes already", after)
+			}
+			second := c.run(append(args, "--apply")...)
+			first = result{first.out + second.out, second.err, second.code}
+		}
+		want(t, first, result{steps, "", 0})
+		after, owners := c.running()
+		if before != after || len(owners) > 0 {
+			t.Errorf("the fields belong to %v; before and after:\n%s\n%s", owners, before, after)
+		}
+		want(t, c.run(args...), result{"app/web has adopted deployment/web and svc/web already (unchanged)\n", "", 0})
+
+		app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+		if c.get(app); app.Spec.Paused || app.Spec.Selector["app"] != "web" {
+			t.Errorf("got %+v", app.Spec)
+		}
+		app.Spec.Selector["app"] = "other"
+		if err := env.Client.Update(ctx, app); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.selector") {
+			t.Errorf("a changed selector: %v", err)
+		}
+		app.Spec.Selector = nil
+		if err := env.Client.Update(ctx, app); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.selector") {
+			t.Errorf("a removed selector: %v", err)
+		}
+	}
+}
+
+// What is said before anything is written, and what is refused with what to do.
+func TestAdoptSays(t *testing.T) {
+	c := newCluster(t)
+	d := deploymentOf("web", nil, "")
+	d.Spec.MinReadySeconds, d.Spec.RevisionHistoryLimit, d.Spec.Strategy.Type = 10, new(int32(2)), appsv1.RecreateDeploymentStrategyType
+	d.Annotations = map[string]string{"meta.helm.sh/release-name": "shop"}
+	service := serviceOf("web")
+	service.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:a/web"}
+	c.create(d, service, deploymentOf("other", nil, ""), serviceOf("front"))
+	c.create(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+	}})
+	const notes = `note: deployment/web: spec.minReadySeconds stays 10; the object does not have it, so a Deployment that is deleted is created again without it
+note: deployment/web: spec.revisionHistoryLimit stays 2; the object does not have it, so a Deployment that is deleted is created again without it
+note: deployment/web: spec.strategy stays {"type":"Recreate"}; the object does not have it, so a Deployment that is deleted is created again without it
+`
+	const conflicts = `conflict: HorizontalPodAutoscaler "scaler" acts on Deployment "web": let it act on the App of this name first, or delete it
+conflict: Helm release "shop" manages Deployment "web" as well: take it out of its source first, without deleting it
+conflict: Argo CD application "front" manages Service "web" as well: take it out of its source first, without deleting it
+`
+	want(t, c.run("adopt", "deploy/web", "service/web", "--apply"),
+		result{"", conflicts + notes + "error: nothing was written: resolve the conflicts, or use --force\n", 1})
+
+	// A ModelBox has minReadySeconds of its own.
+	got := c.run("adopt", "deployments.apps/web", "--as", "modelbox")
+	for _, line := range []string{"note: the operator will change:\n", "\n-  minReadySeconds: 10\n+  minReadySeconds: 3\n", "note: service/web is not adopted"} {
+		if got.code != 0 || !strings.Contains(got.err, line) {
+			t.Errorf("%q is not in %+v", line, got)
+		}
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		err  string
+	}{
+		"no Deployment":       {[]string{"service/web"}, `"service/web": name deployment/NAME`},
+		"no name":             {[]string{"deployment"}, `"deployment": name deployment/NAME`},
+		"another Service":     {[]string{"deployment/web", "service/front"}, "adopt deployment/web alone; service/front stays as it is"},
+		"an absent one":       {[]string{"deployment/none"}, `deployments.apps "none" not found`},
+		"an absent Service":   {[]string{"deployment/other", "service/other"}, `services "other" not found`},
+		"another kind":        {[]string{"deployment/web", "--as", "Eru"}, "App or ModelBox"},
+		"a user, not a kind":  {[]string{"deployment/web", "--as", "jane"}, "App or ModelBox"},
+		"another kind of arg": {[]string{"daemonset/web"}, "name deployment/NAME"},
+	} {
+		if got := c.run(append([]string{"adopt"}, tc.args...)...); got.code != 1 || got.out != "" || !strings.Contains(got.err, tc.err) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+
+	// The object of another owner, and one that would change the pods.
+	box := newBox()
+	c.create(box)
+	if got := c.run("adopt", "deployment/web", "--as", "ModelBox"); got.code != 1 || !strings.Contains(got.err, `ModelBox "web" exists: change it, or delete it with --cascade=orphan`) {
+		t.Errorf("got %+v", got)
+	}
+	if got := c.run("adopt", "deployment/web"); !strings.Contains(got.err, `conflict: ModelBox "web" acts on Deployment "web"`) {
+		t.Errorf("got %+v", got)
+	}
+	c.get(d)
+	control(d, box, "ModelBox")
+	if err := c.client.Update(ctx, d); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("adopt", "deployment/web"); got.code != 1 || !strings.Contains(got.err, `Deployment "web" is controlled by ModelBox "web" already`) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What a mutating webhook, or an API server of another version, would make of the operator's apply is seen
+// before anything is written.
+func TestAdoptAsksTheAPIServer(t *testing.T) {
+	c := newCluster(t)
+	c.create(deploymentOf("web", nil, ""))
+	c.client = interceptor.NewClient(c.client, interceptor.Funcs{
+		Patch: func(ctx context.Context, next client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			err := next.Patch(ctx, obj, patch, opts...)
+			if d, ok := obj.(*appsv1.Deployment); ok {
+				d.Spec.Template.Spec.Containers[0].Image = "rewritten:1"
+			}
+			return err
+		},
+	})
+	got := c.run("adopt", "deployment/web", "--apply")
+	if got.code != 1 || !strings.Contains(got.err, "the API server would change what runs, so nothing was written") || !strings.Contains(got.err, "+      - image: rewritten:1") {
+		t.Errorf("got %+v", got)
+	}
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "web"}, &appv1.App{}); !apierrors.IsNotFound(err) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
+// Other field managers keep the fields that the object does not have, and the time of a restart.
+func TestAdoptLeavesOthersTheirFields(t *testing.T) {
+	c := newCluster(t)
+	const manifest = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {a: b}}, spec: {selector: {matchLabels: {app: web}}, template: {
+		metadata: {labels: {app: web}, annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-01T00:00:00Z"}}, spec: {containers: [{name: web, image: "a:1"}]}}}}`
+	if _, err := env.Kubectl(manifest, "apply", "--server-side", "--field-manager=ci", "-n", c.namespace, "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("adopt", "deployment/web", "--as", "ModelBox", "--apply"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+	c.get(d)
+	at := slices.IndexFunc(d.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == "ci" })
+	const fields = `{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/restartedAt":{}}}}}}`
+	if at < 0 || string(d.ManagedFields[at].FieldsV1.GetRawBytes()) != fields {
+		t.Errorf("got %v", d.ManagedFields)
+	}
+	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+	if c.get(box); box.Spec.DefaultProbes != modelv1.DefaultProbesDisabled || metav1.GetControllerOf(d).UID != box.UID {
+		t.Errorf("got %+v", box.Spec)
+	}
+	if slices.ContainsFunc(d.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == childapply.FieldManager }) {
+		t.Errorf("the operator has fields before it has applied any: %v", d.ManagedFields)
+	}
+}
