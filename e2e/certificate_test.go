@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"math/big"
 	"os"
 	"path/filepath"
 	"time"
@@ -45,7 +44,7 @@ var _ = Describe("a certificate that the controller issues", func() {
 
 		By("beginning a new pod, which has only the Secret")
 		restart("modelbox-webhook")
-		Eventually(func() ([]*big.Int, error) { return served(ctx) }).Should(HaveEach(Equal(leaf(ctx).SerialNumber)))
+		awaitServed(ctx)
 		load.lostNone("the change to the controller's certificate")
 	})
 })

@@ -74,40 +74,34 @@ func certificateIn(ctx context.Context, secret, key string) *x509.Certificate {
 	return cert
 }
 
-// awaitServed waits until every webhook pod serves the certificate in the Secret. The
-// kubelet updates a Secret volume when it next syncs the pod, within about a minute; a
-// change of the pod's annotations makes it sync immediately. It may not have the Secret yet, so
+// awaitWebhooks waits until check succeeds for every webhook pod, by a local port of each. Requests
+// through the API server cannot tell that: it keeps its connections, so many in a row have one pod. The
+// kubelet updates the volume of a Secret or ConfigMap when it next syncs the pod, within about a minute; a
+// change of the pod's annotations makes it sync immediately. It may not have the new object yet, so
 // there is another change every two seconds.
-func awaitServed(ctx context.Context) {
+func awaitWebhooks(ctx context.Context, check func(g Gomega, port uint16)) {
 	GinkgoHelper()
-	want := leaf(ctx).SerialNumber
 	Eventually(func(g Gomega) {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/sync":"%s %d"}}}`, want, time.Now().Unix()/2)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/sync":"%d"}}}`, time.Now().Unix()/2)
 		for _, pod := range podsOf(ctx, "modelbox-webhook") {
 			g.Expect(client.IgnoreNotFound(admin.Patch(ctx, &pod, client.RawPatch(types.MergePatchType, patch)))).To(Succeed())
+			port, stop, err := forward(pod.Name, 9443)
+			g.Expect(err).NotTo(HaveOccurred())
+			func() { defer stop(); check(g, port) }()
 		}
-		g.Expect(served(ctx)).To(HaveEach(want))
 	}).Should(Succeed())
 }
 
-// served returns the serial numbers of the certificates that the webhook pods serve.
-func served(ctx context.Context) ([]*big.Int, error) {
-	var serials []*big.Int
-	for _, pod := range podsOf(ctx, "modelbox-webhook") {
-		port, stop, err := forward(pod.Name, 9443)
-		if err != nil {
-			return nil, err
-		}
+// awaitServed waits until every webhook pod serves the certificate in the Secret.
+func awaitServed(ctx context.Context) {
+	GinkgoHelper()
+	want := leaf(ctx).SerialNumber
+	awaitWebhooks(ctx, func(g Gomega, port uint16) {
 		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		serials = append(serials, conn.ConnectionState().PeerCertificates[0].SerialNumber)
-		_ = conn.Close()
-		stop()
-	}
-	return serials, nil
+		g.Expect(err).NotTo(HaveOccurred())
+		defer conn.Close()
+		g.Expect(conn.ConnectionState().PeerCertificates[0].SerialNumber).To(Equal(want))
+	})
 }
 
 // forward forwards a local port to a port of one of the operator's pods.
