@@ -93,7 +93,8 @@ func childContent(child client.Object) tree {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	Expect(err).NotTo(HaveOccurred())
 	out := content(&unstructured.Unstructured{Object: object})
-	return withoutKeys(out, append(slices.Clone(chosenByServer), "ipFamilies", "ipFamilyPolicy")...).(tree)
+	// The API server sets the last one while the type is LoadBalancer, which the plan keeps and does not show.
+	return withoutKeys(out, append(slices.Clone(chosenByServer), "ipFamilies", "ipFamilyPolicy", "allocateLoadBalancerNodePorts")...).(tree)
 }
 
 // templateOf returns the pod template of an owner's child, nil if there is none.
