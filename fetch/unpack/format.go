@@ -82,7 +82,7 @@ func Archive(name string, archive *os.File, size int64, into *os.Root, limits Li
 	if err := checkMagic(archive, format); err != nil {
 		return Unpacked{}, err
 	}
-	w := &writer{budget: &budget{limits: limits, archive: size}, into: into, inside: ".", copied: make([]byte, buffer)}
+	w := &writer{limits: limits, archive: size, into: into, inside: ".", copied: make([]byte, buffer)}
 	var err error
 	switch format {
 	case Zip:

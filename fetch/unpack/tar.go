@@ -32,23 +32,23 @@ func untar(format Format, archive io.Reader, w *writer) error {
 		return damaged(err)
 	}
 	defer closer()
-	stream := &stream{from: content, budget: w.budget}
+	stream := &stream{from: content, w: w}
 	reader := tar.NewReader(stream)
-	var end int64 // Where the next header is expected.
 	for {
+		before := stream.read
 		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return stream.finish(end)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF) && stream.read-before < tarBlock: // Before the block of zeros that ends a tar.
+			return damaged(io.ErrUnexpectedEOF)
+		case errors.Is(err, io.EOF):
+			_, err = io.Copy(io.Discard, stream) // At its end are the checksums of what is compressed.
+			return damaged(err)
+		case err != nil:
 			return damaged(err)
 		}
-		begin := stream.read
-		size, err := untarEntry(w, reader, header)
-		if err != nil {
+		if err := untarEntry(w, reader, header); err != nil {
 			return err
 		}
-		end = begin + (size+tarBlock-1)/tarBlock*tarBlock
 	}
 }
 
@@ -59,7 +59,7 @@ func decompress(format Format, compressed io.Reader, w *writer, name string) err
 		return damaged(err)
 	}
 	defer closer()
-	return w.file(name, unknown, fileMode, &stream{from: content, budget: w.budget})
+	return w.file(name, fileMode, &stream{from: content, w: w})
 }
 
 // decompressor returns what a format's archive has inside. The function it returns releases memory.
@@ -82,48 +82,36 @@ func decompressor(format Format, archive io.Reader) (io.Reader, func(), error) {
 
 // stream counts what comes out of the decompressor.
 type stream struct {
-	from   io.Reader
-	budget *budget
-	read   int64
+	from io.Reader
+	w    *writer
+	read int64
 }
 
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.from.Read(into)
 	s.read += int64(n)
-	if bounds := s.budget.decompress(int64(n)); bounds != nil {
+	if bounds := s.w.decompress(int64(n)); bounds != nil {
 		return 0, bounds
 	}
 	return n, err
 }
 
-// finish checks that the archive has its end: at least one block of zeros where the next header would be, and, which
-// verifies the checksums of what is compressed, the end of the compressed data.
-func (s *stream) finish(end int64) error {
-	if s.read < end+tarBlock {
-		return damaged(io.ErrUnexpectedEOF)
-	}
-	if _, err := io.Copy(io.Discard, s); err != nil {
-		return damaged(err)
-	}
-	return nil
-}
-
-// untarEntry writes one entry. It returns the size of the entry's data.
-func untarEntry(w *writer, reader io.Reader, header *tar.Header) (int64, error) {
+// untarEntry writes one entry.
+func untarEntry(w *writer, reader io.Reader, header *tar.Header) error {
 	if header.Typeflag == tar.TypeXGlobalHeader {
-		return 0, w.entry() // What git archive writes. The reader has read its data.
+		return w.entry() // What git archive writes. The reader has read its data.
 	}
 	name, err := w.clean(header.Name)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if kind := unwanted(header); kind != "" {
-		return 0, refused("has a %s: %s: pack the files themselves", kind, failure.Quote(header.Name))
+		return refused("has a %s: %s: pack the files themselves", kind, failure.Quote(header.Name))
 	}
 	if header.Typeflag == tar.TypeDir {
-		return 0, w.directory(name)
+		return w.directory(name)
 	}
-	return header.Size, w.file(name, header.Size, header.FileInfo().Mode(), reader)
+	return w.file(name, header.FileInfo().Mode(), reader)
 }
 
 // neverUnpacked are the names of the entries that are never unpacked.

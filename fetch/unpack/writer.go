@@ -4,6 +4,7 @@
 package unpack
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
 )
 
@@ -25,9 +27,30 @@ const (
 	buffer = 256 << 10
 )
 
+// defaultRatioFrom is how many bytes any archive may have, however small it is.
+const defaultRatioFrom = 100 << 20
+
+// Limits bound what an archive may have.
+type Limits struct {
+	// MaxFiles is how many entries, and how many directories, an archive may have.
+	MaxFiles int
+	// MaxBytes is how many bytes the files may have on the volume.
+	MaxBytes int64
+	// MaxRatio is how many times the archive's size its content may have beyond RatioFrom bytes, which are 100 MiB if they are 0.
+	MaxRatio, RatioFrom int64
+	// Counter counts the bytes that are written; nil counts nothing.
+	Counter *report.Counter
+}
+
 // writer writes entries below a directory, and refuses what no archive may do.
 type writer struct {
-	*budget
+	limits Limits
+	// archive is the archive's size in bytes.
+	archive int64
+	// What it has used of its limits: entries and directories, bytes on the volume, and bytes that came out of the decompressor.
+	entries, directories int
+	volume, decompressed int64
+
 	into *os.Root
 	// inside is the directory that was made last; files of an archive mostly come by directory.
 	inside string
@@ -59,7 +82,8 @@ func (w *writer) directory(name string) error {
 	w.inside = name
 	err := w.into.Mkdir(name, directoryMode)
 	if err == nil {
-		return w.budget.directory()
+		w.directories++
+		return errors.Join(w.checkCount(w.directories), w.reserve(place.Block))
 	}
 	if info, statErr := w.into.Lstat(name); statErr == nil && !info.IsDir() {
 		return twice(name)
@@ -74,18 +98,10 @@ func twice(name string) error {
 	return refused("has two entries of one name: %s: pack it with one", failure.Quote(name))
 }
 
-// unknown is the size of a file of which only its end tells it.
-const unknown = -1
-
-// file writes a file of a size from a reader that has exactly so many bytes.
-func (w *writer) file(name string, size int64, mode fs.FileMode, from io.Reader) error {
+// file writes a file from a reader, which verifies its size and checksum.
+func (w *writer) file(name string, mode fs.FileMode, from io.Reader) error {
 	if name == "." {
 		return refused("has a file without a name: pack it without")
-	}
-	if size != unknown {
-		if err := w.budget.file(size); err != nil {
-			return err
-		}
 	}
 	if err := w.directory(path.Dir(name)); err != nil {
 		return err
@@ -101,43 +117,21 @@ func (w *writer) file(name string, size int64, mode fs.FileMode, from io.Reader)
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.fill(file, name, size, from), file.Close())
-}
-
-// fill writes the bytes of a file. Errors of the reader are errors of the archive, whose reader verifies sizes and checksums at its end.
-func (w *writer) fill(file *os.File, name string, size int64, from io.Reader) error {
-	source := &archiveReader{from: from}
-	content := &counted{file: file, w: w, size: size}
-	_, err := io.CopyBuffer(content, source, w.copied)
 	w.files++
-	switch {
-	case source.err != nil:
-		return damaged(source.err)
-	case errors.Is(err, errMore):
-		return refused("has other sizes than it says: %s: pack it anew", failure.Quote(name))
-	case err == nil && size != unknown && content.written < size:
-		return damaged(io.ErrUnexpectedEOF)
-	}
-	return err
+	_, err = io.CopyBuffer(&counted{file: file, w: w}, from, w.copied)
+	return errors.Join(damaged(err), file.Close())
 }
 
-// counted counts what is written, and hides the file's other methods, so that io.CopyBuffer uses its buffer.
+// counted counts what is written, before it is, and hides the file's other methods, so that io.CopyBuffer uses its buffer.
 type counted struct {
-	file          *os.File
-	w             *writer
-	size, written int64
+	file    *os.File
+	w       *writer
+	written int64
 }
-
-var errMore = errors.New("there is more than was said")
 
 func (c *counted) Write(bytes []byte) (int, error) {
-	next := c.written + int64(len(bytes))
-	if c.size == unknown {
-		if err := c.w.reserve(place.InBlocks(next) - place.InBlocks(c.written)); err != nil {
-			return 0, err
-		}
-	} else if next > c.size {
-		return 0, errMore
+	if err := c.w.reserve(place.InBlocks(c.written+int64(len(bytes))) - place.InBlocks(c.written)); err != nil {
+		return 0, err
 	}
 	n, err := c.file.Write(bytes)
 	c.written += int64(n)
@@ -146,24 +140,45 @@ func (c *counted) Write(bytes []byte) (int, error) {
 	return n, err
 }
 
-// archiveReader keeps the error of a reader apart from those of the file that is written.
-type archiveReader struct {
-	from io.Reader
-	err  error
+// entry counts one entry of the archive.
+func (w *writer) entry() error {
+	w.entries++
+	return w.checkCount(w.entries)
 }
 
-func (a *archiveReader) Read(into []byte) (int, error) {
-	n, err := a.from.Read(into)
-	if err != nil && err != io.EOF {
-		a.err = err
+func (w *writer) checkCount(count int) error {
+	if count > w.limits.MaxFiles {
+		return failure.New(failure.TooBig, "the archive has more than %d files or directories: pack fewer", w.limits.MaxFiles)
 	}
-	return n, err
+	return nil
 }
 
-// damaged returns the error for an archive that cannot be read. Bounds that were exceeded while reading stay what they are.
+// reserve counts bytes on the volume, before they are written.
+func (w *writer) reserve(bytes int64) error {
+	if bytes > w.limits.MaxBytes-w.volume {
+		return failure.New(failure.TooBig,
+			"the archive (%s) and its files, which are on the volume together, need more than spec.model.sizeLimit: raise it", report.Bytes(w.archive))
+	}
+	w.volume += bytes
+	return nil
+}
+
+// decompress counts bytes that came out of the decompressor, written or not.
+func (w *writer) decompress(bytes int64) error {
+	w.decompressed += bytes
+	if w.decompressed > cmp.Or(w.limits.RatioFrom, defaultRatioFrom) && w.decompressed/w.limits.MaxRatio > w.archive {
+		return failure.New(failure.TooBig, "the archive becomes more than %d times as large: pack it without such compression", w.limits.MaxRatio)
+	}
+	return nil
+}
+
+// damaged returns the error for an archive that cannot be read. Bounds that were exceeded, and errors of the volume, stay what they are.
 func damaged(err error) error {
 	if f, ok := errors.AsType[*failure.Failure](err); ok {
 		return f
+	}
+	if _, ofVolume := errors.AsType[*fs.PathError](err); ofVolume || err == nil {
+		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return refused("ends too early: pack or upload it anew")

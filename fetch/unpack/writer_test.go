@@ -20,8 +20,8 @@ func TestTheRatio(t *testing.T) {
 		{"below another bound", Limits{MaxRatio: 1, RatioFrom: 10}, 1, 10, true},
 		{"no overflow", Limits{MaxRatio: 1 << 40}, 1 << 40, 1 << 62, true},
 	} {
-		b := &budget{limits: each.limits, archive: each.archive}
-		if err := b.decompress(each.bytes); (err == nil) != each.allowed {
+		w := &writer{limits: each.limits, archive: each.archive}
+		if err := w.decompress(each.bytes); (err == nil) != each.allowed {
 			t.Errorf("%s: %v", each.name, err)
 		}
 	}
