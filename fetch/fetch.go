@@ -187,7 +187,8 @@ func (f *fetcher) files(ctx context.Context, work *place.Work, journal *journal,
 		return nil, err
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
-	if err := prune(directory, list.Files); err != nil {
+	// What an earlier start left.
+	if err := others(directory, list.Files, directory.RemoveAll); err != nil {
 		return nil, err
 	}
 	f.counter.Begin("progress", total(list))

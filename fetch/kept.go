@@ -95,11 +95,6 @@ func (j *journal) isOfUse(err error) bool {
 	return false
 }
 
-// prune removes what an earlier start left in a directory, and is not in the list now.
-func prune(directory *os.Root, files []source.File) error {
-	return others(directory, files, directory.RemoveAll)
-}
-
 // others calls one for what is in a directory and neither a file of a list nor a directory.
 func others(directory *os.Root, files []source.File, one func(name string) error) error {
 	names := map[string]bool{}

@@ -8,6 +8,7 @@ package unpack
 import (
 	"io"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
@@ -84,13 +85,10 @@ func Archive(name string, archive *os.File, size int64, into *os.Root, limits Li
 	}
 	w := &writer{limits: limits, archive: size, into: into, inside: ".", copied: make([]byte, buffer)}
 	var err error
-	switch format {
-	case Zip:
+	if format == Zip {
 		err = unzip(archive, size, w)
-	case Tar, TarGzip, TarZstd, TarBzip2:
-		err = untar(format, io.NewSectionReader(archive, 0, size), w)
-	case Gzip, Zstd, Bzip2:
-		err = decompress(format, io.NewSectionReader(archive, 0, size), w, name[:len(name)-len(format)-1])
+	} else {
+		err = decompress(format, io.NewSectionReader(archive, 0, size), w, strings.TrimSuffix(name, path.Ext(name)))
 	}
 	if err == nil && w.files == 0 {
 		err = refused("has no files: check what was packed")

@@ -25,14 +25,22 @@ const (
 	tarBlock = 512
 )
 
-// untar unpacks a tar, compressed or not.
-func untar(format Format, archive io.Reader, w *writer) error {
-	content, closer, err := decompressor(format, bufio.NewReaderSize(archive, buffer))
+// decompress unpacks a tar, compressed or not, or one file that is compressed, which gets the name.
+func decompress(format Format, archive io.Reader, w *writer, name string) error {
+	content, err := decompressor(format, bufio.NewReaderSize(archive, buffer))
 	if err != nil {
 		return damaged(err)
 	}
-	defer closer()
-	stream := &stream{from: content, w: w}
+	defer content.Close() //nolint:errcheck // It was only read.
+	from := &stream{from: content, w: w}
+	if strings.HasPrefix(string(format), string(Tar)) {
+		return untar(from, w)
+	}
+	return w.file(name, fileMode, from)
+}
+
+// untar unpacks a tar.
+func untar(stream *stream, w *writer) error {
 	reader := tar.NewReader(stream)
 	for {
 		before := stream.read
@@ -52,32 +60,21 @@ func untar(format Format, archive io.Reader, w *writer) error {
 	}
 }
 
-// decompress unpacks one file that is compressed.
-func decompress(format Format, compressed io.Reader, w *writer, name string) error {
-	content, closer, err := decompressor(format, bufio.NewReaderSize(compressed, buffer))
-	if err != nil {
-		return damaged(err)
-	}
-	defer closer()
-	return w.file(name, fileMode, &stream{from: content, w: w})
-}
-
-// decompressor returns what a format's archive has inside. The function it returns releases memory.
-func decompressor(format Format, archive io.Reader) (io.Reader, func(), error) {
+// decompressor returns what a format's archive has inside. It is closed to release memory.
+func decompressor(format Format, archive io.Reader) (io.ReadCloser, error) {
 	switch format.compression() {
 	case "gz":
-		reader, err := gzip.NewReader(archive)
-		return reader, func() {}, err
+		return gzip.NewReader(archive)
 	case "zst":
 		reader, err := zstd.NewReader(archive, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return reader, reader.Close, nil
+		return reader.IOReadCloser(), nil
 	case "bz2":
-		return bzip2.NewReader(archive), func() {}, nil // It remembers at most 900 kB.
+		return io.NopCloser(bzip2.NewReader(archive)), nil // It remembers at most 900 kB.
 	}
-	return archive, func() {}, nil
+	return io.NopCloser(archive), nil
 }
 
 // stream counts what comes out of the decompressor.
@@ -122,15 +119,12 @@ var neverUnpacked = map[byte]string{
 
 // unwanted names an entry that is neither a file nor a directory.
 func unwanted(header *tar.Header) string {
-	switch header.Typeflag {
-	case tar.TypeReg:
-		for key := range header.PAXRecords {
-			if strings.HasPrefix(key, "GNU.sparse.") {
-				return "sparse file"
-			}
+	for key := range header.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return "sparse file"
 		}
-		return ""
-	case tar.TypeDir:
+	}
+	if header.Typeflag == tar.TypeReg || header.Typeflag == tar.TypeDir {
 		return ""
 	}
 	return cmp.Or(neverUnpacked[header.Typeflag], "entry of an unknown type")
