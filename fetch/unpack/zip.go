@@ -108,6 +108,9 @@ func unzipEntry(w *writer, file *zip.File) error {
 	if file.Mode().IsDir() {
 		return w.directory(name)
 	}
+	if file.CRC32 == 0 && file.UncompressedSize64 > 0 { // The library does not verify it.
+		return refused("has a file without a checksum: %s: pack it anew, or use tar", failure.Quote(file.Name))
+	}
 	reader, err := file.Open()
 	if err != nil {
 		return damaged(err)
@@ -130,8 +133,6 @@ func checkZipEntry(file *zip.File) error {
 	case mode.IsDir() && file.UncompressedSize64 > 0,
 		file.Method == zip.Store && file.UncompressedSize64 != file.CompressedSize64:
 		return refused("has other sizes than it says: %s: pack it anew", shown)
-	case file.CRC32 == 0 && file.UncompressedSize64 > 0: // The library does not verify it.
-		return refused("has a file without a checksum: %s: pack it anew, or use tar", shown)
 	}
 	return nil
 }
