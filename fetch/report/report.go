@@ -9,10 +9,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
@@ -70,6 +77,91 @@ func (l *Log) terminate(terminationLog, text string) {
 	if err := os.WriteFile(terminationLog, []byte(text), 0o600); err != nil {
 		l.Line("the termination message cannot be written: %v", err)
 	}
+}
+
+const (
+	// minSecret is the shortest secret that is hidden, in bytes: a shorter one is a part of too many words.
+	minSecret = 6
+	// hidden stands in lines for a secret.
+	hidden = "***"
+)
+
+// Hide makes every line, and the last word, show these texts as "***", also where they are escaped, or cut.
+func (l *Log) Hide(secrets ...string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, secret := range secrets {
+		quoted := strconv.Quote(secret)
+		forms := []string{secret, strings.TrimSpace(secret), url.QueryEscape(secret), url.PathEscape(secret), (&url.URL{Path: secret}).EscapedPath(), quoted[1 : len(quoted)-1]}
+		for part := range strings.SplitSeq(secret, "/") { // Where a URL takes it apart.
+			if len(part) >= 2*minSecret {
+				forms = append(forms, part)
+			}
+		}
+		for _, form := range forms {
+			if len(form) >= minSecret && !slices.Contains(l.secrets, form) {
+				l.secrets = append(l.secrets, form)
+			}
+		}
+	}
+	slices.SortFunc(l.secrets, func(a, b string) int { return len(b) - len(a) })
+}
+
+// secretName is the end of the name of a variable whose value is a secret.
+var secretName = regexp.MustCompile(`(?i)(?:TOKEN|PASSWORD|SECRET_ACCESS_KEY|_PROXY)$`)
+
+// Hiding returns a function that returns variables, and hides those that are secrets: what is never read is never sent.
+func (l *Log) Hiding(getenv func(string) string) func(string) string {
+	return func(name string) string {
+		value := getenv(name)
+		if secretName.MatchString(name) {
+			l.HideWithin(value)
+			if !strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+				l.Hide(value)
+			}
+		}
+		return value
+	}
+}
+
+// What of a URL is a secret: the user and the password, and the query.
+var (
+	userOfURL  = regexp.MustCompile(`(?:^|://)([^/?#\s"]*)@`)
+	queryOfURL = regexp.MustCompile(`\?([^#\s"]+)`)
+)
+
+// HideWithin hides what is secret in the URLs of a text, such as an argument of the program.
+func (l *Log) HideWithin(text string) {
+	for _, found := range userOfURL.FindAllStringSubmatch(text, -1) {
+		_, password, _ := strings.Cut(found[1], ":")
+		l.Hide(found[1], password)
+	}
+	for _, found := range queryOfURL.FindAllStringSubmatch(text, -1) {
+		for pair := range strings.SplitSeq(strings.ReplaceAll(found[1], `\u0026`, "&"), "&") { // As JSON has it.
+			_, value, _ := strings.Cut(pair, "=")
+			l.Hide(value)
+			if plain, err := url.QueryUnescape(value); err == nil {
+				l.Hide(plain)
+			}
+		}
+		l.Hide(found[1])
+	}
+}
+
+// clean returns a text as one line without secrets, and without characters that a terminal obeys.
+func (l *Log) clean(text string) string {
+	const cut = "..."
+	for _, secret := range l.secrets {
+		text = strings.ReplaceAll(text, secret, hidden)
+		for n := len(secret) - 1; n >= minSecret && strings.Contains(text, cut); n-- {
+			text = strings.ReplaceAll(text, secret[:n]+cut, hidden+cut)
+		}
+	}
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }
 
 // Counter counts the bytes of the current step. Its methods may be called concurrently; a nil Counter counts nothing.
