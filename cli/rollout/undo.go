@@ -143,17 +143,13 @@ func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any
 	return changed, err
 }
 
-// Template returns the pod template that the operator makes of an object with the spec of obj,
+// Template returns the pod template that the operator makes of a ModelBox or an App with the spec of obj,
 // with the defaults of the API server. An error is that of the rules of admission.
 func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
 	clean := kind.Unstructured()
 	clean.SetName(obj.GetName())
 	clean.Object["spec"] = obj.Object["spec"]
-	body, err := json.Marshal(clean.Object)
-	if err != nil {
-		return nil, err
-	}
-	resp := create.Dry(kind, create.Request{Body: body, Namespace: metav1.NamespaceDefault, AllowUnknown: true})
+	resp := create.Dry(kind, create.Request{Object: clean, Namespace: metav1.NamespaceDefault, AllowUnknown: true})
 	if err := resp.Err(); err != nil {
 		return nil, fmt.Errorf("object is no longer valid: %w", err)
 	}
@@ -161,11 +157,6 @@ func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemp
 	if err != nil {
 		return nil, err
 	}
-	for _, child := range children {
-		if deployment, ok := child.(*appsv1.Deployment); ok {
-			render.SetDefaults(deployment)
-			return &deployment.Spec.Template, nil
-		}
-	}
-	return nil, fmt.Errorf("a %s has no Deployment", kind.GVK.Kind)
+	render.SetDefaults(children[0])
+	return render.TemplateOf(children[0]), nil
 }
