@@ -4,17 +4,15 @@
 package rollout
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -28,6 +26,11 @@ import (
 // volatile are parts of a pod template that differ between revisions of the same state.
 var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, api.AnnotationRestartedAt, api.AnnotationConfiguration}
 
+// restored are the names of the restored fields in a container, and in the spec that they come from.
+var restored = map[string]string{
+	"image": "image", "command": "command", "args": "args", "env": "envs", "envFrom": "envFrom", "resources": "resources",
+}
+
 // Changes returns the fields of a spec that have to be changed to return from one pod template
 // to another, with their values there; nil is that the field is not set. The other result is
 // the diff of what differs in the pod templates and has no such field. container is the name of
@@ -35,13 +38,17 @@ var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, api.AnnotationRe
 func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
 	spec = map[string]any{}
 	if before, after := containerOf(from, container), containerOf(to, container); before != nil && after != nil {
-		a, b := fieldsOf(before), fieldsOf(after)
-		for field := range a {
-			if equality.Semantic.DeepEqual(a[field], b[field]) {
-				continue
-			}
-			if spec[field], err = plain(b[field]); err != nil {
-				return nil, "", err
+		a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+		if err != nil {
+			return nil, "", err
+		}
+		b, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+		if err != nil {
+			return nil, "", err
+		}
+		for name, field := range restored {
+			if !reflect.DeepEqual(a[name], b[name]) {
+				spec[field] = b[name]
 			}
 		}
 	}
@@ -72,27 +79,6 @@ func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1
 func restore(into, from *corev1.Container) {
 	into.Image, into.Command, into.Args = from.Image, from.Command, from.Args
 	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
-}
-
-// fieldsOf returns the values of the restored fields by the fields of a spec that they come from.
-func fieldsOf(c *corev1.Container) map[string]any {
-	return map[string]any{
-		"image": c.Image, "command": c.Command, "args": c.Args, "envs": c.Env, "envFrom": c.EnvFrom, "resources": c.Resources,
-	}
-}
-
-// plain returns a value as JSON has it, nil if it is empty.
-func plain(value any) (any, error) {
-	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.Len() == 0 {
-		return nil, nil
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	err = utiljson.Unmarshal(data, &out)
-	return out, err
 }
 
 // remainder returns what is left of a pod template without the fields that undo restores, those

@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
@@ -24,6 +25,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // Snapshot is an object of the five kinds with what belongs to it.
@@ -76,6 +78,47 @@ func Conditions(obj client.Object) []metav1.Condition {
 		return known.GetConditions()
 	}
 	return nil
+}
+
+// The states of an object in its current generation. One that is Stalled needs a change to become Ready.
+const (
+	Ready    = "Ready"
+	Stalled  = "Stalled"
+	NotReady = "not ready"
+	Unknown  = "not reconciled yet"
+)
+
+// State returns the state of an object.
+func State(obj client.Object) string {
+	ready, stalled := current(obj, status.ConditionReady), current(obj, status.ConditionStalled)
+	switch {
+	case ready == nil:
+		return Unknown
+	case ready.Status == metav1.ConditionTrue:
+		return Ready
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return Stalled
+	}
+	return NotReady
+}
+
+// current returns a condition if it is about the current generation.
+func current(obj client.Object, name string) *metav1.Condition {
+	condition := meta.FindStatusCondition(Conditions(obj), name)
+	if condition == nil || condition.ObservedGeneration < obj.GetGeneration() {
+		return nil
+	}
+	return condition
+}
+
+// Message returns the reason and the message of the condition that says most.
+func Message(obj client.Object) string {
+	for _, name := range []string{status.ConditionStalled, status.ConditionReady} {
+		if c := current(obj, name); c != nil {
+			return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+		}
+	}
+	return "waiting for the controller to reconcile the object"
 }
 
 func conditionText(c metav1.Condition, generation int64, now time.Time) string {
