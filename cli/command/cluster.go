@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
@@ -49,12 +50,8 @@ func (f clusterFlags) client() (client.WithWatch, error) {
 		return nil, fmt.Errorf("%w; this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG", err)
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := api.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(api.AddToScheme(scheme))
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 

@@ -64,10 +64,7 @@ func Run(env Env, args []string) int {
 	klog.SetLogger(klog.Logger{})
 	root := New(env)
 	root.SetArgs(args)
-	return exitCode(env, root.ExecuteContext(ctx))
-}
-
-func exitCode(env Env, err error) int {
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}

@@ -86,11 +86,7 @@ func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data 
 	if doc.GVK != kinds.ModelBox().GVK && doc.Err == nil {
 		return nil, true
 	}
-	err := doc.Err
-	if err == nil {
-		err = yaml.Unmarshal(doc.Data, box)
-	}
-	if err != nil {
+	if err := cmp.Or(doc.Err, yaml.Unmarshal(doc.Data, box)); err != nil {
 		fmt.Fprintf(o.ErrOut, "%s:%d: %v\n", doc.File, doc.Line, err)
 		return nil, false
 	}

@@ -83,6 +83,11 @@ func expand(path string, recursive bool) ([]string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
+	return filesIn(path, recursive)
+}
+
+// filesIn returns a file itself, or the manifests in a folder.
+func filesIn(path string, recursive bool) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {

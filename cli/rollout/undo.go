@@ -33,23 +33,21 @@ var restored = map[string]string{
 
 // Changes returns the fields of a spec that have to be changed to return from one pod template
 // to another, with their values there; nil is that the field is not set. The other result is
-// the diff of what differs in the pod templates and has no such field. container is the name of
-// the main container.
+// the diff of what differs in the pod templates and has no such field: with it, the first is not enough.
+// container is the name of the main container.
 func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(from, container))
+	if err != nil {
+		return nil, "", err
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(to, container))
+	if err != nil {
+		return nil, "", err
+	}
 	spec = map[string]any{}
-	if before, after := containerOf(from, container), containerOf(to, container); before != nil && after != nil {
-		a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
-		if err != nil {
-			return nil, "", err
-		}
-		b, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
-		if err != nil {
-			return nil, "", err
-		}
-		for name, field := range restored {
-			if !reflect.DeepEqual(a[name], b[name]) {
-				spec[field] = b[name]
-			}
+	for name, field := range restored {
+		if !reflect.DeepEqual(before[name], after[name]) {
+			spec[field] = after[name]
 		}
 	}
 	a, err := remainder(from, container)
@@ -69,9 +67,7 @@ func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[strin
 // the object is paused.
 func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
 	pending := current.DeepCopy()
-	if into, from := containerOf(pending, container), containerOf(desired, container); into != nil && from != nil {
-		restore(into, from)
-	}
+	restore(containerOf(pending, container), containerOf(desired, container))
 	return pending
 }
 
@@ -85,9 +81,7 @@ func restore(into, from *corev1.Container) {
 // that follow them, and those that always differ, as YAML.
 func remainder(template *corev1.PodTemplateSpec, container string) (string, error) {
 	rest := template.DeepCopy()
-	if main := containerOf(rest, container); main != nil {
-		restore(main, &corev1.Container{})
-	}
+	restore(containerOf(rest, container), &corev1.Container{})
 	for i := range rest.Spec.InitContainers {
 		if c := &rest.Spec.InitContainers[i]; modelsource.IsFetcher(c) {
 			*c = modelsource.WithoutFetcher(*c)

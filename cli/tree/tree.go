@@ -166,10 +166,7 @@ func addRuns(root *Node, eru *mtsrev1.Eru) {
 	if next := eru.Status.NextScheduleTime; next != nil {
 		root.Add(fmt.Sprintf("next run: %s", next.UTC().Format(time.RFC3339)))
 	}
-	for i, entry := range eru.Status.History {
-		if i == maxEvents {
-			break
-		}
+	for _, entry := range eru.Status.History[:min(maxEvents, len(eru.Status.History))] {
 		root.Add(strings.TrimSpace(fmt.Sprintf("run of %s: %s %s", entry.Slot.UTC().Format(time.RFC3339), entry.Result, entry.Reason)))
 	}
 }
@@ -208,10 +205,7 @@ func portsText(ports []corev1.ServicePort) string {
 
 // podText describes a pod by what is worst in it.
 func podText(pod *corev1.Pod, now time.Time) string {
-	ready, restarts, reason := 0, int32(0), string(pod.Status.Phase)
-	if pod.Status.Reason != "" {
-		reason = pod.Status.Reason
-	}
+	ready, restarts, reason := 0, int32(0), cmp.Or(pod.Status.Reason, string(pod.Status.Phase))
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		restarts += status.RestartCount
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" {
@@ -268,13 +262,10 @@ type Node struct {
 	Sub  []*Node
 }
 
-// Add adds a line below the node, if it has a text.
+// Add adds a line below the node.
 func (n *Node) Add(text string) *Node {
-	sub := &Node{Text: text}
-	if text != "" {
-		n.Sub = append(n.Sub, sub)
-	}
-	return sub
+	n.Sub = append(n.Sub, &Node{Text: text})
+	return n.Sub[len(n.Sub)-1]
 }
 
 // Write draws a node and those below it.
