@@ -127,11 +127,7 @@ func (a *Adoption) object(ctx context.Context, kind *kinds.Kind, d *appsv1.Deplo
 		return nil, err
 	}
 	a.Object = object
-	body, err := object.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	resp := create.Dry(kind, create.Request{Body: body, Namespace: d.Namespace})
+	resp := create.Dry(kind, create.Request{Object: object, Namespace: d.Namespace})
 	if err := resp.Err(); err != nil {
 		return nil, fmt.Errorf("deployment %q runs what the fields of the kind %s cannot say: %w", d.Name, kind.GVK.Kind, err)
 	}

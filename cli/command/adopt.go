@@ -19,15 +19,14 @@ import (
 )
 
 type adoptOptions struct {
-	Env
-	cluster              clusterFlags
+	clusterFlags
 	as                   string
 	apply, dryRun, force bool
 	explained            string
 }
 
 func newAdopt(env Env) *cobra.Command {
-	o := &adoptOptions{Env: env, cluster: newClusterFlags(env)}
+	o := &adoptOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "adopt deployment/NAME [service/NAME]",
 		GroupID: online,
@@ -45,17 +44,16 @@ steps, which the API server checks: docs/adopt.md.
 
 It needs the permissions of the role edit in the namespace. To leave again, delete the object, and not what it owns:
 kubectl delete app/NAME --cascade=orphan`,
-		Example: example(`
-			# The App that a Deployment and its Service become
-			{} adopt deployment/web service/web > web.yaml
+		Example: `  # The App that a Deployment and its Service become
+  {} adopt deployment/web service/web > web.yaml
 
-			# Hand them over
-			{} adopt deployment/web service/web --apply`),
+  # Hand them over
+  {} adopt deployment/web service/web --apply`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.cluster.Impersonate, o.cluster.ImpersonateGroup = nil, nil // --as is something else here.
-	o.cluster.AddFlags(cmd.Flags())
+	o.Impersonate, o.ImpersonateGroup = nil, nil // --as is something else here.
+	o.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&o.as, "as", "App", "kind of the object: App, which adds nothing, or ModelBox")
 	cmd.Flags().BoolVar(&o.apply, "apply", false, "create the object, and give the Deployment and the Service to it")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the steps of --apply, and send them as dry runs")
@@ -73,7 +71,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if err != nil || !hasHistory(kind) {
 		return fmt.Errorf("--as is the kind of the object, App or ModelBox, and not %q", o.as)
 	}
-	c, err := o.cluster.client()
+	c, err := o.client()
 	if err != nil {
 		return err
 	}
@@ -153,6 +151,6 @@ func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService b
 		}
 		key.Name, withService = name, isService
 	}
-	key.Namespace, err = o.cluster.namespace()
+	key.Namespace, err = o.namespace()
 	return key, withService, err
 }

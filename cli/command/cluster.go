@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
@@ -21,8 +22,8 @@ import (
 
 // clusterFlags are kubectl's flags that name a cluster, a user and a namespace.
 type clusterFlags struct {
+	Env
 	*genericclioptions.ConfigFlags
-	known client.WithWatch
 }
 
 // newClusterFlags returns the flags without those that a kubeconfig has better places for.
@@ -30,7 +31,7 @@ func newClusterFlags(env Env) clusterFlags {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.CacheDir, flags.Username, flags.Password, flags.CertFile, flags.KeyFile = nil, nil, nil, nil, nil
 	flags.TLSServerName, flags.DisableCompression, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil
-	return clusterFlags{flags, env.Client}
+	return clusterFlags{env, flags}
 }
 
 // namespace returns the namespace of the flag, or that of the context.
@@ -41,20 +42,16 @@ func (f clusterFlags) namespace() (string, error) {
 
 // client returns a client of the API server.
 func (f clusterFlags) client() (client.WithWatch, error) {
-	if f.known != nil {
-		return f.known, nil
+	if f.Client != nil {
+		return f.Client, nil
 	}
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("%w; this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG", err)
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := api.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(api.AddToScheme(scheme))
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
@@ -68,6 +65,7 @@ func (f clusterFlags) connect() (c client.WithWatch, namespace string, err error
 
 // target is the object that a command works with.
 type target struct {
+	Env
 	kind   *kinds.Kind
 	key    client.ObjectKey
 	client client.WithWatch
@@ -98,7 +96,7 @@ func (f clusterFlags) target(args []string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{kind, client.ObjectKey{Namespace: namespace, Name: words[1]}, c}, nil
+	return &target{f.Env, kind, client.ObjectKey{Namespace: namespace, Name: words[1]}, c}, nil
 }
 
 // bindWithoutShorthand adds the flags to a command in which -n is something else.
@@ -111,7 +109,8 @@ func (f clusterFlags) bindWithoutShorthand(cmd *cobra.Command) {
 }
 
 // onTarget makes a command one for an object of some kinds in the cluster.
-func (f clusterFlags) onTarget(cmd *cobra.Command, is func(*kinds.Kind) bool, run func(context.Context, *target) error) *cobra.Command {
+func onTarget(env Env, cmd *cobra.Command, is func(*kinds.Kind) bool, run func(context.Context, *target) error) *cobra.Command {
+	f := newClusterFlags(env)
 	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = online, cobra.RangeArgs(1, 2), completeKinds(is)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		target, err := f.target(args)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -52,19 +53,7 @@ const (
 )
 
 // exitError is an error with an exit code. One without Err prints nothing.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
+type exitError = exec.CodeExitError
 
 // Run runs the command with its arguments, and returns its exit code.
 func Run(env Env, args []string) int {
@@ -75,21 +64,18 @@ func Run(env Env, args []string) int {
 	klog.SetLogger(klog.Logger{})
 	root := New(env)
 	root.SetArgs(args)
-	return exitCode(env, root.ExecuteContext(ctx))
-}
-
-func exitCode(env Env, err error) int {
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	exit, ok := errors.AsType[*exitError](err)
+	exit, ok := errors.AsType[exitError](err)
 	if !ok {
-		exit = &exitError{exitNo, err}
+		exit = exitError{Code: exitNo, Err: err}
 	}
-	if exit.err != nil {
-		fmt.Fprintln(env.ErrOut, "error:", exit.err)
+	if exit.Err != nil {
+		fmt.Fprintln(env.ErrOut, "error:", exit.Err)
 	}
-	return exit.code
+	return exit.Code
 }
 
 // New returns the command with all others below it.
@@ -110,12 +96,13 @@ func New(env Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	root.AddGroup(&cobra.Group{ID: offline, Title: "Without a cluster:"}, &cobra.Group{ID: online, Title: "With the cluster of the kubeconfig:"})
 	for _, add := range commands {
-		root.AddCommand(add(env))
+		cmd := add(env)
+		cmd.Long, cmd.Example = strings.ReplaceAll(cmd.Long, "{}", name), strings.ReplaceAll(cmd.Example, "{}", name)
+		root.AddCommand(cmd)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	named(root, name)
 	return root
 }
 
@@ -136,15 +123,6 @@ func displayName(program string) string {
 		return "kubectl modelbox"
 	}
 	return "modelbox"
-}
-
-// named puts the name of the program into the examples of all commands.
-func named(cmd *cobra.Command, name string) {
-	cmd.Example = strings.ReplaceAll(cmd.Example, "{}", name)
-	cmd.Long = strings.ReplaceAll(cmd.Long, "{}", name)
-	for _, sub := range cmd.Commands() {
-		named(sub, name)
-	}
 }
 
 // bindOutput adds the flag --output.
@@ -176,13 +154,4 @@ func (e *Env) print(format string, value any, text func(io.Writer) error) error 
 		return text(e.Out)
 	}
 	return fmt.Errorf("unknown output format %q; see --help", format)
-}
-
-// example returns the lines of an example in the form that cobra prints.
-func example(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight("  "+strings.TrimSpace(lines[i]), " ")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -21,15 +21,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
 )
 
-type historyOptions struct {
-	Env
-	cluster clusterFlags
-	output  string
-}
-
 func newHistory(env Env) *cobra.Command {
-	o := &historyOptions{Env: env, cluster: newClusterFlags(env)}
-	cmd := o.cluster.onTarget(&cobra.Command{
+	var output string
+	cmd := onTarget(env, &cobra.Command{
 		Use:   "history KIND/NAME",
 		Short: "Show the revisions of a ModelBox or an App",
 		Long: `Show the revisions of the Deployment of a ModelBox or an App, with the image of the main container, the model and the
@@ -37,20 +31,20 @@ time at which each was first rolled out. Kubernetes keeps the last 10. A * marks
 
 MODEL is what spec.model was verified by: its sha256, or the digest of an image. Without one, it is the digest of
 status.model for the current revision, and the URI for others.`,
-		Example: example(`{} history modelbox/web`),
-	}, hasHistory, o.run)
-	bindOutput(cmd, &o.output, "text", "json", "yaml")
+		Example: `  {} history modelbox/web`,
+	}, hasHistory, func(ctx context.Context, t *target) error { return showHistory(ctx, t, output) })
+	bindOutput(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 
 func hasHistory(kind *kinds.Kind) bool { return kind.Workload() && kind.Singular() != "genericdaemon" }
 
-func (o *historyOptions) run(ctx context.Context, target *target) error {
-	_, h, err := target.history(ctx)
+func showHistory(ctx context.Context, t *target, output string) error {
+	_, h, err := t.history(ctx)
 	if err != nil {
 		return err
 	}
-	return o.print(o.output, h.revisions, func(w io.Writer) error {
+	return t.print(output, h.revisions, func(w io.Writer) error {
 		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 		fmt.Fprintln(table, "REVISION\tCREATED\tREPLICAS\tIMAGE\tMODEL\tCHANGE-CAUSE")
 		for _, r := range h.revisions {

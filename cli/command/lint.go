@@ -4,7 +4,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -25,6 +24,14 @@ func (f *fileFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&f.names, "filename", "f", nil, "file or folder with manifests, or - for the standard input")
 	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "search the folders below those of -f as well")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // The flag exists.
+}
+
+// read returns the objects in the files, for what a command does.
+func (f *fileFlags) read(stdin io.Reader, does string) ([]manifest.Document, error) {
+	if len(f.names) == 0 {
+		return nil, fmt.Errorf("name what to %s: -f FILE, -f FOLDER, or -f - for the standard input", does)
+	}
+	return manifest.Read(f.names, f.recursive, stdin)
 }
 
 type lintOptions struct {
@@ -50,17 +57,16 @@ Objects of other kinds are passed over. What only a cluster knows is not checked
 quotas, permissions, and names that are taken.
 
 Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set), 3 if it cannot run.`,
-		Example: example(`
-			# Check a file, a folder with those below it, or the output of another command
-			{} lint -f modelbox.yaml
-			{} lint -R -f deploy/
-			kustomize build . | {} lint -f -
+		Example: `  # Check a file, a folder with those below it, or the output of another command
+  {} lint -f modelbox.yaml
+  {} lint -R -f deploy/
+  kustomize build . | {} lint -f -
 
-			# Check the sizes of the cluster, and manifests with them
-			{} lint --sizes sizes.yaml -f modelbox.yaml
+  # Check the sizes of the cluster, and manifests with them
+  {} lint --sizes sizes.yaml -f modelbox.yaml
 
-			# For a machine, and with the exit code 1 on warnings
-			{} lint -R -f deploy/ -o json --strict`),
+  # For a machine, and with the exit code 1 on warnings
+  {} lint -R -f deploy/ -o json --strict`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -80,14 +86,14 @@ func (o *lintOptions) run(args []string) error {
 		err = o.print(o.output, found, func(w io.Writer) error { return lint.Write(w, found) })
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return exitError{Code: exitFailed, Err: err}
 	}
 	failures, warnings := lint.Count(found)
 	if o.output == "text" {
 		fmt.Fprintf(o.ErrOut, "%s checked: %s, %s\n", counted(len(checked), "object"), counted(failures, "error"), counted(warnings, "warning"))
 	}
 	if failures > 0 || o.strict && warnings > 0 {
-		return &exitError{code: exitNo}
+		return exitError{Code: exitNo}
 	}
 	return nil
 }
@@ -97,14 +103,11 @@ func (o *lintOptions) check(args []string) ([]lint.Finding, []lint.Object, error
 	if err != nil {
 		return nil, nil, err
 	}
-	paths := append(o.files.names, args...)
-	if len(paths) == 0 && sizes != nil {
+	o.files.names = append(o.files.names, args...)
+	if len(o.files.names) == 0 && sizes != nil {
 		return []lint.Finding{}, nil, nil
 	}
-	if len(paths) == 0 {
-		return nil, nil, errors.New("name what to check: -f FILE, -f FOLDER, or -f - for the standard input")
-	}
-	docs, err := manifest.Read(paths, o.files.recursive, o.In)
+	docs, err := o.files.read(o.In, "check")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,17 +48,16 @@ with -A of those of all namespaces, in one table and in one time zone: restarts 
 A note marks the times that a change of the clocks concerns: those whose local time does not exist or comes twice, and
 the first one after a change. It marks, too, the times at which several objects of a namespace change in one minute.
 Erus that are not enabled are left out. Paused objects and frozen namespaces are not. A schedule and files need no cluster.`,
-		Example: example(`
-			# When will an Eru restart its Deployment?
-			{} next eru/nightly --namespace serving
+		Example: `  # When will an Eru restart its Deployment?
+  {} next eru/nightly --namespace serving
 
-			# Try a schedule before it is used
-			{} next "30 2 * * *" --time-zone Europe/Berlin -n 5
-			{} next -f eru.yaml
+  # Try a schedule before it is used
+  {} next "30 2 * * *" --time-zone Europe/Berlin -n 5
+  {} next -f eru.yaml
 
-			# All that is scheduled in the cluster, and in manifests
-			{} next -A --time-zone Europe/Berlin
-			{} next -f deploy/ -R -o json`),
+  # All that is scheduled in the cluster, and in manifests
+  {} next -A --time-zone Europe/Berlin
+  {} next -f deploy/ -R -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeKinds(func(*kinds.Kind) bool { return true }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },

@@ -41,10 +41,9 @@ fields stay. A model that has all of it is not asked for, so a second run change
 HF_ENDPOINT is another hub. HF_TOKEN is sent to the hub, and MODEL_TOKEN to the servers of https://.
 
 Exit codes: 0 if all models are pinned, 1 if --check finds one that is not, or if one cannot be pinned.`,
-		Example: example(`
-			# Pin the models of a file, and fail in CI where one is not pinned
-			{} pin -f modelbox.yaml
-			{} pin -f modelbox.yaml --check`),
+		Example: `  # Pin the models of a file, and fail in CI where one is not pinned
+  {} pin -f modelbox.yaml
+  {} pin -f modelbox.yaml --check`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
@@ -76,7 +75,7 @@ func (o *pinOptions) run(ctx context.Context) error {
 		}
 	}
 	if !pinned {
-		return &exitError{code: exitNo}
+		return exitError{Code: exitNo}
 	}
 	return nil
 }
@@ -87,11 +86,7 @@ func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data 
 	if doc.GVK != kinds.ModelBox().GVK && doc.Err == nil {
 		return nil, true
 	}
-	err := doc.Err
-	if err == nil {
-		err = yaml.Unmarshal(doc.Data, box)
-	}
-	if err != nil {
+	if err := cmp.Or(doc.Err, yaml.Unmarshal(doc.Data, box)); err != nil {
 		fmt.Fprintf(o.ErrOut, "%s:%d: %v\n", doc.File, doc.Line, err)
 		return nil, false
 	}
@@ -129,7 +124,7 @@ func (o *pinOptions) model(ctx context.Context, doc *manifest.Document, data []b
 		return nil, errors.New("is an alias; write it as spec.model.uri")
 	}
 	fmt.Fprintf(o.ErrOut, "%s:%d: asking for %s\n", doc.File, doc.LineOf(path), m.URI)
-	client := pin.Client{HTTP: cmp.Or(o.HTTP, http.DefaultClient), Getenv: os.Getenv}
+	client := pin.Client{HTTP: cmp.Or(o.HTTP, http.DefaultClient)}
 	now, err := client.Resolve(ctx, *m)
 	if err != nil {
 		return nil, err

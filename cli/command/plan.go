@@ -15,21 +15,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 )
 
 type planOptions struct {
-	Env
+	clusterFlags
 	plan.Apply
-	cluster clusterFlags
-	files   fileFlags
-	sizes   sizesFlag
-	output  string
+	files  fileFlags
+	sizes  sizesFlag
+	output string
 }
 
 func newPlan(env Env) *cobra.Command {
-	o := &planOptions{Env: env, cluster: newClusterFlags(env)}
+	o := &planOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "plan -f FILE|FOLDER|-",
 		GroupID: online,
@@ -45,27 +43,26 @@ allocates. Objects of other kinds have no plan, but autoscalers among them count
 
 Exit codes, as of "kubectl diff": 0 without differences, 1 with differences, 3 if it cannot run, or if the API server
 would refuse a manifest.`,
-		Example: example(`
-			# What an apply of a folder would do
-			{} plan -R -f deploy/
+		Example: `  # What an apply of a folder would do
+  {} plan -R -f deploy/
 
-			# The same for a GitOps tool that uses server-side apply, for a machine
-			kustomize build . | {} plan -f - --server-side --field-manager=argocd-controller -o json`),
+  # The same for a GitOps tool that uses server-side apply, for a machine
+  kustomize build . | {} plan -f - --server-side --field-manager=argocd-controller -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			different, err := o.run(cmd.Context())
 			switch {
 			case err != nil:
-				return &exitError{exitFailed, err}
+				return exitError{Code: exitFailed, Err: err}
 			case different:
-				return &exitError{code: exitNo}
+				return exitError{Code: exitNo}
 			}
 			return nil
 		},
 	}
 	o.files.bind(cmd)
 	o.sizes.bind(cmd)
-	o.cluster.AddFlags(cmd.Flags())
+	o.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.ServerSide, "server-side", false, "plan a server-side apply")
 	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
 	cmd.Flags().StringVar(&o.Manager, "field-manager", "", "field manager of the apply (default "+plan.ClientSideManager+", or "+plan.ServerSideManager+" with --server-side)")
@@ -75,24 +72,21 @@ would refuse a manifest.`,
 
 // run reports whether there is a difference.
 func (o *planOptions) run(ctx context.Context) (different bool, err error) {
+	docs, err := o.files.read(o.In, "plan")
 	switch {
-	case len(o.files.names) == 0:
-		return false, errors.New("name what to plan: -f FILE, -f FOLDER, or -f - for the standard input")
+	case err != nil:
+		return false, err
 	case o.Force && !o.ServerSide:
 		return false, errors.New("--force-conflicts needs --server-side")
 	case o.ServerSide:
 		o.Manager = cmp.Or(o.Manager, plan.ServerSideManager)
 	}
 	o.Manager = cmp.Or(o.Manager, plan.ClientSideManager)
-	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
-	if err != nil {
-		return false, err
-	}
 	planner := plan.Planner{Apply: o.Apply}
 	if planner.Sizes, err = o.sizes.read(); err != nil {
 		return false, err
 	}
-	if planner.Client, planner.Namespace, err = o.cluster.connect(); err != nil {
+	if planner.Client, planner.Namespace, err = o.connect(); err != nil {
 		return false, err
 	}
 	found, err := planner.Plan(ctx, docs)

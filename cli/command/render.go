@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
-	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
@@ -44,12 +43,11 @@ does not have: then it is empty.
 The container that fetches the model of a ModelBox has the image of --fetch-image, which is a flag of the controller, too.
 
 Exit codes: 0; 1 if a manifest has errors (see lint).`,
-		Example: example(`
-			# The children of a ModelBox
-			{} render -f modelbox.yaml
+		Example: `  # The children of a ModelBox
+  {} render -f modelbox.yaml
 
-			# The ModelBox with its defaults
-			{} render -f modelbox.yaml --defaults`),
+  # The ModelBox with its defaults
+  {} render -f modelbox.yaml --defaults`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
@@ -92,10 +90,7 @@ func (o *renderOptions) run() error {
 
 // read reads the files. Errors of their objects are printed as by lint.
 func (o *renderOptions) read() ([]lint.Object, error) {
-	if len(o.files.names) == 0 {
-		return nil, errors.New("name what to render: -f FILE, -f FOLDER, or -f - for the standard input")
-	}
-	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
+	docs, err := o.files.read(o.In, "render")
 	if err != nil {
 		return nil, err
 	}

@@ -27,25 +27,18 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
-type resizeOptions struct {
-	Env
-	cluster clusterFlags
-}
-
 func newResize(env Env) *cobra.Command {
-	o := &resizeOptions{env, newClusterFlags(env)}
-	return o.cluster.onTarget(&cobra.Command{
+	return onTarget(env, &cobra.Command{
 		Use:   "resize modelbox/NAME",
 		Short: "Give a ModelBox the current values of its size",
 		Long: `Give a ModelBox all current values of its size, the image of the server included, which another update of its pods leaves as it is.
 Its pods are replaced by a rollout if one of their fields changes. What clients have set stays.`,
-		Example: example(`
-			{} status --sizes sizes.yaml
-			{} resize modelbox/qwen`),
-	}, func(kind *kinds.Kind) bool { return kind == kinds.ModelBox() }, o.run)
+		Example: `  {} status --sizes sizes.yaml
+  {} resize modelbox/qwen`,
+	}, func(kind *kinds.Kind) bool { return kind == kinds.ModelBox() }, resize)
 }
 
-func (o *resizeOptions) run(ctx context.Context, t *target) error {
+func resize(ctx context.Context, t *target) error {
 	if t.kind != kinds.ModelBox() {
 		return fmt.Errorf("%s has no size: only a ModelBox has", t)
 	}
@@ -68,7 +61,7 @@ func (o *resizeOptions) run(ctx context.Context, t *target) error {
 	}
 	next, err := write(client.DryRunAll)
 	if err == nil && equality.Semantic.DeepEqual(next.Object["spec"], stored.Object["spec"]) {
-		fmt.Fprintf(o.Out, "%s has the current values of size %s already\n", t, size)
+		fmt.Fprintf(t.Out, "%s has the current values of size %s already\n", t, size)
 		return nil
 	}
 	if err == nil {
@@ -77,7 +70,7 @@ func (o *resizeOptions) run(ctx context.Context, t *target) error {
 	if err != nil {
 		return fmt.Errorf("resizing %s: %w", t, err)
 	}
-	fmt.Fprintf(o.Out, "%s resized: %s\n", t, strings.Join(differing(stored, next), ", "))
+	fmt.Fprintf(t.Out, "%s resized: %s\n", t, strings.Join(differing(stored, next), ", "))
 	return nil
 }
 
@@ -122,7 +115,7 @@ func (o *statusOptions) showOlder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, namespace, err := o.cluster.connect()
+	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}

@@ -22,43 +22,32 @@ import (
 // fieldManager is the field manager of what the command writes.
 const fieldManager = "modelbox-cli"
 
-type restartOptions struct {
-	Env
-	cluster clusterFlags
-}
-
 func newRestart(env Env) *cobra.Command {
-	o := &restartOptions{env, newClusterFlags(env)}
-	return o.cluster.onTarget(&cobra.Command{
+	return onTarget(env, &cobra.Command{
 		Use:   "restart KIND/NAME",
 		Short: "Restart the pods of an object by a rollout",
 		Long: `Restart the pods of an object by a rollout of its Deployment (of a Genericdaemon, its DaemonSet), as an Eru and
 "kubectl rollout restart" do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
 strategy says, so a service that has several replicas stays available.`,
-		Example: example(`
-			{} restart modelbox/web
-			{} status modelbox/web -w`),
-	}, func(*kinds.Kind) bool { return true }, o.run)
+		Example: `  {} restart modelbox/web
+  {} status modelbox/web -w`,
+	}, func(*kinds.Kind) bool { return true }, restart)
 }
 
-func (o *restartOptions) run(ctx context.Context, target *target) error {
-	obj := target.kind.New()
-	if err := target.get(ctx, obj); err != nil {
+// restart writes the time of the restart, unless the child has changed since it was read.
+func restart(ctx context.Context, t *target) error {
+	obj := t.kind.New()
+	if err := t.get(ctx, obj); err != nil {
 		return err
 	}
-	child := target.candidates(obj)[0]
-	if err := target.client.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
-		return fmt.Errorf("%s has nothing to restart: %w", target, err)
+	child := t.candidates(obj)[0]
+	if err := t.client.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return fmt.Errorf("%s has nothing to restart: %w", t, err)
 	}
 	if err := restartable(child); err != nil {
 		return err
 	}
-	return o.restart(ctx, target, child)
-}
-
-// restart writes the time of the restart, unless the child has changed since it was read.
-func (o *restartOptions) restart(ctx context.Context, t *target, child client.Object) error {
-	at := o.Clock.Now().UTC().Truncate(time.Second)
+	at := t.Clock.Now().UTC().Truncate(time.Second)
 	if last, err := time.Parse(time.RFC3339, render.TemplateOf(child).Annotations[api.AnnotationRestartedAt]); err == nil && !at.After(last) {
 		return fmt.Errorf("%s was already restarted for %s, which is not before now: the clocks differ, or it was restarted within this second",
 			t, last.Format(time.RFC3339))
@@ -69,7 +58,7 @@ func (o *restartOptions) restart(ctx context.Context, t *target, child client.Ob
 	if err := t.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("restarting %s: %w", name, err)
 	}
-	fmt.Fprintf(o.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(render.KindOf(child)), name)
+	fmt.Fprintf(t.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(render.KindOf(child)), name)
 	return nil
 }
 

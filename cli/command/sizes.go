@@ -47,29 +47,27 @@ func (f *sizesFlag) read() (modelbox.Sizes, error) {
 }
 
 type sizesOptions struct {
-	Env
-	cluster           clusterFlags
-	file              sizesFlag
-	output, namespace string
+	clusterFlags
+	file             sizesFlag
+	operator, output string
 }
 
 func newSizes(env Env) *cobra.Command {
-	o := &sizesOptions{Env: env, cluster: newClusterFlags(env)}
+	o := &sizesOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "sizes",
 		GroupID: online,
 		Short:   "List the sizes of the cluster, and which of them you may use",
 		Long: `List the sizes that the platform of the cluster defines for resourceType of ModelBoxes, from the ConfigMap
 modelbox-sizes or from a file. MAY USE is what the API server answers for the namespace; without a cluster it is "-".`,
-		Example: example(`
-			{} sizes -n team
-			{} sizes --sizes sizes.yaml`),
+		Example: `  {} sizes -n team
+  {} sizes --sizes sizes.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.file.bind(cmd)
-	o.cluster.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&o.namespace, "operator-namespace", "modelbox-system", "namespace of the ConfigMap modelbox-sizes")
+	o.AddFlags(cmd.Flags())
+	cmd.Flags().StringVar(&o.operator, "operator-namespace", "modelbox-system", "namespace of the ConfigMap modelbox-sizes")
 	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
@@ -86,7 +84,7 @@ type sizeRow struct {
 }
 
 func (o *sizesOptions) run(ctx context.Context) error {
-	c, namespace, unreachable := o.cluster.connect()
+	c, namespace, unreachable := o.connect()
 	if unreachable != nil && o.file.file == "" {
 		return unreachable
 	}
@@ -108,16 +106,14 @@ func (o *sizesOptions) run(ctx context.Context) error {
 		}
 		rows = append(rows, row)
 	}
-	return o.print(o.output, rows, func(w io.Writer) error { return writeSizes(w, rows) })
-}
-
-func writeSizes(w io.Writer, rows []sizeRow) error {
-	table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "NAME\tCPU\tMEMORY\tACCELERATORS\tIMAGE\tMAY USE\tDESCRIPTION")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.CPU, r.Memory, r.Accelerators, r.Image, r.MayUse, r.Description)
-	}
-	return table.Flush()
+	return o.print(o.output, rows, func(w io.Writer) error {
+		table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+		fmt.Fprintln(table, "NAME\tCPU\tMEMORY\tACCELERATORS\tIMAGE\tMAY USE\tDESCRIPTION")
+		for _, r := range rows {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.CPU, r.Memory, r.Accelerators, r.Image, r.MayUse, r.Description)
+		}
+		return table.Flush()
+	})
 }
 
 func rowOf(name string, size sizes.Size) sizeRow {
@@ -143,7 +139,7 @@ func (o *sizesOptions) read(ctx context.Context, c client.Client) ([]byte, error
 		return os.ReadFile(o.file.file)
 	}
 	stored := &corev1.ConfigMap{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: "modelbox-sizes"}, stored); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: o.operator, Name: "modelbox-sizes"}, stored); err != nil {
 		return nil, fmt.Errorf("%w; name a file with --sizes", err)
 	}
 	return []byte(stored.Data["sizes.yaml"]), nil

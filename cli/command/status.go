@@ -4,29 +4,34 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
 
 type statusOptions struct {
-	Env
-	cluster    clusterFlags
+	clusterFlags
 	sizes      sizesFlag
 	watch, all bool
 	timeout    time.Duration
 }
 
 func newStatus(env Env) *cobra.Command {
-	o := &statusOptions{Env: env, cluster: newClusterFlags(env)}
+	o := &statusOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "status {KIND/NAME [-w] | --all | --sizes FILE}",
 		GroupID: online,
@@ -37,20 +42,19 @@ events. With -w, follow a rollout until the object is Ready or Stalled, for exam
 With --sizes, list the ModelBoxes whose stored values differ from the current ones of their sizes, with these fields; "{} resize" writes them.
 
 Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --timeout has passed before.`,
-		Example: example(`
-			{} status modelbox/web
-			{} status --all -n serving
+		Example: `  {} status modelbox/web
+  {} status --all -n serving
 
-			# Which ModelBoxes do not have the current values of their sizes
-			{} status --sizes sizes.yaml
+  # Which ModelBoxes do not have the current values of their sizes
+  {} status --sizes sizes.yaml
 
-			# Wait for a rollout
-			{} status modelbox/web -w --timeout 15m`),
+  # Wait for a rollout
+  {} status modelbox/web -w --timeout 15m`,
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: completeKinds(func(*kinds.Kind) bool { return true }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.cluster.AddFlags(cmd.Flags())
+	o.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "follow the object until it is Ready or Stalled")
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all objects of the five kinds in the namespace")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long -w follows the object, such as 15m; 0 is without end")
@@ -72,7 +76,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	case len(args) == 0:
 		return errors.New("name an object as KIND/NAME, such as modelbox/web, or set --all")
 	}
-	target, err := o.cluster.target(args)
+	target, err := o.target(args)
 	if err != nil {
 		return err
 	}
@@ -90,9 +94,52 @@ func (o *statusOptions) show(ctx context.Context, t *target) error {
 	return snapshot.Tree(o.Clock.Now()).Write(o.Out)
 }
 
+// followEach is the time between two reads of an object that is followed.
+const followEach = time.Second
+
+// follow shows the progress of an object until it is Ready or Stalled. It reads the object each
+// second, so that it needs no permission to watch.
+func (o *statusOptions) follow(ctx context.Context, t *target) error {
+	var uid types.UID
+	shown := ""
+	err := wait.PollUntilContextTimeout(ctx, followEach, cmp.Or(o.timeout, math.MaxInt64), true, func(context.Context) (bool, error) {
+		text, done, err := t.progress(ctx, &uid)
+		if text != "" && text != shown {
+			fmt.Fprintf(o.Out, "%s  %s\n", t, text)
+			shown = text
+		}
+		return done, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return exitError{Code: exitTimeout, Err: fmt.Errorf("%s is neither Ready nor Stalled after %s", t, o.timeout)}
+	}
+	return err
+}
+
+// progress returns the progress of the object, and whether it has an outcome; uid is that of the object as it was read
+// first. An error after the first read is progress that is awaited: the API server may be restarted during a rollout.
+func (t *target) progress(ctx context.Context, uid *types.UID) (text string, done bool, err error) {
+	obj := t.kind.New()
+	err = t.get(ctx, obj)
+	switch first := *uid == ""; {
+	case err == nil && (first || obj.GetUID() == *uid):
+		*uid = obj.GetUID()
+		text, state := tree.Message(obj), tree.State(obj)
+		if state == tree.Stalled {
+			err = fmt.Errorf("%s is Stalled: %s", t, text)
+		}
+		return text, state == tree.Ready, err
+	case first, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "", true, err
+	case err == nil, apierrors.IsNotFound(err):
+		return "", true, fmt.Errorf("%s was deleted", t)
+	}
+	return err.Error(), false, nil
+}
+
 // showAll shows the objects of all kinds that the cluster has.
 func (o *statusOptions) showAll(ctx context.Context) error {
-	c, namespace, err := o.cluster.connect()
+	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
@@ -107,7 +154,7 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 		}
 		for i := range items {
 			found = true
-			if err := o.show(ctx, &target{kind, client.ObjectKeyFromObject(&items[i]), c}); err != nil {
+			if err := o.show(ctx, &target{o.Env, kind, client.ObjectKeyFromObject(&items[i]), c}); err != nil {
 				return err
 			}
 		}

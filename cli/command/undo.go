@@ -20,16 +20,14 @@ import (
 )
 
 type undoOptions struct {
-	Env
-	cluster    clusterFlags
 	toRevision int64
 	yes, force bool
 	confirmed  string // the difference that was shown, and that the user wants
 }
 
 func newUndo(env Env) *cobra.Command {
-	o := &undoOptions{Env: env, cluster: newClusterFlags(env)}
-	cmd := o.cluster.onTarget(&cobra.Command{
+	o := &undoOptions{}
+	cmd := onTarget(env, &cobra.Command{
 		Use:   "undo KIND/NAME [--to-revision N]",
 		Short: "Return a ModelBox or an App to a revision",
 		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
@@ -42,12 +40,11 @@ is anything written if another field manager owns the fields by a server-side ap
 its next apply would revert the change: change its source instead, or use --force.
 
 Without a terminal it does not ask, and needs --yes.`,
-		Example: example(`
-			# To the revision before the current one
-			{} undo modelbox/web
+		Example: `  # To the revision before the current one
+  {} undo modelbox/web
 
-			{} history modelbox/web
-			{} undo modelbox/web --to-revision 3 --yes`),
+  {} history modelbox/web
+  {} undo modelbox/web --to-revision 3 --yes`,
 	}, hasHistory, o.run)
 	cmd.Flags().Int64Var(&o.toRevision, "to-revision", 0, "revision to return to; 0 is the one before the current one")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
@@ -55,8 +52,8 @@ Without a terminal it does not ask, and needs --yes.`,
 	return cmd
 }
 
-func (o *undoOptions) run(ctx context.Context, target *target) error {
-	obj, h, err := target.history(ctx)
+func (o *undoOptions) run(ctx context.Context, t *target) error {
+	obj, h, err := t.history(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,9 +61,9 @@ func (o *undoOptions) run(ctx context.Context, target *target) error {
 	if err != nil {
 		return err
 	}
-	desired, err := rollout.Template(target.kind, obj)
+	desired, err := rollout.Template(t.kind, obj)
 	if err != nil {
-		return fmt.Errorf("%s: %w", target, err)
+		return fmt.Errorf("%s: %w", t, err)
 	}
 	wanted := rollout.WithoutForeignEnv(&to.Template, h.deployment, desired, h.container)
 	current := &h.revisions[len(h.revisions)-1]
@@ -79,14 +76,14 @@ func (o *undoOptions) run(ctx context.Context, target *target) error {
 			"nothing was written. Change the object itself; the other differences are:\n%s", to.Number, h.container, others)
 	}
 	if len(spec) == 0 {
-		fmt.Fprintf(o.Out, "%s already has the state of revision %d (unchanged)\n", target, to.Number)
+		fmt.Fprintf(t.Out, "%s already has the state of revision %d (unchanged)\n", t, to.Number)
 		return nil
 	}
-	changed, err := rollout.Apply(target.kind, obj, spec)
+	changed, err := rollout.Apply(t.kind, obj, spec)
 	if err != nil {
 		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
 	}
-	return o.write(ctx, target, obj, changed, to.Number)
+	return o.write(ctx, t, obj, changed, to.Number)
 }
 
 // write shows the difference, and writes it if the user agrees.
@@ -96,11 +93,11 @@ func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstru
 		return err
 	}
 	if diff != o.confirmed {
-		fmt.Fprint(o.Out, diff)
-		if err := o.checkOwners(obj, differing(obj, changed)); err != nil {
+		fmt.Fprint(t.Out, diff)
+		if err := o.checkOwners(t, obj, differing(obj, changed)); err != nil {
 			return err
 		}
-		if err := o.confirm(fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
+		if err := o.confirm(t, fmt.Sprintf("Return %s to revision %d?", t, revision)); err != nil {
 			return err
 		}
 		o.confirmed = diff
@@ -110,19 +107,19 @@ func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstru
 	if err := t.client.Patch(ctx, changed, patch, client.FieldOwner(fieldManager)); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s returned to revision %d\n", t, revision)
+	fmt.Fprintf(t.Out, "%s returned to revision %d\n", t, revision)
 	if kinds.IsPaused(obj) {
-		fmt.Fprintf(o.ErrOut, "warning: %s is paused, so the change waits until it is resumed\n", t)
+		fmt.Fprintf(t.ErrOut, "warning: %s is paused, so the change waits until it is resumed\n", t)
 	}
 	return nil
 }
 
 // checkOwners warns of field managers that will revert the change. Without --force it is an
 // error.
-func (o *undoOptions) checkOwners(obj *unstructured.Unstructured, fields []string) error {
+func (o *undoOptions) checkOwners(t *target, obj *unstructured.Unstructured, fields []string) error {
 	owners := rollout.Owners(obj.GetManagedFields(), fields, fieldManager)
 	for _, owner := range owners {
-		fmt.Fprintf(o.ErrOut, "warning: field manager %q owns %s, and its next apply reverts the change\n", owner.Manager, strings.Join(owner.Fields, ", "))
+		fmt.Fprintf(t.ErrOut, "warning: field manager %q owns %s, and its next apply reverts the change\n", owner.Manager, strings.Join(owner.Fields, ", "))
 	}
 	if len(owners) > 0 && !o.force {
 		return errors.New("nothing was written: change the source of that field manager, or use --force")
@@ -131,15 +128,15 @@ func (o *undoOptions) checkOwners(obj *unstructured.Unstructured, fields []strin
 }
 
 // confirm asks the user, on a terminal.
-func (o *undoOptions) confirm(question string) error {
+func (o *undoOptions) confirm(t *target, question string) error {
 	if o.yes {
 		return nil
 	}
-	if !o.Interactive {
+	if !t.Interactive {
 		return errors.New("nothing was written: the standard input is no terminal, so use --yes")
 	}
-	fmt.Fprintf(o.Out, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(o.In).ReadString('\n') // Without an answer it is no.
+	fmt.Fprintf(t.Out, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(t.In).ReadString('\n') // Without an answer it is no.
 	if !strings.EqualFold(strings.TrimSpace(answer), "y") && !strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return errors.New("nothing was written")
 	}

@@ -21,14 +21,13 @@ import (
 const processesTimeout = 5 * time.Second
 
 type versionOptions struct {
-	Env
-	cluster          clusterFlags
+	clusterFlags
 	clientOnly       bool
 	operator, output string
 }
 
 func newVersion(env Env) *cobra.Command {
-	o := &versionOptions{Env: env, cluster: newClusterFlags(env)}
+	o := &versionOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
 		Use:     "version",
 		GroupID: online,
@@ -38,7 +37,7 @@ app.kubernetes.io/version of the Deployments modelbox-webhook and modelbox-contr
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.cluster.AddFlags(cmd.Flags())
+	o.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "show the version of this command only, without a cluster")
 	cmd.Flags().StringVar(&o.operator, "operator-namespace", "modelbox-system", "namespace of the operator")
 	bindOutput(cmd, &o.output, "text", "json", "yaml")
@@ -71,7 +70,7 @@ func (o *versionOptions) run(ctx context.Context) error {
 // processes returns both processes, with an error where one cannot be read.
 func (o *versionOptions) processes(ctx context.Context) []process {
 	out := []process{{Name: "modelbox-webhook"}, {Name: "modelbox-controller"}}
-	c, err := o.cluster.client()
+	c, err := o.client()
 	for i := range out {
 		p := &out[i]
 		deployment := &appsv1.Deployment{}

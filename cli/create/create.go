@@ -32,14 +32,14 @@ import (
 
 // Request is the creation or the update of an object.
 type Request struct {
-	// Body is the object, in YAML if YAML is set and in JSON otherwise.
-	Body []byte
-	YAML bool
+	// Object is the object; if it is nil, YAML is its text.
+	Object *unstructured.Unstructured
+	YAML   []byte
 	// Namespace is that of the request.
 	Namespace string
 	// AllowUnknown is that unknown and duplicate fields are no errors.
 	AllowUnknown bool
-	// Old is the stored object of an update, nil for a creation. Then Body is the whole object in JSON,
+	// Old is the stored object of an update, nil for a creation. Then Object is the whole object,
 	// with metadata.managedFields of the update.
 	Old *unstructured.Unstructured
 	// Sizes are those of the cluster, nil if they are not known: then an object of a size has no values.
@@ -73,14 +73,13 @@ func (r *Response) Err() error {
 func Dry(kind *kinds.Kind, req Request) (r Response) {
 	object, data, duplicates, err := decode(&req)
 	if err != nil {
-		return undecodable(nil, err)
+		return Response{Invalid: undecodable(nil, err)}
 	}
-	schema := SchemaOf(kind)
-	complete(schema, object.Object)
+	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, object.Object)
 	if delete(object.Object, "status"); req.Old == nil {
 		clean(object, req.Namespace)
 	}
-	wrong := bySchema(schema, object.Object)
+	wrong := bySchema(SchemaOf(kind), object.Object)
 	if r.Invalid = rules.Expensive(field.NewPath("spec"), object.Object["spec"]); len(r.Invalid) > 0 {
 		r.add(wrong)
 		return r // To decode it could take minutes.
@@ -94,7 +93,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	ops := &patch.Ops{}
 	obj, old, err := decoded(kind, object, req.Old)
 	if err != nil {
-		r.Invalid = undecodable(wrong, err).Invalid
+		r.Invalid = undecodable(wrong, err)
 		return r
 	}
 	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
@@ -113,10 +112,10 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return r
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
-	if r.Object, err = Patched(object, ops); err != nil {
-		return undecodable(nil, err)
+	if r.Object, err = patched(object, ops); err != nil {
+		return Response{Invalid: undecodable(nil, err)}
 	}
-	complete(schema, r.Object.Object)
+	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, r.Object.Object)
 	return r
 }
 
@@ -148,23 +147,24 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 
 // undecodable returns the errors of an object that is not decoded. The schema names all values of
 // a wrong type, and the decoder only the first.
-func undecodable(wrong field.ErrorList, err error) Response {
+func undecodable(wrong field.ErrorList, err error) field.ErrorList {
 	if len(wrong) == 0 {
-		wrong = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
+		return field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
 	}
-	return Response{Invalid: wrong}
+	return wrong
 }
 
-// decode decodes the body. It returns the body as JSON, too, and the errors of duplicate keys in
-// YAML; those in JSON are found by a decode into the type.
+// decode returns a copy of the object, the same as JSON, and the errors of duplicate keys in YAML.
 func decode(req *Request) (object *unstructured.Unstructured, data []byte, duplicates []error, err error) {
-	if data = req.Body; req.YAML {
-		if _, err := yaml.YAMLToJSONStrict(data); err != nil {
-			duplicates = lines(err)
-		}
-		if data, err = yaml.YAMLToJSON(data); err != nil {
-			return nil, nil, nil, err
-		}
+	if req.Object != nil {
+		data, err = req.Object.MarshalJSON()
+		return req.Object.DeepCopy(), data, nil, err
+	}
+	if _, err := yaml.YAMLToJSONStrict(req.YAML); err != nil {
+		duplicates = lines(err)
+	}
+	if data, err = yaml.YAMLToJSON(req.YAML); err != nil {
+		return nil, nil, nil, err
 	}
 	object = &unstructured.Unstructured{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
@@ -213,8 +213,8 @@ func (r *Response) add(others field.ErrorList) {
 	}
 }
 
-// Patched returns an object with its defaults, or with other changes that were recorded.
-func Patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
+// patched returns an object with its defaults.
+func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
 	if err := ops.Err(); err != nil || ops.Len() == 0 {
 		return object, err
 	}

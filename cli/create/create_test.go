@@ -42,7 +42,7 @@ import (
 const head = "apiVersion: model.github.com/v1\nkind: ModelBox\n"
 
 func dry(body string) create.Response {
-	return create.Dry(kinds.ModelBox(), create.Request{Body: []byte(body), YAML: true, Namespace: "default"})
+	return create.Dry(kinds.ModelBox(), create.Request{YAML: []byte(body), Namespace: "default"})
 }
 
 // findings returns the fields of all errors, in any order.
@@ -103,7 +103,7 @@ func TestImmutable(t *testing.T) {
 	body := head + "metadata: {name: web, namespace: default}\nspec: {image: 'a:1', selector: {a: b}, podTemplate: {metadata: {labels: {a: b}}}}"
 	stored := dry(body)
 	update := func(change string) string {
-		r := create.Dry(kinds.ModelBox(), create.Request{Body: []byte(strings.ReplaceAll(body, "{a: b}", change)), YAML: true, Namespace: "default", Old: stored.Object})
+		r := create.Dry(kinds.ModelBox(), create.Request{YAML: []byte(strings.ReplaceAll(body, "{a: b}", change)), Namespace: "default", Old: stored.Object})
 		return strings.Join(findings(&r), " ")
 	}
 	if got := update("{a: b}"); stored.Object == nil || got != "" {
@@ -196,7 +196,7 @@ func TestManifestsAreStoredAsByTheAPIServer(t *testing.T) {
 		if kind == nil {
 			continue
 		}
-		r := create.Dry(kind, create.Request{Body: doc.Data, YAML: true, Namespace: "default"})
+		r := create.Dry(kind, create.Request{YAML: doc.Data, Namespace: "default"})
 		if r.Object == nil {
 			t.Errorf("%s:%d: %v", doc.File, doc.Line, r.Err())
 			continue
@@ -250,7 +250,7 @@ func TestTheAnswerToAnyObject(t *testing.T) {
 				if err != nil || len(body) > 1<<14 {
 					continue
 				}
-				r := create.Dry(kind, create.Request{Body: body, Namespace: "default", AllowUnknown: true})
+				r := create.Dry(kind, create.Request{Object: &unstructured.Unstructured{Object: object}, Namespace: "default", AllowUnknown: true})
 				want, refusal := server.create(t, kind, object)
 				if (refusal == "") != (r.Object != nil) {
 					t.Errorf("seed %d: %.1000s\nAPI server: %.500s\nours: %.500v", seed, body, refusal, r.Err())

@@ -6,9 +6,10 @@ package create
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapi "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -23,19 +24,15 @@ import (
 // error is one of the program.
 func SchemaOf(kind *kinds.Kind) *spec.Schema {
 	data, err := json.Marshal(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema)
+	utilruntime.Must(err)
 	out := &spec.Schema{}
-	if err == nil {
-		err = json.Unmarshal(data, out)
-	}
-	if err != nil {
-		panic(fmt.Errorf("the schema of %s: %w", kind.GVK.Kind, err))
-	}
+	utilruntime.Must(json.Unmarshal(data, out))
 	return out
 }
 
 // complete sets the defaults of the schema, and removes each null that the schema does not allow,
 // as the API server does.
-func complete(s *spec.Schema, value any) {
+func complete(s *apiextensionsv1.JSONSchemaProps, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, property := range s.Properties {
@@ -43,29 +40,19 @@ func complete(s *spec.Schema, value any) {
 				delete(value, name)
 			}
 			if _, ok := value[name]; !ok && property.Default != nil {
-				value[name] = integers(property.Default)
+				var byDefault any
+				utilruntime.Must(kjson.UnmarshalCaseSensitivePreserveInts(property.Default.Raw, &byDefault))
+				value[name] = byDefault
 			}
 			complete(&property, value[name])
 		}
 	case []any:
-		if s.Items != nil && s.Items.Schema != nil {
+		if s.Items != nil {
 			for _, item := range value {
 				complete(s.Items.Schema, item)
 			}
 		}
 	}
-}
-
-// integers returns a copy of a default, with integers where encoding/json has read floats.
-func integers(value any) (out any) {
-	data, err := json.Marshal(value)
-	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &out)
-	}
-	if err != nil {
-		panic(err) // It was read from JSON.
-	}
-	return out
 }
 
 // bySchema returns the errors of an object by its schema.

@@ -7,6 +7,7 @@ package kinds
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -106,7 +108,7 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 		},
 		Stored:   func(obj client.Object) { k.Default(obj.(P), nil, nil) },
 		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
-		Warn:     func(client.Object) []string { return nil },
+		Warn:     func(obj client.Object) []string { return k.Warn(obj.(P)) },
 		Immutable: func(obj, old client.Object) field.ErrorList {
 			if k.Immutable == nil {
 				return nil
@@ -114,9 +116,6 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 			return k.Immutable(obj.(P), old.(P))
 		},
 		CRD: sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
-	}
-	if k.Warn != nil {
-		out.Warn = func(obj client.Object) []string { return k.Warn(obj.(P)) }
 	}
 	if children != nil {
 		out.Children = func(obj client.Object, fetcher modelsource.Fetcher) ([]client.Object, error) {
@@ -129,28 +128,17 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 // crdOf returns the embedded CRD of a kind. What is embedded has been tested, so an error is
 // one of the program.
 func crdOf(gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
-	data, err := crds.Bases.ReadFile(fmt.Sprintf("bases/%s_%s.yaml", gvk.Group, resourceOf(gvk.Kind)))
-	if err != nil {
-		panic(err)
-	}
+	files, err := fs.Glob(crds.Bases, "bases/"+gvk.Group+"_*.yaml") // A group has one kind.
+	utilruntime.Must(err)
+	data, err := crds.Bases.ReadFile(files[0])
+	utilruntime.Must(err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
-		panic(err)
-	}
+	utilruntime.Must(yaml.UnmarshalStrict(data, crd))
 	return crd
 }
 
-// resourceOf returns the plural name of a kind.
-func resourceOf(kind string) string {
-	singular := strings.ToLower(kind)
-	if strings.HasSuffix(singular, "x") {
-		return singular + "es"
-	}
-	return singular + "s"
-}
-
 // Resource returns the plural name of the kind, such as modelboxes.
-func (k *Kind) Resource() string { return resourceOf(k.GVK.Kind) }
+func (k *Kind) Resource() string { return k.CRD().Spec.Names.Plural }
 
 // Singular returns the singular name of the kind, such as modelbox.
 func (k *Kind) Singular() string { return strings.ToLower(k.GVK.Kind) }
@@ -180,12 +168,24 @@ func Of(gk schema.GroupKind) *Kind {
 	return nil
 }
 
-// Ours reports whether a group is one of those of the five kinds, or a kind has the name of
-// one of them and no group.
-func Ours(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(All, func(k *Kind) bool {
-		return k.GVK.Group == gk.Group || gk.Group == "" && k.GVK.Kind == gk.Kind
-	})
+// Match returns the kind of an object, nil if it is none of the five. The error is kubectl's for a kind that the
+// cluster does not have, with the way out, for what has the group, or without a group the name, of one of the five.
+func Match(gvk schema.GroupVersionKind) (*Kind, error) {
+	for _, k := range All {
+		wayOut := ""
+		switch {
+		case k.GVK == gvk:
+			return k, nil
+		case k.GVK.Kind == gvk.Kind && (gvk.Group == "" || gvk.Group == k.GVK.Group):
+			wayOut = "apiVersion: " + k.GVK.GroupVersion().String()
+		case k.GVK.Group == gvk.Group:
+			wayOut = "kind: " + k.GVK.Kind
+		default:
+			continue
+		}
+		return nil, fmt.Errorf("no matches for kind %q in version %q; set %s", gvk.Kind, gvk.GroupVersion(), wayOut)
+	}
+	return nil, nil
 }
 
 // ChildKinds returns an empty object, with its kind, of each kind of which an object with pods may have a child. The

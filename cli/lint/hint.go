@@ -4,7 +4,6 @@
 package lint
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
@@ -30,10 +30,7 @@ var modelFlag = regexp.MustCompile(`^--?(m|model([-_](path|dir|file|store|reposi
 // mount path that was mistaken is more likely.
 func (c *checker) hints(obj *unstructured.Unstructured) {
 	box := &modelv1.ModelBox{}
-	data, err := obj.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(data, box)
-	}
+	err := create.Into(obj, box)
 	models := modelsource.Of(&box.Spec)
 	if err != nil || len(models) == 0 {
 		return

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
@@ -127,36 +126,20 @@ func (c *checker) check() (object Object, ours bool) {
 		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
 		return object, false
 	}
-	kind := kinds.Of(c.doc.GVK.GroupKind())
+	kind, unknown := kinds.Match(c.doc.GVK)
 	switch {
-	case kind != nil && kind.GVK == c.doc.GVK:
-		return Object{c.doc, kind, c.create(kind)}, true
-	case kind != nil || kinds.Ours(c.doc.GVK.GroupKind()):
-		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknownKind(c.doc.GVK)})
+	case unknown != nil:
+		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknown.Error()})
 		return object, true
+	case kind != nil:
+		return Object{c.doc, kind, c.create(kind)}, true
 	}
 	return object, false
 }
 
-// unknownKind returns the words of kubectl for a kind that the cluster does not have, and the
-// way out.
-func unknownKind(gvk schema.GroupVersionKind) string {
-	for _, kind := range kinds.All {
-		switch {
-		case gvk.Group == "" && kind.GVK.Kind == gvk.Kind, kind.GVK.GroupKind() == gvk.GroupKind():
-			return fmt.Sprintf("no matches for kind %q in version %q; set apiVersion: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.GroupVersion())
-		case kind.GVK.Group == gvk.Group:
-			return fmt.Sprintf("no matches for kind %q in version %q; set kind: %s", gvk.Kind, gvk.GroupVersion(), kind.GVK.Kind)
-		}
-	}
-	return fmt.Sprintf("no matches for kind %q in version %q", gvk.Kind, gvk.GroupVersion())
-}
-
 // create adds the findings of a creation, and returns what would be stored.
 func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
-	resp := create.Dry(kind, create.Request{
-		Body: c.doc.Data, YAML: true, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Sizes: c.sizes,
-	})
+	resp := create.Dry(kind, create.Request{YAML: c.doc.Data, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Sizes: c.sizes})
 	for _, text := range resp.Warnings {
 		severity := Warning
 		if announcement.MatchString(text) {

@@ -80,31 +80,28 @@ func expand(path string, recursive bool) ([]string, error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return nil, fmt.Errorf("%s is a URL, and this command uses no network: download the file, or pipe it to -f -", path)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
+	if _, err := os.Stat(path); err != nil {
 		return nil, err
-	}
-	if !info.IsDir() {
-		return []string{path}, nil
 	}
 	return filesIn(path, recursive)
 }
 
-func filesIn(folder string, recursive bool) ([]string, error) {
+// filesIn returns a file itself, or the manifests in a folder.
+func filesIn(path string, recursive bool) ([]string, error) {
 	var out []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != folder && !recursive:
+		case entry.IsDir() && file != path && !recursive:
 			return fs.SkipDir
-		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
-			out = append(out, path)
+		case !entry.IsDir() && (file == path || slices.Contains(extensions, filepath.Ext(file))):
+			out = append(out, file)
 		}
 		return nil
 	})
 	if err == nil && len(out) == 0 {
-		err = errors.New(folder + " has no file with one of the extensions " + strings.Join(extensions, ", ") + "; use -R to search the folders below it")
+		err = errors.New(path + " has no file with one of the extensions " + strings.Join(extensions, ", ") + "; use -R to search the folders below it")
 	}
 	return out, err
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
@@ -72,7 +73,7 @@ func (a *Apply) patched(ctx context.Context, o *Object) (*unstructured.Unstructu
 		return a.send(ctx, o.kind, out, patch)
 	}
 	annotated := o.manifest.DeepCopy()
-	annotated.SetAnnotations(merged(annotated.GetAnnotations(), map[string]string{corev1.LastAppliedConfigAnnotation: string(text)}))
+	annotated.SetAnnotations(labels.Merge(annotated.GetAnnotations(), labels.Set{corev1.LastAppliedConfigAnnotation: string(text)}))
 	modified, err := annotated.MarshalJSON()
 	if err != nil {
 		return nil, err

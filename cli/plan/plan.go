@@ -113,14 +113,15 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 
 // decoded returns the object of a document, which may be of any kind.
 func decoded(doc *manifest.Document) (object *unstructured.Unstructured, err error) {
-	data, kind := doc.Data, kinds.Of(doc.GVK.GroupKind())
-	switch {
-	case doc.Err != nil:
+	if doc.Err != nil {
 		return nil, doc.Err
-	case kinds.Ours(doc.GVK.GroupKind()) && (kind == nil || kind.GVK != doc.GVK):
-		return nil, fmt.Errorf("no matches for kind %q in version %q", doc.GVK.Kind, doc.GVK.GroupVersion())
 	}
-	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+	kind, err := kinds.Match(doc.GVK)
+	if err != nil {
+		return nil, err
+	}
+	data, err := yaml.YAMLToJSONStrict(doc.Data)
+	if err != nil {
 		return nil, err
 	}
 	if kind != nil { // The API server in memory would name an unknown field, too, but in its own words.
@@ -176,11 +177,7 @@ func (p *Planner) admit(ctx context.Context, o *Object) error {
 	if o.Stored = o.patched; o.patched == o.before {
 		return nil // kubectl sends no request.
 	}
-	body, err := o.patched.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	resp := create.Dry(o.kind, create.Request{Body: body, Namespace: o.Namespace, Old: o.before, Sizes: p.Sizes})
+	resp := create.Dry(o.kind, create.Request{Object: o.patched, Namespace: o.Namespace, Old: o.before, Sizes: p.Sizes})
 	o.Stored = resp.Object
 	return resp.Err()
 }

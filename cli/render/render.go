@@ -7,13 +7,18 @@ package render
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	appsv1defaults "k8s.io/kubernetes/pkg/apis/apps/v1"
+	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -81,4 +86,33 @@ func document(obj client.Object) (string, error) {
 	delete(content, "status")
 	text, err := yaml.Marshal(content)
 	return string(text), err
+}
+
+// KindOf returns the kind of a child. A client leaves it out of what it reads.
+func KindOf(child client.Object) string { return reflect.TypeOf(child).Elem().Name() }
+
+// NameOf returns the kind and the name of a child.
+func NameOf(child client.Object) string { return KindOf(child) + "/" + child.GetName() }
+
+// TemplateOf returns the pod template of a child, nil for a Service.
+func TemplateOf(child client.Object) *corev1.PodTemplateSpec {
+	switch child := child.(type) {
+	case *appsv1.Deployment:
+		return &child.Spec.Template
+	case *appsv1.DaemonSet:
+		return &child.Spec.Template
+	}
+	return nil
+}
+
+// SetDefaults sets the defaults of the API server in a child, which may be nil.
+func SetDefaults(child client.Object) {
+	switch child := child.(type) {
+	case *appsv1.Deployment:
+		appsv1defaults.SetObjectDefaults_Deployment(child)
+	case *appsv1.DaemonSet:
+		appsv1defaults.SetObjectDefaults_DaemonSet(child)
+	case *corev1.Service:
+		corev1defaults.SetObjectDefaults_Service(child)
+	}
 }

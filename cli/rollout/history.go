@@ -54,10 +54,7 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 		}
 		revision := Revision{
 			Number: number, Created: set.CreationTimestamp, Replicas: ptr.Deref(set.Spec.Replicas, 0),
-			ChangeCause: set.Annotations[annotationChangeCause], Template: set.Spec.Template,
-		}
-		if main := containerOf(&set.Spec.Template, container); main != nil {
-			revision.Image = main.Image
+			ChangeCause: set.Annotations[annotationChangeCause], Image: containerOf(&set.Spec.Template, container).Image, Template: set.Spec.Template,
 		}
 		revision.Model, revision.Digest = modelOf(&set.Spec.Template.Spec)
 		out = append(out, revision)
@@ -102,11 +99,12 @@ func Find(revisions []Revision, number int64) (*Revision, error) {
 	return nil, fmt.Errorf("there is no revision %d; see the command history", number)
 }
 
+// containerOf returns a container of a pod template, an empty one if there is none of its name.
 func containerOf(template *corev1.PodTemplateSpec, name string) *corev1.Container {
 	for i := range template.Spec.Containers {
 		if template.Spec.Containers[i].Name == name {
 			return &template.Spec.Containers[i]
 		}
 	}
-	return nil
+	return &corev1.Container{}
 }

@@ -58,26 +58,18 @@ func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Depl
 		ours = ours.WithPrefix(element(field))
 	}
 	ours = ours.WithPrefix(item(container)).WithPrefix(element("env"))
-	for _, variable := range envOf(&deployment.Spec.Template, container) {
+	for _, variable := range containerOf(&deployment.Spec.Template, container).Env {
 		if ours.WithPrefix(item(variable.Name)).Empty() {
 			foreign.Insert(variable.Name)
 		}
 	}
-	for _, variable := range envOf(desired, container) {
+	for _, variable := range containerOf(desired, container).Env {
 		foreign.Delete(variable.Name)
 	}
 	out := revision.DeepCopy()
-	if main := containerOf(out, container); main != nil {
-		main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return foreign.Has(v.Name) })
-	}
+	main := containerOf(out, container)
+	main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return foreign.Has(v.Name) })
 	return out
-}
-
-func envOf(template *corev1.PodTemplateSpec, container string) []corev1.EnvVar {
-	if main := containerOf(template, container); main != nil {
-		return main.Env
-	}
-	return nil
 }
 
 // item returns the element of a list whose key is the name.

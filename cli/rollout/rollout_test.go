@@ -59,7 +59,7 @@ resources: {limits: {cpu: 1}}}, {name: side, image: b:1}]}}`,
 			map[string]any{}, []string{"-    - --uri=https://a/b", "+    - --uri=https://a/c"},
 		},
 		"another number of containers": {base, `{spec: {containers: [{name: web, image: a:1}]}}`, map[string]any{}, []string{"-  - image: b:1", "-    name: side"}},
-		"another name":                 {base, `{spec: {containers: [{name: main, image: a:1}]}}`, map[string]any{}, []string{"-  - name: web", "+    name: main"}},
+		"another name":                 {base, `{spec: {containers: [{name: main, image: a:1}]}}`, map[string]any{"image": nil}, []string{"-  - name: web", "+    name: main"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,17 +4,15 @@
 package rollout
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
@@ -28,21 +26,28 @@ import (
 // volatile are parts of a pod template that differ between revisions of the same state.
 var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, api.AnnotationRestartedAt, api.AnnotationConfiguration}
 
+// restored are the names of the restored fields in a container, and in the spec that they come from.
+var restored = map[string]string{
+	"image": "image", "command": "command", "args": "args", "env": "envs", "envFrom": "envFrom", "resources": "resources",
+}
+
 // Changes returns the fields of a spec that have to be changed to return from one pod template
 // to another, with their values there; nil is that the field is not set. The other result is
-// the diff of what differs in the pod templates and has no such field. container is the name of
-// the main container.
+// the diff of what differs in the pod templates and has no such field: with it, the first is not enough.
+// container is the name of the main container.
 func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(from, container))
+	if err != nil {
+		return nil, "", err
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(to, container))
+	if err != nil {
+		return nil, "", err
+	}
 	spec = map[string]any{}
-	if before, after := containerOf(from, container), containerOf(to, container); before != nil && after != nil {
-		a, b := fieldsOf(before), fieldsOf(after)
-		for field := range a {
-			if equality.Semantic.DeepEqual(a[field], b[field]) {
-				continue
-			}
-			if spec[field], err = plain(b[field]); err != nil {
-				return nil, "", err
-			}
+	for name, field := range restored {
+		if !reflect.DeepEqual(before[name], after[name]) {
+			spec[field] = after[name]
 		}
 	}
 	a, err := remainder(from, container)
@@ -62,9 +67,7 @@ func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[strin
 // the object is paused.
 func Pending(current, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
 	pending := current.DeepCopy()
-	if into, from := containerOf(pending, container), containerOf(desired, container); into != nil && from != nil {
-		restore(into, from)
-	}
+	restore(containerOf(pending, container), containerOf(desired, container))
 	return pending
 }
 
@@ -74,34 +77,11 @@ func restore(into, from *corev1.Container) {
 	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
 }
 
-// fieldsOf returns the values of the restored fields by the fields of a spec that they come from.
-func fieldsOf(c *corev1.Container) map[string]any {
-	return map[string]any{
-		"image": c.Image, "command": c.Command, "args": c.Args, "envs": c.Env, "envFrom": c.EnvFrom, "resources": c.Resources,
-	}
-}
-
-// plain returns a value as JSON has it, nil if it is empty.
-func plain(value any) (any, error) {
-	if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.Len() == 0 {
-		return nil, nil
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	err = utiljson.Unmarshal(data, &out)
-	return out, err
-}
-
 // remainder returns what is left of a pod template without the fields that undo restores, those
 // that follow them, and those that always differ, as YAML.
 func remainder(template *corev1.PodTemplateSpec, container string) (string, error) {
 	rest := template.DeepCopy()
-	if main := containerOf(rest, container); main != nil {
-		restore(main, &corev1.Container{})
-	}
+	restore(containerOf(rest, container), &corev1.Container{})
 	for i := range rest.Spec.InitContainers {
 		if c := &rest.Spec.InitContainers[i]; modelsource.IsFetcher(c) {
 			*c = modelsource.WithoutFetcher(*c)
@@ -143,17 +123,13 @@ func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any
 	return changed, err
 }
 
-// Template returns the pod template that the operator makes of an object with the spec of obj,
+// Template returns the pod template that the operator makes of a ModelBox or an App with the spec of obj,
 // with the defaults of the API server. An error is that of the rules of admission.
 func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
 	clean := kind.Unstructured()
 	clean.SetName(obj.GetName())
 	clean.Object["spec"] = obj.Object["spec"]
-	body, err := json.Marshal(clean.Object)
-	if err != nil {
-		return nil, err
-	}
-	resp := create.Dry(kind, create.Request{Body: body, Namespace: metav1.NamespaceDefault, AllowUnknown: true})
+	resp := create.Dry(kind, create.Request{Object: clean, Namespace: metav1.NamespaceDefault, AllowUnknown: true})
 	if err := resp.Err(); err != nil {
 		return nil, fmt.Errorf("object is no longer valid: %w", err)
 	}
@@ -161,11 +137,6 @@ func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemp
 	if err != nil {
 		return nil, err
 	}
-	for _, child := range children {
-		if deployment, ok := child.(*appsv1.Deployment); ok {
-			render.SetDefaults(deployment)
-			return &deployment.Spec.Template, nil
-		}
-	}
-	return nil, fmt.Errorf("a %s has no Deployment", kind.GVK.Kind)
+	render.SetDefaults(children[0])
+	return render.TemplateOf(children[0]), nil
 }

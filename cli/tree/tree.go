@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
@@ -24,6 +25,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // Snapshot is an object of the five kinds with what belongs to it.
@@ -78,6 +80,47 @@ func Conditions(obj client.Object) []metav1.Condition {
 	return nil
 }
 
+// The states of an object in its current generation. One that is Stalled needs a change to become Ready.
+const (
+	Ready    = "Ready"
+	Stalled  = "Stalled"
+	NotReady = "not ready"
+	Unknown  = "not reconciled yet"
+)
+
+// State returns the state of an object.
+func State(obj client.Object) string {
+	ready, stalled := current(obj, status.ConditionReady), current(obj, status.ConditionStalled)
+	switch {
+	case ready == nil:
+		return Unknown
+	case ready.Status == metav1.ConditionTrue:
+		return Ready
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return Stalled
+	}
+	return NotReady
+}
+
+// current returns a condition if it is about the current generation.
+func current(obj client.Object, name string) *metav1.Condition {
+	condition := meta.FindStatusCondition(Conditions(obj), name)
+	if condition == nil || condition.ObservedGeneration < obj.GetGeneration() {
+		return nil
+	}
+	return condition
+}
+
+// Message returns the reason and the message of the condition that says most.
+func Message(obj client.Object) string {
+	for _, name := range []string{status.ConditionStalled, status.ConditionReady} {
+		if c := current(obj, name); c != nil {
+			return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+		}
+	}
+	return "waiting for the controller to reconcile the object"
+}
+
 func conditionText(c metav1.Condition, generation int64, now time.Time) string {
 	text := fmt.Sprintf("%s=%s  %s (%s)", c.Type, c.Status, c.Reason, age(c.LastTransitionTime.Time, now))
 	if c.Message != "" {
@@ -123,10 +166,7 @@ func addRuns(root *Node, eru *mtsrev1.Eru) {
 	if next := eru.Status.NextScheduleTime; next != nil {
 		root.Add(fmt.Sprintf("next run: %s", next.UTC().Format(time.RFC3339)))
 	}
-	for i, entry := range eru.Status.History {
-		if i == maxEvents {
-			break
-		}
+	for _, entry := range eru.Status.History[:min(maxEvents, len(eru.Status.History))] {
 		root.Add(strings.TrimSpace(fmt.Sprintf("run of %s: %s %s", entry.Slot.UTC().Format(time.RFC3339), entry.Result, entry.Reason)))
 	}
 }
@@ -165,10 +205,7 @@ func portsText(ports []corev1.ServicePort) string {
 
 // podText describes a pod by what is worst in it.
 func podText(pod *corev1.Pod, now time.Time) string {
-	ready, restarts, reason := 0, int32(0), string(pod.Status.Phase)
-	if pod.Status.Reason != "" {
-		reason = pod.Status.Reason
-	}
+	ready, restarts, reason := 0, int32(0), cmp.Or(pod.Status.Reason, string(pod.Status.Phase))
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		restarts += status.RestartCount
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" {
@@ -225,13 +262,10 @@ type Node struct {
 	Sub  []*Node
 }
 
-// Add adds a line below the node, if it has a text.
+// Add adds a line below the node.
 func (n *Node) Add(text string) *Node {
-	sub := &Node{Text: text}
-	if text != "" {
-		n.Sub = append(n.Sub, sub)
-	}
-	return sub
+	n.Sub = append(n.Sub, &Node{Text: text})
+	return n.Sub[len(n.Sub)-1]
 }
 
 // Write draws a node and those below it.
