@@ -5,7 +5,6 @@ package eru
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -18,15 +17,15 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // plan is a spec in the form that decisions are computed from.
 type plan struct {
-	schedule cron.Schedule
-	zone     *time.Location
-	uid      types.UID
-	windows  windows.Windows
+	times   cron.Times
+	uid     types.UID
+	windows windows.Windows
 	// jitter is the longest time from a scheduled time to its start, deadline is how long
 	// after its start a restart may begin; both in whole seconds.
 	jitter, deadline time.Duration
@@ -34,38 +33,26 @@ type plan struct {
 
 // planOf returns the plan of an Eru that has its defaults.
 func planOf(obj *mtsrev1.Eru) (plan, error) {
-	schedule, err := cron.Parse(obj.Spec.Schedule)
-	if err != nil {
-		return plan{}, fmt.Errorf("parsing spec.schedule: %w", err)
-	}
-	zone, err := cron.LoadLocation(obj.Spec.TimeZone)
-	if err != nil {
-		return plan{}, fmt.Errorf("loading spec.timeZone: %w", err)
-	}
-	open, err := windows.Parse(obj.Spec.Windows)
-	if err != nil {
-		return plan{}, fmt.Errorf("parsing spec.windows: %w", err)
-	}
+	times, open, err := eru.Parse(&obj.Spec)
 	return plan{
-		schedule: schedule,
-		zone:     zone,
+		times:    times,
 		uid:      obj.UID,
 		windows:  open,
 		jitter:   time.Duration(obj.Spec.JitterSeconds) * time.Second,
 		deadline: time.Duration(*obj.Spec.StartingDeadlineSeconds) * time.Second,
-	}, nil
+	}, err
 }
 
 // next returns the first scheduled time after an instant, the zero time if there is none.
 func (p plan) next(after time.Time) time.Time {
-	slot, _ := p.schedule.Next(after, p.zone)
+	slot, _ := p.times.Next(after, p.times.Zone)
 	return slot
 }
 
 // latest returns the last scheduled time that is not after an instant, the zero time if there
 // is none.
 func (p plan) latest(at time.Time) time.Time {
-	slot, _ := p.schedule.Prev(at, p.zone)
+	slot, _ := p.times.Prev(at, p.times.Zone)
 	return slot
 }
 
