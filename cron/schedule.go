@@ -43,10 +43,10 @@ func (s Schedule) Next(after time.Time, loc *time.Location) (time.Time, bool) {
 	return timeOf(slot, ok, loc)
 }
 
-// Prev returns the latest scheduled time at or before an instant, as a whole second in loc. It
-// searches ever longer spans, and divides the one with the latest time, so after a downtime it finds the latest missed
-// time without counting the others. It returns false if there is none within forty years or since the year 1, and for an
-// instant outside of the years 1 to 9999.
+// Prev returns the latest scheduled time at or before an instant, as a whole second in loc. It searches ever longer
+// spans and then halves the last one, so after a downtime it finds the latest missed time without counting the others.
+// It returns false if there is none within forty years or since the year 1, and for an instant outside of the years 1 to
+// 9999.
 func (s Schedule) Prev(at time.Time, loc *time.Location) (time.Time, bool) {
 	to := at.Unix()
 	if to < earliest || to > latest {
