@@ -4,6 +4,7 @@
 package cron
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,22 @@ import (
 	"time"
 	_ "time/tzdata" // The zones do not depend on files of the host.
 )
+
+// DefaultZone is the time zone of a schedule that names none.
+const DefaultZone = "Etc/UTC"
+
+// Times are a schedule and its time zone.
+type Times struct {
+	Schedule
+	Zone *time.Location
+}
+
+// ParseIn parses an expression, and loads its time zone, which is DefaultZone if it is empty.
+func ParseIn(expr, zone string) (Times, error) {
+	schedule, err := Parse(expr)
+	loc, unknown := LoadLocation(cmp.Or(zone, DefaultZone))
+	return Times{schedule, loc}, errors.Join(err, unknown)
+}
 
 // zoneList returns zoneNames as a sorted list.
 var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })

@@ -92,22 +92,11 @@ func parseFields(words [5]string) (Schedule, error) {
 		wild:     strings.ContainsAny(words[0], "*?/") || strings.ContainsAny(words[1], "*?/"),
 		either:   !free[2] && !free[4],
 	}
-	if !s.everFires() {
+	// What fires at all does so within eight years: a month has each weekday, and a leap year each date.
+	if _, fires := s.Next(time.Unix(0, 0), time.UTC); !fires {
 		return Schedule{}, fmt.Errorf("the schedule never fires, because no month in %s has a day in %s; change the month field or the day of month field", quote(words[3]), quote(words[2]))
 	}
 	return s, nil
-}
-
-// everFires reports whether a day of a leap year matches the schedule. The year's first weekday does not matter, because
-// every month has every weekday.
-func (s Schedule) everFires() bool {
-	m, _ := monthOf(floorDiv(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC).Unix(), secondsPerDay))
-	for ; m.year == 2000; m = m.next() {
-		if s.daysOf(m) != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // field defines the values of one of the five fields.

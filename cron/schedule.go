@@ -31,45 +31,62 @@ type Schedule struct {
 	either bool
 }
 
-// Next returns the first scheduled time strictly after an instant, as a whole second in loc, where a nil loc is UTC. It
-// returns false if there is none within forty years or before the year 10000, and for an instant outside of the
-// years 1 to 9999. It steps over months and over the zone's changes of the offset, so that the longest search takes
-// only microseconds.
+// Next returns the first scheduled time strictly after an instant, as a whole second in loc. It returns false if there
+// is none within forty years or before the year 10000, and for an instant outside of the years 1 to 9999. It steps over
+// months and over the zone's changes of the offset, so that the longest search takes only microseconds.
 func (s Schedule) Next(after time.Time, loc *time.Location) (time.Time, bool) {
-	loc = orUTC(loc)
 	from := after.Unix() + 1
-	if from <= earliest || from > latest || s.months == 0 {
+	if from <= earliest || from > latest {
 		return time.Time{}, false
 	}
-	for limit := min(from+horizon, latest); from <= limit; {
+	slot, ok := s.between(from, min(from+horizon, latest), loc)
+	return timeOf(slot, ok, loc)
+}
+
+// Prev returns the latest scheduled time at or before an instant, as a whole second in loc. It searches ever longer
+// spans and then halves the last one, so after a downtime it finds the latest missed time without counting the others.
+// It returns false if there is none within forty years or since the year 1, and for an instant outside of the years 1 to
+// 9999.
+func (s Schedule) Prev(at time.Time, loc *time.Location) (time.Time, bool) {
+	to := at.Unix()
+	if to < earliest || to > latest {
+		return time.Time{}, false
+	}
+	start, end, limit := to, to, max(to-horizon, earliest)
+	slot, ok := s.between(start, end, loc)
+	for !ok && start > limit {
+		end, start = start-1, max(3*start-2*to-60, limit)
+		slot, ok = s.between(start, end, loc)
+	}
+	for ok && slot < end { // The latest slot is from slot to end.
+		middle := end - (end-slot)/2
+		if later, found := s.between(middle, end, loc); found {
+			slot = later
+		} else {
+			end = middle - 1
+		}
+	}
+	return timeOf(slot, ok, loc)
+}
+
+func timeOf(slot int64, ok bool, loc *time.Location) (time.Time, bool) {
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(slot, 0).In(loc), true
+}
+
+// between returns the first slot that is neither before from nor after to.
+func (s Schedule) between(from, to int64, loc *time.Location) (int64, bool) {
+	for from <= to {
 		p := s.periodAt(from, loc)
-		p.end = min(p.end, limit+1)
+		p.end = min(p.end, to+1)
 		if slot, ok := s.first(p, from); ok {
-			return time.Unix(slot, 0).In(loc), true
+			return slot, true
 		}
 		from = p.end
 	}
-	return time.Time{}, false
-}
-
-// Prev returns the latest scheduled time at or before an instant, as a whole second in loc, where a nil loc is UTC. Its
-// cost is that of a single Next, so after a downtime it finds the latest missed time at that cost. It returns false if
-// there is none within forty years or since the year 1, and for an instant outside of the years 1 to 9999.
-func (s Schedule) Prev(at time.Time, loc *time.Location) (time.Time, bool) {
-	loc = orUTC(loc)
-	to := at.Unix()
-	if to < earliest || to > latest || s.months == 0 {
-		return time.Time{}, false
-	}
-	for limit := max(to-horizon, earliest); to >= limit; {
-		p := s.periodAt(to, loc)
-		slot, ok := s.last(p, to)
-		if ok && slot >= limit {
-			return time.Unix(slot, 0).In(loc), true
-		}
-		to = p.start - 1
-	}
-	return time.Time{}, false
+	return 0, false
 }
 
 // first returns the first slot of a period that is not before an instant.
@@ -82,15 +99,6 @@ func (s Schedule) first(p period, from int64) (int64, bool) {
 	return minute*60 - p.offset, ok
 }
 
-// last returns the last slot of a period that is not after an instant of that period.
-func (s Schedule) last(p period, to int64) (int64, bool) {
-	minute, ok := s.lastMinute(floorMinute(to+p.offset), ceilMinute(p.resume()))
-	if ok {
-		return minute*60 - p.offset, true
-	}
-	return p.start, s.swallowedBy(p)
-}
-
 // swallowedBy reports whether the clocks were set forward at the start of a period over a time of the schedule, so that
 // the schedule runs at the start of the period instead.
 func (s Schedule) swallowedBy(p period) bool {
@@ -100,11 +108,4 @@ func (s Schedule) swallowedBy(p period) bool {
 	}
 	_, ok := s.firstMinute(ceilMinute(p.start+p.before), ceilMinute(p.start+p.offset))
 	return ok
-}
-
-func orUTC(loc *time.Location) *time.Location {
-	if loc == nil {
-		return time.UTC
-	}
-	return loc
 }

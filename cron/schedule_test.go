@@ -199,10 +199,9 @@ func TestNoSlot(t *testing.T) {
 		loc  *time.Location
 	}{
 		{"zero schedule", Schedule{}, time.Unix(0, 0), newYear},
-		{"zero schedule without a zone", Schedule{}, time.Unix(0, 0), nil},
 		{"always in a gap", midnights, instant(t, "2026-06-01T00:00:00Z"), newYear},
-		{"end of int64", fixedEvery, never, nil},
-		{"beginning of int64", fixedEvery, always, nil},
+		{"end of int64", fixedEvery, never, time.UTC},
+		{"beginning of int64", fixedEvery, always, time.UTC},
 		{"after the year 9999", fixedEvery, time.Unix(latest+1, 0), mustLoad(t, "America/New_York")},
 		{"before the year 1", fixedEvery, time.Unix(earliest-1, 0), mustLoad(t, "America/New_York")},
 	}
@@ -226,13 +225,5 @@ func TestRuleBefore1970(t *testing.T) {
 	forward, backward := walk(hours, loc, start, end)
 	if len(forward) != 21*24 || !cmp.Equal(forward, backward) {
 		t.Errorf("got %d and %d hours, want %d", len(forward), len(backward), 21*24)
-	}
-}
-
-func TestNilLocation(t *testing.T) {
-	t.Parallel()
-	got, ok := fixedEvery.Next(instant(t, "2026-06-01T12:00:00+14:00"), nil)
-	if want := instant(t, "2026-06-01T00:00:00Z"); !ok || !got.Equal(want) || got.Location() != time.UTC {
-		t.Errorf("got %v, want %v in UTC", got, want)
 	}
 }

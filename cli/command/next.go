@@ -24,7 +24,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 type nextOptions struct {
@@ -66,7 +65,7 @@ Erus that are not enabled are left out. Paused objects and frozen namespaces are
 	o.cluster.bindWithoutShorthand(cmd)
 	cmd.Flags().IntVarP(&o.number, "number", "n", 10, "number of times, 1 to 1000")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list the scheduled times of all objects in all namespaces")
-	cmd.Flags().StringVar(&o.timeZone, "time-zone", rules.DefaultTimeZone, "IANA name of the time zone of SCHEDULE, and of the list, such as Europe/Berlin")
+	cmd.Flags().StringVar(&o.timeZone, "time-zone", cron.DefaultZone, "IANA name of the time zone of SCHEDULE, and of the list, such as Europe/Berlin")
 	cmd.Flags().StringVar(&o.after, "after", "", "instant after which the times are, such as 2026-10-25T00:00:00Z; the current time by default")
 	bindOutput(cmd, &o.output, "table", "json", "yaml")
 	return cmd

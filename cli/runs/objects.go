@@ -18,7 +18,6 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
@@ -38,18 +37,16 @@ type Time struct {
 	// Collisions is the number of other changes in the same minute and namespace.
 	Collisions int `json:"collisions,omitempty"`
 
-	schedule cron.Schedule
-	zone     *time.Location
-	does     func(time.Time) (action string, changes bool)
+	times cron.Times
+	does  func(time.Time) (action string, changes bool)
 }
 
 // New returns a schedule of no object, before its first time. Without a zone it is in UTC.
 func New(schedule, zone string) (*Time, error) {
-	t := &Time{TimeZone: cmp.Or(zone, rules.DefaultTimeZone), does: func(time.Time) (string, bool) { return "", false }}
-	var badSchedule, badZone error
-	t.schedule, badSchedule = cron.Parse(schedule)
-	t.zone, badZone = cron.LoadLocation(t.TimeZone)
-	return t, errors.Join(badSchedule, badZone)
+	times, err := cron.ParseIn(schedule, zone)
+	return &Time{
+		TimeZone: cmp.Or(zone, cron.DefaultZone), times: times, does: func(time.Time) (string, bool) { return "", false },
+	}, err
 }
 
 // Of returns the schedules of an object of one of the five kinds, each before its first time: those of replicas, of
@@ -101,12 +98,12 @@ func Of(object *unstructured.Unstructured) (out []*Time, err error) {
 
 // Advance moves to the next time of the schedule after an instant, and reports whether there is one.
 func (t *Time) Advance(after time.Time) bool {
-	before := after.In(t.zone)
-	next, ok := t.schedule.Next(before, t.zone)
+	before := after.In(t.times.Zone)
+	next, ok := t.times.Next(before, t.times.Zone)
 	if !ok {
 		return false
 	}
-	if t.Time, t.Note = next, note(t.schedule, before, next); t.Note != "" {
+	if t.Time, t.Note = next, note(t.times.Schedule, before, next); t.Note != "" {
 		t.Note += " (" + t.TimeZone + ")"
 	}
 	t.Action, t.Changes = t.does(t.Time)

@@ -1,13 +1,20 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package configuration tells what data the ConfigMaps and Secrets have that pod templates refer to, so that a
+// change of the data becomes a change of the pod template: a rollout with a history. It watches their
+// metadata alone, and only once an object asks (spec.restartOnChange), and reads the data of one when it has changed.
 package configuration
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,10 +60,10 @@ type Sources struct {
 	reading sync.Mutex
 	watched map[string]watched
 
-	mu     sync.Mutex
-	owners map[subject]sets.Set[types.NamespacedName]
-	refs   map[types.NamespacedName][]podtemplate.Reference
-	known  map[subject]known
+	mu sync.Mutex
+	// refs are what the owners refer to, by their namespace and name.
+	refs  map[string]map[string][]podtemplate.Reference
+	known map[subject]known
 }
 
 // subject is a ConfigMap or a Secret of a namespace.
@@ -216,59 +223,50 @@ func (s *Sources) last(of subject) (last known, found bool) {
 func (s *Sources) remember(of subject, as known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.owners[of]) > 0 {
-		s.known[of] = as
-	}
+	s.known[of] = as
 }
 
-// set sets what an owner refers to.
+// set sets what an owner refers to, and forgets the data of what it does not refer to any more. It is read again for another
+// owner that does.
 func (s *Sources) set(owner types.NamespacedName, refs []podtemplate.Reference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refs == nil {
-		s.refs, s.owners, s.known = map[types.NamespacedName][]podtemplate.Reference{}, map[subject]sets.Set[types.NamespacedName]{}, map[subject]known{}
+		s.refs, s.known = map[string]map[string][]podtemplate.Reference{}, map[subject]known{}
 	}
-	before := s.refs[owner]
-	s.refs[owner] = refs
-	for _, ref := range refs {
-		of := subject{ref, owner.Namespace}
-		if s.owners[of] == nil {
-			s.owners[of] = sets.Set[types.NamespacedName]{}
-		}
-		s.owners[of].Insert(owner)
+	for ref := range sets.New(s.refs[owner.Namespace][owner.Name]...).Difference(sets.New(refs...)) {
+		delete(s.known, subject{ref, owner.Namespace})
 	}
-	s.drop(owner, before, refs)
-}
-
-// drop removes what is held only for references that an owner does not have any more.
-func (s *Sources) drop(owner types.NamespacedName, before, refs []podtemplate.Reference) {
-	for ref := range sets.New(before...).Difference(sets.New(refs...)) {
-		of := subject{ref, owner.Namespace}
-		if s.owners[of].Delete(owner); len(s.owners[of]) == 0 {
-			delete(s.owners, of)
-			delete(s.known, of)
-		}
+	all := s.refs[owner.Namespace]
+	if all == nil {
+		all = map[string][]podtemplate.Reference{}
+		s.refs[owner.Namespace] = all
+	}
+	if all[owner.Name] = refs; len(refs) == 0 {
+		delete(all, owner.Name)
+	}
+	if len(all) == 0 {
+		delete(s.refs, owner.Namespace)
 	}
 }
 
 // Forget removes what is held of an owner that was deleted, or does not ask any more.
 func (s *Sources) Forget(owner types.NamespacedName) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before, found := s.refs[owner]; found {
-		delete(s.refs, owner)
-		s.drop(owner, before, nil)
+	if s != nil {
+		s.set(owner, nil)
 	}
 }
 
 // ownersOf returns the owners that refer to an object.
-func (s *Sources) ownersOf(kind, namespace, name string) []types.NamespacedName {
+func (s *Sources) ownersOf(kind, namespace, name string) (owners []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owners[subject{podtemplate.Reference{Kind: kind, Name: name}, namespace}].UnsortedList()
+	for owner, refs := range s.refs[namespace] {
+		if slices.Contains(refs, podtemplate.Reference{Kind: kind, Name: name}) {
+			owners = append(owners, types.NamespacedName{Namespace: namespace, Name: owner})
+		}
+	}
+	return owners
 }
 
 // New returns the sources of the objects of a controller, whose watches enqueue these.
@@ -294,4 +292,60 @@ func (s *Sources) enqueue(kind string) handler.EventHandler {
 		}
 		return requests
 	})
+}
+
+// Digests are the SHA-256 of the data of ConfigMaps and Secrets. One that does not exist, or may not be read, is missing.
+type Digests map[podtemplate.Reference][sha256.Size]byte
+
+// Annotation returns the value of api.AnnotationConfiguration for the references of a pod template, a line for each: its
+// kind, its name, and 16 hexadecimal digits of the HMAC-SHA256 of its digest, with the uid of the owner as key. live is the value
+// that the pod template has now. A reference without a digest keeps its line in live; one that has no line there either has a
+// line without a hash, so that a ConfigMap which does not exist is no reason for a rollout, and its creation is
+// one. With hold every reference keeps its line. It is pure.
+func (d Digests) Annotation(uid types.UID, refs []podtemplate.Reference, live string, hold bool) string {
+	before := map[string]string{}
+	for line := range strings.Lines(live) {
+		name, hash, _ := strings.Cut(strings.TrimSpace(line), " ")
+		before[name] = hash
+	}
+	var lines []string
+	for _, ref := range refs {
+		hash, known := before[ref.String()]
+		if digest, ok := d[ref]; ok && (!known || !hold) {
+			hash = keyed(uid, digest)
+		}
+		lines = append(lines, strings.TrimSpace(ref.String()+" "+hash))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func keyed(uid types.UID, digest [sha256.Size]byte) string {
+	mac := hmac.New(sha256.New, []byte(uid))
+	_, _ = mac.Write(digest[:]) // A hash returns no error.
+	return hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// Changed returns the references whose line differs between two values.
+func Changed(a, b string) (out []string) {
+	before := slices.Collect(strings.Lines(a + "\n"))
+	for line := range strings.Lines(b + "\n") {
+		if !slices.Contains(before, line) {
+			name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// digestOf returns the SHA-256 of data, which does not depend on its order: each key and each value with its length in front.
+func digestOf(data map[string][]byte) (out [sha256.Size]byte) {
+	sum := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		for _, part := range [][]byte{[]byte(key), data[key]} {
+			_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+			_, _ = sum.Write(part)
+		}
+	}
+	sum.Sum(out[:0])
+	return out
 }

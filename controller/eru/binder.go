@@ -160,58 +160,41 @@ func (b *Binder) emitInvalid(deployment *appsv1.Deployment, errs field.ErrorList
 // the Eru, and it does not block the owner's deletion, so that it needs no right on the
 // Deployment.
 func desiredEru(deployment *appsv1.Deployment) (*mtsrev1.Eru, field.ErrorList) {
-	wanted, errs := boolAnnotation(deployment, mtsrev1.AnnotationEru)
-	if !wanted {
+	var errs field.ErrorList
+	read := func(key string, rule func(*field.Path, string) field.ErrorList) string {
+		value, ok := deployment.Annotations[key]
+		if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+			value = value[1 : n-1] // Some manifests have quotes within quotes, as '"0 0 * * *"'.
+		}
+		if ok {
+			errs = append(errs, rule(annotations.Key(key), value)...)
+		}
+		return value
+	}
+	if read(mtsrev1.AnnotationEru, boolean) != "true" {
 		return nil, errs
 	}
-	enabled, errs := boolAnnotation(deployment, mtsrev1.AnnotationEnabled)
-	obj := &mtsrev1.Eru{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: deployment.Namespace,
-			Name:      deployment.Name,
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: deployment.Name, UID: deployment.UID,
-			}},
-		},
-		Spec: mtsrev1.EruSpec{DeploymentName: deployment.Name, Enabled: enabled},
+	meta := metav1.ObjectMeta{
+		Namespace: deployment.Namespace,
+		Name:      deployment.Name,
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: deployment.Name, UID: deployment.UID,
+		}},
 	}
-	errs = append(rules.ObjectName(&obj.ObjectMeta), errs...)
-	var wrong field.ErrorList
-	obj.Spec.Schedule, wrong = stringAnnotation(deployment, mtsrev1.AnnotationSchedule, rules.Schedule)
-	errs = append(errs, wrong...)
-	obj.Spec.TimeZone, wrong = stringAnnotation(deployment, mtsrev1.AnnotationTimeZone, rules.TimeZone)
-	return obj, append(errs, wrong...)
+	errs = rules.ObjectName(&meta)
+	obj := &mtsrev1.Eru{ObjectMeta: meta, Spec: mtsrev1.EruSpec{
+		DeploymentName: deployment.Name,
+		Enabled:        read(mtsrev1.AnnotationEnabled, boolean) == "true",
+		Schedule:       read(mtsrev1.AnnotationSchedule, rules.Schedule),
+		TimeZone:       read(mtsrev1.AnnotationTimeZone, rules.TimeZone),
+	}}
+	return obj, errs
 }
 
-// boolAnnotation returns the value of an annotation that is "true" or "false", false if it is
-// absent.
-func boolAnnotation(deployment *appsv1.Deployment, key string) (bool, field.ErrorList) {
-	switch value, _ := annotation(deployment, key); value {
-	case "true":
-		return true, nil
-	case "false", "":
-		return false, nil
-	default:
-		return false, field.ErrorList{field.NotSupported(annotations.Key(key), value, []string{"true", "false"})}
+// boolean refuses an annotation that is not "true", "false" or empty.
+func boolean(path *field.Path, value string) field.ErrorList {
+	if value == "true" || value == "false" || value == "" {
+		return nil
 	}
-}
-
-// stringAnnotation returns the value of an annotation, if there is one, and its errors by a
-// rule.
-func stringAnnotation(deployment *appsv1.Deployment, key string, rule func(*field.Path, string) field.ErrorList) (string, field.ErrorList) {
-	value, ok := annotation(deployment, key)
-	if !ok {
-		return "", nil
-	}
-	return value, rule(annotations.Key(key), value)
-}
-
-// annotation returns the value of an annotation, without a pair of double quotes around it: some
-// manifests have it in quotes within quotes, as '"0 0 * * *"'.
-func annotation(deployment *appsv1.Deployment, key string) (string, bool) {
-	value, ok := deployment.Annotations[key]
-	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
-		value = value[1 : n-1]
-	}
-	return value, ok
+	return field.ErrorList{field.NotSupported(path, value, []string{"true", "false"})}
 }

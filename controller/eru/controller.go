@@ -42,7 +42,6 @@ package eru
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -63,7 +62,6 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -162,31 +160,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile
 // time is skipped. If the API server refuses it, the decision becomes to wait; any other error leaves everything as
 // it is.
 func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan) error {
-	switch _, frozen, err := r.Freeze.Frozen(ctx, obj.Namespace); {
-	case apierrors.IsForbidden(err):
-		d.waitForRetry(refusalReason(err), err)
-		return nil
-	case err != nil:
-		return err
+	_, frozen, err := r.Freeze.Frozen(ctx, obj.Namespace)
+	switch {
 	case frozen:
-		d.skip(p, status.ReasonFrozen)
+		p.settle(d, d.next, mtsrev1.EruSkipped, status.ReasonFrozen)
+	case err == nil:
+		setRestarting(obj, d.next, r.Clock.Now())
+		if err := status.WriteAhead(ctx); err != nil {
+			return err
+		}
+		if err = r.patch(ctx, deployment, d.next); err == nil {
+			now := r.Clock.Now()
+			lateness.Observe(now.Sub(d.next).Seconds())
+			p.settle(d, d.next, mtsrev1.EruRestarted, "")
+			d.entries[len(d.entries)-1].StartedAt = new(metav1.NewTime(now))
+		}
+	}
+	if reason := refusalReason(err); reason != "" {
+		d.waitFor(reason, ": "+err.Error())
 		return nil
-	}
-	setRestarting(obj, d.next, r.Clock.Now())
-	if err := status.WriteAhead(ctx); err != nil {
-		return err
-	}
-	err := r.patch(ctx, deployment, d.next)
-	if refused, ok := errors.AsType[*apply.RefusedError](err); ok {
-		d.waitForRetry(refusalReason(refused), refused)
-		return nil
-	}
-	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
-		d.waitForRetry(status.ReasonContested, contested)
-		return nil
-	}
-	if err == nil {
-		d.setRestarted(p, r.Clock.Now())
 	}
 	return err
 }

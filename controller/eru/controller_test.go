@@ -34,6 +34,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -348,7 +349,7 @@ func TestARefusedRestartIsRetriedUntilTheDeadline(t *testing.T) {
 
 func TestRefusalReasonIsAValidConditionReason(t *testing.T) {
 	refusal := func(reason string) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}}
+		return apply.Refused("restarting", web(), &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})
 	}
 	for _, test := range []struct {
 		err  error
@@ -359,6 +360,8 @@ func TestRefusalReasonIsAValidConditionReason(t *testing.T) {
 		{refusal(""), "Refused"},
 		{refusal("not on a Friday"), "Refused"},
 		{refusal(strings.Repeat("No", 40)), "Refused"},
+		{errors.New("the connection was cut"), ""},
+		{nil, ""},
 	} {
 		if got := refusalReason(test.err); got != test.want {
 			t.Errorf("the reason for %v is %q, want %q", test.err, got, test.want)

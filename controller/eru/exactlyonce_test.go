@@ -359,7 +359,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !is.After(was) {
 		r.t.Errorf("restartedAt moves from %v to %v", was, is)
 	}
-	if !r.plans[len(r.plans)-1].contains(is) {
+	if !r.plans[len(r.plans)-1].latest(is).Equal(is) {
 		r.t.Errorf("%v is not a scheduled time", is)
 	}
 	if r.frozen {

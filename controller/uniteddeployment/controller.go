@@ -14,7 +14,9 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -23,7 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
@@ -31,6 +35,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 )
 
@@ -81,11 +86,9 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	r := New(mgr.GetClient(), recorder, clk)
 	r.live = mgr.GetAPIReader()
 	r.schedules.Freeze = freeze.Reader{Live: mgr.GetAPIReader()}
-	if err := r.rivals.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return fmt.Errorf("indexing UnitedDeployments by their Deployment: %w", err)
-	}
-	if err := r.autoscalers.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return fmt.Errorf("indexing HorizontalPodAutoscalers by their Deployment: %w", err)
+	ctx, indexer := context.Background(), mgr.GetFieldIndexer()
+	if err := errors.Join(r.rivals.Index(ctx, indexer), r.autoscalers.Index(ctx, indexer)); err != nil {
+		return fmt.Errorf("indexing UnitedDeployments and HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
 	return r.watch(mgr).Complete(status.Recorded(r.client, recorder, r, status.Options{}))
 }
@@ -142,19 +145,21 @@ func (r *Reconciler) hold(
 
 // observe reads, from the cache, the Deployment (nil if it is missing) and what else holds
 // its replica count.
-func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployment) (*appsv1.Deployment, string, error) {
+func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployment) (target *appsv1.Deployment, holder string, err error) {
 	if ud.Spec.DeploymentName == "" {
 		return nil, "", nil // Validate refuses it.
 	}
-	target, err := workload.Target(ctx, r.client, ud.Namespace, ud.Spec.DeploymentName)
+	target, err = workload.Target(ctx, r.client, ud.Namespace, ud.Spec.DeploymentName)
 	if target == nil || err != nil {
 		return nil, "", err
 	}
-	holder, err := r.holder(ctx, ud, target)
+	holder, err = r.holder(ctx, ud, target)
 	return target, holder, err
 }
 
-// holder reads what else holds the replica count of the Deployment.
+// holder returns the other controller that sets the replicas of ud's Deployment and what
+// to do, "" if there is none. In this order: the ModelBox or App that is the controller
+// of the Deployment, a HorizontalPodAutoscaler that scales it, an older UnitedDeployment.
 func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment) (string, error) {
 	scaler, _, err := r.autoscalers.Oldest(ctx, target.Namespace, target.Name)
 	if err != nil {
@@ -164,7 +169,17 @@ func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeploymen
 	if err != nil {
 		return "", fmt.Errorf("reading UnitedDeployments: %w", err)
 	}
-	return holderOf(ud, target, scaler, rival), nil
+	owner := ptr.Deref(metav1.GetControllerOfNoCopy(target), metav1.OwnerReference{})
+	group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group
+	switch {
+	case group == modelv1.GroupName || group == appv1.GroupName:
+		return fmt.Sprintf("%s %q controls Deployment %q and sets its replicas; scale it instead", owner.Kind, owner.Name, target.Name), nil
+	case scaler != nil:
+		return fmt.Sprintf("HorizontalPodAutoscaler %q scales Deployment %q; delete one of them", scaler.Name, target.Name), nil
+	case rival != nil && rival.UID != ud.UID && trigger.Older(rival, ud):
+		return fmt.Sprintf("UnitedDeployment %q is older and scales Deployment %q; delete one of them", rival.Name, target.Name), nil
+	}
+	return "", nil
 }
 
 // scale is the only write to the Deployment: the replica count, through /scale, with the
@@ -221,4 +236,61 @@ func (r *Reconciler) updateStatus(ud *extensionv1.UnitedDeployment, target *apps
 	}
 	ud.Status.ObservedGeneration = ud.Generation
 	readiness.SetConditions(&ud.Status.Conditions, ud.Generation, metav1.NewTime(r.clock.Now()))
+}
+
+// decide returns the readiness of a UnitedDeployment for which nothing is to be written, nil
+// if the Deployment is to be scaled: the replica count differs and nothing else holds it.
+// errs are the errors of the spec. It is pure.
+func decide(ud *extensionv1.UnitedDeployment, errs field.ErrorList, target *appsv1.Deployment, holder string) *status.Readiness {
+	var readiness status.Readiness
+	switch {
+	case len(errs) > 0:
+		readiness = status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(errs))
+	case target == nil:
+		readiness = workload.TargetNotFound(ud.Spec.DeploymentName)
+	case holder != "":
+		readiness = status.NewStalled(status.ReasonConflict, holder)
+	case target.DeletionTimestamp != nil:
+		readiness = status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf("Deployment %q is being deleted", target.Name))
+	case ptr.Deref(target.Spec.Replicas, 1) != *ud.Spec.Replicas:
+		return nil
+	default:
+		if readiness = workload.Scaled(target); readiness.Ready {
+			readiness.Message = fmt.Sprintf("Deployment %q is held at %d replicas", target.Name, *ud.Spec.Replicas)
+		}
+	}
+	return &readiness
+}
+
+// setReplicas copies the counters of a Deployment; they are 0 if it is missing.
+func setReplicas(into *extensionv1.UnitedDeploymentStatus, target *appsv1.Deployment) {
+	if target == nil {
+		target = &appsv1.Deployment{}
+	}
+	into.Replicas = target.Status.Replicas
+	into.ReadyReplicas = target.Status.ReadyReplicas
+	into.AvailableReplicas = target.Status.AvailableReplicas
+	into.Selector = ""
+	if target.Spec.Selector != nil {
+		into.Selector = metav1.FormatLabelSelector(target.Spec.Selector)
+	}
+}
+
+// scaledDeployment returns the name of the Deployment that an autoscaler scales, "" if it
+// scales something else.
+func scaledDeployment(scaler *autoscalingv2.HorizontalPodAutoscaler) string {
+	target := scaler.Spec.ScaleTargetRef
+	if schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() != appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind() {
+		return ""
+	}
+	return target.Name
+}
+
+// heldDeployment returns the name of the Deployment whose replicas a UnitedDeployment holds,
+// "" if it is being deleted and holds none.
+func heldDeployment(ud *extensionv1.UnitedDeployment) string {
+	if ud.DeletionTimestamp != nil {
+		return ""
+	}
+	return ud.Spec.DeploymentName
 }

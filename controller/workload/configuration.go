@@ -135,7 +135,7 @@ func closed(spec modelv1.Windows, now time.Time) wait {
 	if parsed.Open(now) {
 		return wait{}
 	}
-	_, opens, ok := parsed.At(now)
+	opens, ok := parsed.Opens(now)
 	if !ok {
 		return wait{reason: reasonWaitingForWindow, cause: "no window of spec.windows opens"}
 	}

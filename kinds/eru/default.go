@@ -11,10 +11,10 @@ import (
 	"time"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
@@ -56,7 +56,7 @@ func Default(obj, old *mtsrev1.Eru, ops *patch.Ops) {
 		patch.Set(ops, "/spec/schedule", &spec.Schedule, DefaultSchedule)
 	}
 	if spec.TimeZone == "" {
-		patch.Set(ops, "/spec/timeZone", &spec.TimeZone, rules.DefaultTimeZone)
+		patch.Set(ops, "/spec/timeZone", &spec.TimeZone, cron.DefaultZone)
 	}
 	if spec.StartingDeadlineSeconds == nil {
 		patch.Set(ops, "/spec/startingDeadlineSeconds", &spec.StartingDeadlineSeconds, new(DefaultStartingDeadlineSeconds))

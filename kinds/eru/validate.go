@@ -4,6 +4,7 @@
 package eru
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -108,25 +109,30 @@ func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
 	return out
 }
 
+// Parse returns the schedule and the windows of an Eru that has its defaults. An error is one that Validate returns as well.
+func Parse(spec *mtsrev1.EruSpec) (cron.Times, windows.Windows, error) {
+	times, err := cron.ParseIn(spec.Schedule, spec.TimeZone)
+	open, invalid := windows.Parse(spec.Windows)
+	return times, open, errors.Join(err, invalid)
+}
+
 // nextRuns returns the next scheduled times after an instant at which a window is open, "" if the schedule,
 // the time zone or a window is invalid.
 func nextRuns(spec *mtsrev1.EruSpec, after time.Time) string {
-	schedule, err := cron.Parse(spec.Schedule)
-	zone, zoneErr := cron.LoadLocation(spec.TimeZone)
-	open, windowsErr := windows.Parse(spec.Windows)
-	if err != nil || zoneErr != nil || windowsErr != nil {
+	times, open, err := Parse(spec)
+	if err != nil {
 		return ""
 	}
 	var runs []string
-	run, ok := schedule.Next(after, zone)
+	run, ok := times.Next(after, times.Zone)
 	for tried := 0; ok && tried < triedRuns && len(runs) < announcedRuns; tried++ {
 		from := run
 		if open.Open(run) {
 			runs = append(runs, run.Format(time.RFC3339))
-		} else if _, change, found := open.At(run); found {
-			from = change.Add(-time.Second)
+		} else if opens, found := open.Opens(run); found {
+			from = opens.Add(-time.Second)
 		}
-		run, ok = schedule.Next(from, zone)
+		run, ok = times.Next(from, times.Zone)
 	}
 	if len(runs) == 0 {
 		return "no time: none of the next ones is within spec.windows"

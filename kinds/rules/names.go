@@ -124,9 +124,6 @@ func ImageWarning(path *field.Path, image, policy string) string {
 // bound limits the size of the error.
 const maxTimeZone = 255
 
-// DefaultTimeZone is the time zone of a schedule that names none. The schemas have it as well.
-const DefaultTimeZone = "Etc/UTC"
-
 // Schedule refuses an expression that is not a cron schedule or never has a scheduled
 // time.
 func Schedule(path *field.Path, expression string) field.ErrorList {

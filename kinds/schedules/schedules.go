@@ -27,9 +27,8 @@ const announced = 3
 type Schedules []schedule
 
 type schedule struct {
+	cron.Times
 	name     string
-	times    cron.Schedule
-	zone     *time.Location
 	replicas int32
 }
 
@@ -43,17 +42,13 @@ type Time struct {
 
 // Parse returns the schedules of a spec. An error is one that Validate returns as well.
 func Parse(spec []modelv1.Schedule) (Schedules, error) {
-	out := make(Schedules, 0, len(spec))
-	for i := range spec {
-		times, err := cron.Parse(spec[i].Schedule)
+	out := make(Schedules, len(spec))
+	for i, of := range spec {
+		times, err := cron.ParseIn(of.Schedule, of.TimeZone)
 		if err != nil {
-			return nil, fmt.Errorf("parsing the schedule %q: %w", spec[i].Name, err)
+			return nil, fmt.Errorf("parsing schedule %q: %w", of.Name, err)
 		}
-		zone, err := cron.LoadLocation(cmp.Or(spec[i].TimeZone, rules.DefaultTimeZone))
-		if err != nil {
-			return nil, fmt.Errorf("loading the time zone of the schedule %q: %w", spec[i].Name, err)
-		}
-		out = append(out, schedule{spec[i].Name, times, zone, spec[i].Replicas})
+		out[i] = schedule{times, of.Name, of.Replicas}
 	}
 	return out, nil
 }
@@ -62,7 +57,7 @@ func Parse(spec []modelv1.Schedule) (Schedules, error) {
 // it is that of the last one. ok is false if there is none within the forty years of package cron.
 func (s Schedules) Latest(at time.Time) (latest Time, ok bool) {
 	for i := range s {
-		slot, found := s[i].times.Prev(at, s[i].zone)
+		slot, found := s[i].Prev(at, s[i].Zone)
 		if found && (!ok || !slot.Before(latest.Time)) {
 			latest, ok = s.time(i, slot), true
 		}
@@ -72,26 +67,21 @@ func (s Schedules) Latest(at time.Time) (latest Time, ok bool) {
 
 // Next returns the next three scheduled times after an instant, fewer at the end of the calendar. Of
 // several schedules with the same time it is that of the last one.
-func (s Schedules) Next(after time.Time) []Time {
-	var out []Time
+func (s Schedules) Next(after time.Time) (out []Time) {
 	for len(out) < announced {
-		next, ok := s.next(after)
-		if !ok {
+		var next Time
+		for i := range s {
+			slot, ok := s[i].Next(after, s[i].Zone)
+			if ok && (next.IsZero() || !slot.After(next.Time)) {
+				next = s.time(i, slot)
+			}
+		}
+		if next.IsZero() {
 			break
 		}
 		out, after = append(out, next), next.Time
 	}
 	return out
-}
-
-func (s Schedules) next(after time.Time) (next Time, ok bool) {
-	for i := range s {
-		slot, found := s[i].times.Next(after, s[i].zone)
-		if found && (!ok || !slot.After(next.Time)) {
-			next, ok = s.time(i, slot), true
-		}
-	}
-	return next, ok
 }
 
 func (s Schedules) time(i int, slot time.Time) Time {
@@ -103,7 +93,7 @@ func (s Schedules) time(i int, slot time.Time) Time {
 func Default(spec []modelv1.Schedule, ops *patch.Ops) {
 	for i := range spec {
 		if zone := &spec[i].TimeZone; *zone == "" {
-			patch.Set(ops, "/spec/schedules/"+strconv.Itoa(i)+"/timeZone", zone, rules.DefaultTimeZone)
+			patch.Set(ops, "/spec/schedules/"+strconv.Itoa(i)+"/timeZone", zone, cron.DefaultZone)
 		}
 	}
 }
@@ -123,7 +113,7 @@ func Validate(path *field.Path, spec []modelv1.Schedule) field.ErrorList {
 		}
 		names[s.Name] = true
 		errs = append(errs, rules.Schedule(at.Child("schedule"), s.Schedule)...)
-		errs = append(errs, rules.TimeZone(at.Child("timeZone"), cmp.Or(s.TimeZone, rules.DefaultTimeZone))...)
+		errs = append(errs, rules.TimeZone(at.Child("timeZone"), cmp.Or(s.TimeZone, cron.DefaultZone))...)
 		errs = append(errs, rules.Replicas(at.Child("replicas"), &s.Replicas, modelv1.MaxReplicas)...)
 	}
 	return errs

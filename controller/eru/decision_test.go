@@ -290,7 +290,7 @@ func TestSuspend(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	wait := new(status.NewReconciling(reasonRolloutInProgress, ""))
+	wait, refused := new(status.NewReconciling(reasonRolloutInProgress, "")), new(status.NewReconciling("Forbidden", ""))
 	for _, test := range []struct {
 		name     string
 		deadline int64
@@ -301,8 +301,8 @@ func TestWake(t *testing.T) {
 		{"a slot lies ahead", 600, decision{next: at("13:00:00")}, "13:00:00"},
 		{"a slot waits, and its deadline comes", 600, decision{next: at("12:00:00"), wait: wait}, "12:10:01"},
 		{"a slot waits, and the next one comes", 7200, decision{next: at("12:00:00"), wait: wait}, "13:00:00"},
-		{"a refused one is tried again after as long as it was tried for", 600, decision{next: at("12:00:00"), wait: wait, refused: true}, "12:02:00"},
-		{"but not after its deadline", 70, decision{next: at("12:00:00"), wait: wait, refused: true}, "12:01:11"},
+		{"a refused one is tried again after as long as it was tried for", 600, decision{next: at("12:00:00"), wait: refused}, "12:02:00"},
+		{"but not after its deadline", 70, decision{next: at("12:00:00"), wait: refused}, "12:01:11"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
