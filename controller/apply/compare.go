@@ -503,14 +503,13 @@ var defaults = map[fieldOf]func(desired, value reflect.Value) bool{
 	of[corev1.VolumeSource]("emptyDir"): func(desired, value reflect.Value) bool {
 		return desired.IsZero() && value.Elem().IsZero()
 	},
-	of[appsv1.DeploymentStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
-		kind := desired.Interface().(appsv1.DeploymentStrategy).Type
-		return kind == "" || kind == appsv1.RollingUpdateDeploymentStrategyType
-	},
-	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
-		kind := desired.Interface().(appsv1.DaemonSetUpdateStrategy).Type
-		return kind == "" || kind == appsv1.RollingUpdateDaemonSetStrategyType
-	},
+	of[appsv1.DeploymentStrategy]("rollingUpdate"):      isRollingUpdate,
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): isRollingUpdate,
+}
+
+func isRollingUpdate(desired, _ reflect.Value) bool {
+	kind := desired.FieldByName("Type").String()
+	return kind == "" || kind == "RollingUpdate"
 }
 
 func isPointerTo[T comparable](want T) func(desired, value reflect.Value) bool {
