@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
@@ -102,7 +104,11 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 func (w *Watches) Start(ctx context.Context) error {
 	unknown := slices.Clone(around.Blocks)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		w.restart(ctx)
+		for _, block := range around.Blocks {
+			if w.state(block).err != nil {
+				_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
+			}
+		}
 		unknown = slices.DeleteFunc(unknown, func(block *around.Block) bool { return w.resume(ctx, block) })
 	}, cmp.Or(w.Every, trigger.Longest))
 	return nil
@@ -124,14 +130,6 @@ func (w *Watches) resume(ctx context.Context, block *around.Block) (known bool) 
 		return false
 	}
 	return true
-}
-
-func (w *Watches) restart(ctx context.Context) {
-	for _, block := range around.Blocks {
-		if w.state(block).err != nil {
-			_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
-		}
-	}
 }
 
 // Runs reports whether the informer of a block runs.
@@ -181,14 +179,21 @@ func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
 	if err != nil {
 		return fmt.Errorf("listing objects of the kind %s: %w", block.Kind.Kind, err)
 	}
-	for _, o := range w.owners {
-		// Children have the name of their owner.
-		err = errors.Join(err, trigger.Watch(ctx, w.cache, o, block.New(), &handler.EnqueueRequestForObject{}, trigger.ChildChanged(o.GroupKind)))
-	}
+	informer, err := trigger.Synced(ctx, w.cache, block.New())
 	if err != nil {
 		return err
 	}
-	return w.started(block, s)
+	// Before the first event: its reconcile looks only at what runs.
+	if err := w.started(block, s); err != nil {
+		return err
+	}
+	for _, o := range w.owners {
+		// Children have the name of their owner.
+		err = errors.Join(err, o.Watch(&source.Informer{
+			Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
+		}))
+	}
+	return err
 }
 
 // started records that the informer of a block runs, unless it has failed since a state was read: it is gone then.
