@@ -365,13 +365,8 @@ func (w Writer) serverSideApply(ctx context.Context, child *Child) error {
 }
 
 // upgradeManagedFields changes the Update entry of a plain create, or of a JSON patch, into an
-// Apply entry.
+// Apply entry. There is no patch if there is no such entry.
 func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) error {
-	if !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
-	}) {
-		return nil
-	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
 	if err != nil || patch == nil {
 		return err
