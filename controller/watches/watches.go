@@ -18,7 +18,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -220,17 +219,11 @@ func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error
 		return
 	}
 	for _, block := range around.Blocks {
-		if !block.Shared && r.TypeDescription() == describe(block.New()) {
+		// A reflector describes a kind that has no Go type here by its name.
+		described := []string{block.Kind.String(), reflect.TypeOf(block.New()).String()}
+		if !block.Shared && slices.Contains(described, r.TypeDescription()) {
 			w.set(block, err)
 			_ = w.cache.RemoveInformer(ctx, block.New()) // It returns an error for an object without a kind.
 		}
 	}
-}
-
-// describe returns the description that a reflector has of the type of its objects.
-func describe(obj client.Object) string {
-	if _, ok := obj.(*unstructured.Unstructured); ok {
-		return obj.GetObjectKind().GroupVersionKind().String()
-	}
-	return reflect.TypeOf(obj).String()
 }
