@@ -158,7 +158,7 @@ func (a *Adoption) same(desired, live []client.Object) error {
 // preview asks the API server, by a dry run, what the operator's first apply would make of a live child,
 // and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
-	data, err := apply.Manifest(desired, live)
+	data, err := apply.Manifest(desired)
 	if err != nil {
 		return err
 	}

@@ -365,13 +365,8 @@ func (w Writer) serverSideApply(ctx context.Context, child *Child) error {
 }
 
 // upgradeManagedFields changes the Update entry of a plain create, or of a JSON patch, into an
-// Apply entry.
+// Apply entry. There is no patch if there is no such entry.
 func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) error {
-	if !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
-	}) {
-		return nil
-	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
 	if err != nil || patch == nil {
 		return err
@@ -470,10 +465,6 @@ func (c *Child) verified() error {
 // field from one that another field manager set.
 const AnnotationHash = "model.github.com/desired-hash"
 
-func setAnnotation(desired client.Object, key, value string) {
-	desired.SetAnnotations(labels.Merge(desired.GetAnnotations(), labels.Set{key: value}))
-}
-
 // setHash writes the hash of a desired object into its annotations.
 func setHash(desired client.Object) error {
 	encoder, ok := desired.(marshaler)
@@ -484,7 +475,7 @@ func setHash(desired client.Object) error {
 	if err != nil {
 		return fmt.Errorf("hashing %s %q: %w", limit.KindOf(desired), desired.GetName(), err)
 	}
-	setAnnotation(desired, AnnotationHash, hash)
+	desired.SetAnnotations(labels.Merge(desired.GetAnnotations(), labels.Set{AnnotationHash: hash}))
 	return nil
 }
 
@@ -513,22 +504,13 @@ func NewOf(obj client.Object) client.Object {
 	return empty
 }
 
-// annotationGeneration is on children that an earlier version wrote. It is no reason to write them again.
-const annotationGeneration = "model.github.com/owner-generation"
-
-// Manifest returns, as JSON, what the operator applies for a desired child. live is the child
-// as it is stored, nil if there is none. It changes neither of them.
-func Manifest(desired, live client.Object) ([]byte, error) {
-	versioned := desired.DeepCopyObject().(client.Object)
-	if err := setHash(versioned); err != nil {
+// Manifest returns, as JSON, what the operator applies for a desired child, which it does not change.
+func Manifest(desired client.Object) ([]byte, error) {
+	desired = desired.DeepCopyObject().(client.Object)
+	if err := setHash(desired); err != nil {
 		return nil, err
 	}
-	if live != nil {
-		if generation, ok := live.GetAnnotations()[annotationGeneration]; ok {
-			setAnnotation(versioned, annotationGeneration, generation)
-		}
-	}
-	return applyConfiguration(versioned)
+	return applyConfiguration(desired)
 }
 
 // Rewrites holds, for each owner, which fields admission rewrote in the response to the last write

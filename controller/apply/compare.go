@@ -5,7 +5,9 @@ package apply
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -41,200 +44,193 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
+// path is the path of a field as in difference.field, and as a JSON pointer.
+type path struct {
+	field, pointer string
+	// isItem is true for an item of a list.
+	isItem bool
+}
+
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// member returns the path of a member of a struct or map.
+func (p path) member(name string) path {
+	return path{strings.TrimPrefix(p.field+"."+name, "."), p.pointer + "/" + escapePointer.Replace(name), false}
+}
+
+// item returns the path of an item of a list, which has a key as keyOf returns it, or [0].
+func (p path) item(key string, index int) path {
+	return path{p.field + key, p.pointer + "/" + strconv.Itoa(index), true}
+}
+
 // comparison compares the desired and the live state of an object, field by field.
 //
 // A field that is unset in desired, which is one that its JSON omits, is not compared: it
 // belongs to the API server or to another field manager. It is compared in atomic fields,
 // which server-side apply replaces, and in unions, of which only one member may be set.
-type comparison struct {
-	path  []step
-	found []difference
-}
+type comparison struct{ found []difference }
 
-// step is one element of a path: a member of a struct or map, or an item of a list, which may
-// have keys. It becomes text for a difference only, because nearly all comparisons find none.
-type step struct {
-	member string
-	isItem bool
-	index  int
-	item   reflect.Value
-	keys   []field
-}
-
-// differences returns the fields of live that do not have their desired value. The two objects
-// are compared without TypeMeta, which objects in the cache do not have, and without status, which
+// differences returns the fields of live that do not have their desired value, in the order of their
+// names: a map has none, and a status with some of them must not change from one reconcile to the next. The two
+// objects are compared without TypeMeta, which objects in the cache do not have, and without status, which
 // other controllers write.
 func differences(desired, live client.Object) []difference {
 	c := comparison{}
 	if want, ok := desired.(*unstructured.Unstructured); ok {
 		c.unstructured(want, live.(*unstructured.Unstructured))
-		return c.found
-	}
-	want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
-	fields := fieldsOf(want.Type())
-	for i := range fields {
-		if name := fields[i].name; name != "" && name != "status" {
-			c.field(&fields[i], want, have, false)
+	} else {
+		want, have := reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem()
+		for _, f := range fieldsOf(want.Type()) {
+			if f.name != "" && f.name != "status" {
+				c.field(path{}, &f, want, have, false)
+			}
 		}
 	}
+	slices.SortStableFunc(c.found, func(a, b difference) int { return cmp.Compare(a.field, b.field) })
 	return c.found
 }
 
-func (c *comparison) enter(s step) { c.path = append(c.path, s) }
+// unstructured compares two objects of a kind that has no Go type here, one of a CRD, but metadata,
+// whose type has the keys of its lists.
+func (c *comparison) unstructured(desired, live *unstructured.Unstructured) {
+	c.structs(path{}.member("metadata"), metadataOf(desired), metadataOf(live), false)
+	rest := maps.Clone(desired.Object)
+	maps.DeleteFunc(rest, func(key string, _ any) bool {
+		return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, key)
+	})
+	c.maps(path{}, reflect.ValueOf(rest), reflect.ValueOf(live.Object), false)
+}
 
-func (c *comparison) leave() { c.path = c.path[:len(c.path)-1] }
+func metadataOf(obj *unstructured.Unstructured) reflect.Value {
+	out := metav1.ObjectMeta{}
+	in, _ := obj.Object["metadata"].(map[string]any)
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(in, &out) // What cannot be decoded differs.
+	return reflect.ValueOf(out)
+}
 
-// differ records a difference of the current field, which a patch sets or removes.
-func (c *comparison) differ(want, have reflect.Value) {
-	set := operation{Op: "remove", Path: c.pointer(len(c.path))}
+// differ records a difference, which a patch sets or removes.
+func (c *comparison) differ(at path, want, have reflect.Value) {
+	set := operation{Op: "remove", Path: at.pointer}
 	switch {
-	case want.IsValid() && c.path[len(c.path)-1].isItem:
+	case want.IsValid() && at.isItem:
 		set.Op, set.Value = "replace", want.Interface() // To add an item would insert it.
 	case want.IsValid():
 		set.Op, set.Value = "add", want.Interface()
 	}
-	c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: set})
-}
-
-// differInList records a difference of the current item of a list, which a patch replaces.
-func (c *comparison) differInList(want, have, desired reflect.Value) {
-	replace := operation{Op: "add", Path: c.pointer(len(c.path) - 1), Value: desired.Interface()}
-	c.found = append(c.found, difference{field: c.name(len(c.path)), want: want, have: have, operation: replace, list: c.name(len(c.path) - 1)})
-}
-
-func (c *comparison) name(length int) string {
-	var b strings.Builder
-	for _, s := range c.path[:length] {
-		if s.isItem {
-			b.WriteString(nameOf(s))
-		} else {
-			b.WriteString("." + s.member)
-		}
-	}
-	return strings.TrimPrefix(b.String(), ".")
-}
-
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-func (c *comparison) pointer(length int) string {
-	var b strings.Builder
-	for _, s := range c.path[:length] {
-		if s.isItem {
-			s.member = strconv.Itoa(s.index)
-		}
-		b.WriteString("/" + escapePointer.Replace(s.member))
-	}
-	return b.String()
+	c.found = append(c.found, difference{field: at.field, want: want, have: have, operation: set})
 }
 
 // structs compares two structs. In an atomic value, a field that is unset in desired must be unset in live.
-func (c *comparison) structs(want, have reflect.Value, inAtomic bool) {
+func (c *comparison) structs(at path, want, have reflect.Value, inAtomic bool) {
 	fields := fieldsOf(want.Type())
 	for i := range fields {
-		c.field(&fields[i], want, have, inAtomic)
+		c.field(at, &fields[i], want, have, inAtomic)
 	}
 }
 
-func (c *comparison) field(f *field, parent, live reflect.Value, inAtomic bool) {
+// field compares a field of two structs.
+func (c *comparison) field(at path, f *field, parent, live reflect.Value, inAtomic bool) {
 	want, have := parent.Field(f.index), live.Field(f.index)
-	if f.name == "" { // Its own fields are inlined.
-		c.structs(want, have, inAtomic)
-		return
-	}
-	c.enter(step{member: f.name})
-	defer c.leave()
 	switch {
+	case f.name == "": // Its own fields are inlined.
+		c.structs(at, want, have, inAtomic)
 	case f.unset(want):
 		if (inAtomic || f.unionMember) && !empty(have) && (f.isDefault == nil || !f.isDefault(parent, have)) {
-			c.differ(reflect.Value{}, have)
+			c.differ(at.member(f.name), reflect.Value{}, have)
 		}
 	case inAtomic:
-		c.values(want, have, true, f)
+		c.values(at.member(f.name), want, have, true, f)
 	case f.merge == keyed:
-		c.items(f.keys, want, have)
+		c.items(at.member(f.name), f.keys, want, have)
 	case f.merge == set:
-		c.sets(want, have)
+		c.sets(at.member(f.name), want, have)
 	default:
-		c.values(want, have, f.merge == atomic, f)
+		c.values(at.member(f.name), want, have, f.merge == atomic, f)
 	}
 }
 
 // values compares two values of one type. f is their field, nil for the items of a list or
 // map.
-func (c *comparison) values(want, have reflect.Value, inAtomic bool, f *field) {
+func (c *comparison) values(at path, want, have reflect.Value, inAtomic bool, f *field) {
 	if isScalar(want.Type()) {
 		if !equalScalars(want, have) {
-			c.differ(want, have)
+			c.differ(at, want, have)
 		}
 		return
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
 		switch {
-		case want.IsNil():
 		case !have.IsNil():
-			c.values(want.Elem(), have.Elem(), inAtomic, nil)
+			c.values(at, want.Elem(), have.Elem(), inAtomic, nil)
 		case inAtomic || f == nil || !isEmptyStruct(f, want.Elem()):
-			c.differ(want, reflect.Value{})
+			c.differ(at, want, reflect.Value{})
 		}
 	case reflect.Struct:
-		c.structs(want, have, inAtomic)
+		c.structs(at, want, have, inAtomic)
 	case reflect.Map:
-		c.maps(want, have, inAtomic)
+		c.maps(at, want, have, inAtomic)
 	case reflect.Slice:
-		c.lists(want, have)
+		c.lists(at, want, have)
+	case reflect.Interface:
+		c.json(at, want, have)
 	}
 }
 
-func (c *comparison) maps(want, have reflect.Value, inAtomic bool) {
+func (c *comparison) maps(at path, want, have reflect.Value, inAtomic bool) {
 	if have.Len() == 0 && want.Len() > 0 {
-		c.differ(want, reflect.Value{})
+		c.differ(at, want, reflect.Value{})
 		return
 	}
-	for entry := want.MapRange(); entry.Next(); {
-		key := entry.Key() // Each call copies the key.
-		c.enter(step{member: key.String()})
+	for key, value := range want.Seq2() {
 		if live := have.MapIndex(key); live.IsValid() {
-			c.values(entry.Value(), live, inAtomic, nil)
+			c.values(at.member(key.String()), value, live, inAtomic, nil)
 		} else {
-			c.differ(entry.Value(), live)
+			c.differ(at.member(key.String()), value, live)
 		}
-		c.leave()
 	}
-	if !inAtomic {
+	for key, value := range have.Seq2() {
+		if inAtomic && !want.MapIndex(key).IsValid() {
+			c.differ(at.member(key.String()), reflect.Value{}, value)
+		}
+	}
+}
+
+// json compares two values of an object that has no Go type here. A map is granular and a list
+// atomic, as server-side apply merges them where a CRD has no other markers. So the desired state must contain the
+// defaults of the items of its lists. 1 is the same in each type of a number.
+func (c *comparison) json(at path, want, have reflect.Value) {
+	if want.Elem().Kind() == reflect.Map && have.Elem().Kind() == reflect.Map {
+		c.maps(at, want.Elem(), have.Elem(), false)
 		return
 	}
-	for entry := have.MapRange(); entry.Next(); {
-		if !want.MapIndex(entry.Key()).IsValid() {
-			c.enter(step{member: entry.Key().String()})
-			c.differ(reflect.Value{}, entry.Value())
-			c.leave()
-		}
+	desired, err := json.Marshal(want.Interface())
+	live, more := json.Marshal(have.Interface())
+	if err != nil || more != nil || string(desired) != string(live) {
+		c.differ(at, want, have)
 	}
 }
 
 // lists compares two atomic lists.
-func (c *comparison) lists(want, have reflect.Value) {
+func (c *comparison) lists(at path, want, have reflect.Value) {
 	if want.Len() != have.Len() {
-		c.differ(want, have)
+		c.differ(at, want, have)
 		return
 	}
 	for i := range want.Len() {
-		c.enter(step{isItem: true, index: i})
-		c.values(want.Index(i), have.Index(i), true, nil)
-		c.leave()
+		c.values(at.item(fmt.Sprintf("[%d]", i), i), want.Index(i), have.Index(i), true, nil)
 	}
 }
 
 // sets compares two lists of distinct values, of which each has its own owner.
-func (c *comparison) sets(want, have reflect.Value) {
+func (c *comparison) sets(at path, want, have reflect.Value) {
 	for _, item := range want.Seq2() {
 		found := false
 		for _, other := range have.Seq2() {
 			found = found || other.Equal(item)
 		}
 		if !found {
-			c.differ(want, have)
+			c.differ(at, want, have)
 			return
 		}
 	}
@@ -242,76 +238,45 @@ func (c *comparison) sets(want, have reflect.Value) {
 
 // items compares two lists whose items are identified by keys. Items of other field managers
 // are no difference, but a second item with the keys of a desired one is: of two variables
-// with one name, for example, the last one is in effect.
-func (c *comparison) items(keys []field, want, have reflect.Value) {
+// with one name, for example, the last one is in effect. If desired has the same keys more than once,
+// which the API server accepts in some lists, the first is compared with the first, and so on. A patch
+// replaces the list.
+func (c *comparison) items(at path, keys []field, want, have reflect.Value) {
+	live := map[string][]int{} // The indices of the items that have not been compared.
+	for i := range have.Len() {
+		key := keyOf(keys, have.Index(i))
+		live[key] = append(live[key], i)
+	}
+	differ := func(key string, desired, live reflect.Value) {
+		replace := operation{Op: "add", Path: at.pointer, Value: want.Interface()}
+		c.found = append(c.found, difference{field: at.field + key, want: desired, have: live, operation: replace, list: at.field})
+	}
 	for i := range want.Len() {
-		item, at := want.Index(i), counterpart(keys, i, want, have)
-		c.enter(step{isItem: true, index: at, item: item, keys: keys})
-		if at < 0 {
-			c.differInList(item, reflect.Value{}, want)
+		key := keyOf(keys, want.Index(i))
+		if same := live[key]; len(same) > 0 {
+			c.values(at.item(key, same[0]), want.Index(i), have.Index(same[0]), false, nil)
+			live[key] = same[1:]
 		} else {
-			c.values(item, have.Index(at), false, nil)
-			if have.Len() > want.Len() && count(keys, item, have) > count(keys, item, want) {
-				c.differInList(reflect.Value{}, have, want)
-			}
+			differ(key, want.Index(i), reflect.Value{})
 		}
-		c.leave()
+	}
+	for i := range want.Len() {
+		if key := keyOf(keys, want.Index(i)); len(live[key]) > 0 {
+			differ(key, reflect.Value{}, have)
+		}
 	}
 }
 
-// counterpart returns the index in a list of the item to compare the desired one with: the
-// one with the same keys, or -1. If desired has the same keys more than once, which the API
-// server accepts in some lists, the first is compared with the first, and so on.
-func counterpart(keys []field, i int, want, list reflect.Value) int {
-	item := want.Index(i)
-	if want.Len() == list.Len() && matches(keys, item, list.Index(i)) {
-		return i // In nearly all cases.
-	}
-	before := count(keys, item, want.Slice(0, i))
-	for at := range list.Len() {
-		if !matches(keys, item, list.Index(at)) {
-			continue
-		}
-		if before == 0 {
-			return at
-		}
-		before--
-	}
-	return -1
-}
-
-func count(keys []field, item, list reflect.Value) int {
-	n := 0
-	for i := range list.Len() {
-		if matches(keys, item, list.Index(i)) {
-			n++
-		}
-	}
-	return n
-}
-
-// matches reports whether two items have the same keys. The protocol of a port is TCP where
-// it is unset.
-func matches(keys []field, item, other reflect.Value) bool {
-	const tcp = string(corev1.ProtocolTCP)
-	for i := range keys {
-		a, b := item.Field(keys[i].index), other.Field(keys[i].index)
-		if !a.Equal(b) && (keys[i].name != "protocol" || cmp.Or(a.String(), tcp) != cmp.Or(b.String(), tcp)) {
-			return false
-		}
-	}
-	return true
-}
-
-// nameOf returns a list item as it is named in a path: [port=80,protocol=TCP], or [0] without keys.
-func nameOf(s step) string {
-	if s.keys == nil {
-		return fmt.Sprintf("[%d]", s.index)
-	}
+// keyOf returns the keys of a list item as a path has them: [port=80,protocol=TCP]. The protocol of a
+// port is TCP where it is unset.
+func keyOf(keys []field, item reflect.Value) string {
 	var parts []string
-	for i := range s.keys {
-		if value := s.item.Field(s.keys[i].index); !s.keys[i].unset(value) {
-			parts = append(parts, fmt.Sprintf("%s=%v", s.keys[i].name, value))
+	for i := range keys {
+		value := item.Field(keys[i].index)
+		if text := fmt.Sprint(value); keys[i].name == "protocol" {
+			parts = append(parts, "protocol="+cmp.Or(text, string(corev1.ProtocolTCP)))
+		} else if !keys[i].unset(value) {
+			parts = append(parts, keys[i].name+"="+text)
 		}
 	}
 	return "[" + strings.Join(parts, ",") + "]"
@@ -538,14 +503,13 @@ var defaults = map[fieldOf]func(desired, value reflect.Value) bool{
 	of[corev1.VolumeSource]("emptyDir"): func(desired, value reflect.Value) bool {
 		return desired.IsZero() && value.Elem().IsZero()
 	},
-	of[appsv1.DeploymentStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
-		kind := desired.Interface().(appsv1.DeploymentStrategy).Type
-		return kind == "" || kind == appsv1.RollingUpdateDeploymentStrategyType
-	},
-	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): func(desired, _ reflect.Value) bool {
-		kind := desired.Interface().(appsv1.DaemonSetUpdateStrategy).Type
-		return kind == "" || kind == appsv1.RollingUpdateDaemonSetStrategyType
-	},
+	of[appsv1.DeploymentStrategy]("rollingUpdate"):      isRollingUpdate,
+	of[appsv1.DaemonSetUpdateStrategy]("rollingUpdate"): isRollingUpdate,
+}
+
+func isRollingUpdate(desired, _ reflect.Value) bool {
+	kind := desired.FieldByName("Type").String()
+	return kind == "" || kind == "RollingUpdate"
 }
 
 func isPointerTo[T comparable](want T) func(desired, value reflect.Value) bool {

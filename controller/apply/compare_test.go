@@ -5,13 +5,17 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 func deployment(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
@@ -135,15 +139,78 @@ func TestDifferencesLeaveWhatTheClusterChoseForAService(t *testing.T) {
 	}
 }
 
-// firstDifference returns the path of the first difference by name, "" if there is none.
+// firstDifference returns the path of the first difference, "" if there is none.
 func firstDifference(desired, live client.Object) string {
-	first := ""
 	for _, d := range differences(desired, live) {
-		if at := d.field; first == "" || at < first {
-			first = at
+		return d.field
+	}
+	return ""
+}
+
+// What admission rewrites is in the status of the owner: another order of the same fields would be another status, and
+// each status that is written causes the next reconcile.
+func TestDifferencesHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	desired, live := deployment(), deployment()
+	for i := range 20 {
+		desired.Labels[fmt.Sprint("label-", i)], live.Labels[fmt.Sprint("label-", i)] = "x", "y"
+	}
+	fields := func() (all []string) {
+		for _, d := range differences(desired, live) {
+			all = append(all, d.field)
+		}
+		return all
+	}
+	want := fields()
+	for range 10 {
+		if got := fields(); !slices.Equal(got, want) || len(got) != 20 {
+			t.Fatalf("%v, and before %v", got, want)
 		}
 	}
-	return first
+}
+
+// The items of a list are found by their keys at a cost that does not grow with the square of their number.
+func TestLongListsAreComparedQuickly(t *testing.T) {
+	t.Parallel()
+	desired, live := deployment(), deployment()
+	for i := range 50_000 {
+		variable := corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", i), Value: "x"}
+		main0(desired).Env, main0(live).Env = append(main0(desired).Env, variable), append(main0(live).Env, variable)
+	}
+	main0(live).Env = append([]corev1.EnvVar{{Name: "INJECTED"}}, main0(live).Env...)
+	start := time.Now()
+	if got := firstDifference(desired, live); got != "" {
+		t.Errorf("the first difference is %q", got)
+	}
+	if took := time.Since(start); took > 30*time.Second { // The square takes minutes.
+		t.Errorf("it took %s", took)
+	}
+}
+
+// Of a kind that has no Go type here, a map is granular and a list atomic.
+func TestDifferencesOfAnUntypedObject(t *testing.T) {
+	t.Parallel()
+	object := func(spec string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"kind": "HTTPRoute", "metadata": map[string]any{"labels": map[string]any{"a": "b"}}}}
+		if err := yaml.Unmarshal([]byte(spec), &obj.Object); err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	const desired = `spec: {hosts: [a, b], weight: 1, parent: {name: gateway}}`
+	for live, want := range map[string]string{
+		desired: "",
+		`{spec: {hosts: [a, b], weight: 1.0, parent: {name: gateway, added: 1}, other: {}}, status: {}}`: "",
+		`metadata: {}`: "metadata.labels",
+		`spec: {hosts: [a], weight: 1, parent: {name: gateway}}`:       "spec.hosts",
+		`spec: {hosts: [a, b], weight: 2, parent: {name: g}}`:          "spec.parent.name",
+		`spec: {hosts: [a, b], weight: 2, parent: {}}`:                 "spec.parent",
+		`spec: {hosts: [a, b], weight: null, parent: {name: gateway}}`: "spec.weight",
+	} {
+		if got := firstDifference(object(desired), object(live)); got != want {
+			t.Errorf("%s: the first difference is %q, want %q", live, got, want)
+		}
+	}
 }
 
 func service() *corev1.Service {

@@ -77,17 +77,15 @@ type Options struct {
 	Settle, Mounted time.Duration
 }
 
-func (o *Options) validate() error {
-	if o.Validity < MinValidity {
-		return fmt.Errorf("the validity is %s: it must be at least %s, because a renewal takes minutes", o.Validity, MinValidity)
-	}
-	return nil
+// names returns the DNS names that the API server calls the webhook by.
+func (r *Options) names() []string {
+	service := r.Service + "." + r.Namespace + ".svc"
+	return []string{service, service + ".cluster.local"}
 }
 
 // rotator makes one step in each reconcile.
 type rotator struct {
 	Options
-	rules rules
 	// cached reads the one Secret and the configurations from informers, live the API server.
 	cached, live client.Reader
 	writer       client.Writer
@@ -102,10 +100,10 @@ type rotator struct {
 // its own: they select single objects by name, which is all that the process may read, and the
 // process is ready without them.
 func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) error {
-	if err := o.validate(); err != nil {
-		return err
+	if o.Validity < MinValidity {
+		return fmt.Errorf("the validity is %s: it must be at least %s, because a renewal takes minutes", o.Validity, MinValidity)
 	}
-	service := o.Service + "." + o.Namespace + ".svc"
+	o.Settle, o.Mounted = cmp.Or(o.Settle, settle), cmp.Or(o.Mounted, mounted)
 	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
 	informers, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ReaderFailOnMissingInformer: true,
@@ -120,10 +118,6 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 	}
 	r := &rotator{
 		Options: o, clock: clk, cached: informers, live: mgr.GetAPIReader(), writer: mgr.GetClient(), recorder: mgr.GetEventRecorder(api.FieldManager),
-		rules: rules{
-			names: []string{service, service + ".cluster.local"}, validity: o.Validity,
-			settle: cmp.Or(o.Settle, settle), mounted: cmp.Or(o.Mounted, mounted),
-		},
 	}
 	// A runnable that is no cache begins when this process becomes the leader, which alone watches. Without
 	// its permissions the controller waits for them, because the process has other work.
@@ -179,7 +173,7 @@ func (r *rotator) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if r.since.IsZero() || string(state) != r.state {
 		r.state, r.since = string(state), now
 	}
-	d := r.rules.decide(o, r.clock.Since(r.since), now)
+	d := r.decide(o, r.clock.Since(r.since), now)
 	if d.step == idle {
 		return reconcile.Result{RequeueAfter: min(max(d.after, time.Second), maxSleep)}, nil
 	}
@@ -219,7 +213,7 @@ func (r *rotator) act(ctx context.Context, secret *corev1.Secret, configurations
 	if s == trust {
 		return r.trust(ctx, secret, configurations)
 	}
-	data, err := r.rules.write(s, o, now)
+	data, err := r.data(s, o, now)
 	if err != nil {
 		return err
 	}

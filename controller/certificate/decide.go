@@ -78,30 +78,22 @@ func (o *observed) serving() pair {
 }
 func (o *observed) next() pair { return pair{o.data[keyNextCert], o.data[keyNextKey]} }
 
-// rules are what decisions depend on beside what is observed.
-type rules struct {
-	// names are the DNS names that the API server calls the webhook by.
-	names           []string
-	validity        time.Duration
-	settle, mounted time.Duration
-}
-
 // decide returns the next step. The state has lasted for the given time, by a clock that does
 // not jump; now is the time of day, which is compared with the validity of certificates only.
-func (r *rules) decide(o *observed, lasted time.Duration, now time.Time) decision {
+func (r *Options) decide(o *observed, lasted time.Duration, now time.Time) decision {
 	cas := parse(o.data[keyCA])
-	current, err := o.serving().verify(cas, r.names, now)
+	current, err := o.serving().verify(cas, r.names(), now)
 	switch {
 	case err != nil:
 		return decision{step: issue, reason: err.Error()}
 	case slices.ContainsFunc(o.bundles, func(bundle []byte) bool { return !bytes.Equal(bundle, o.data[keyCA]) }):
 		return decision{step: trust, reason: "a webhook has another caBundle"}
 	case len(o.data[keyNextCert])+len(o.data[keyNextKey]) > 0:
-		if _, err := o.next().verify(cas, r.names, now); err != nil {
+		if _, err := o.next().verify(cas, r.names(), now); err != nil {
 			return decision{step: stage, reason: "the staged pair cannot be served: " + err.Error()}
 		}
-		if lasted < r.settle {
-			return decision{after: r.settle - lasted}
+		if lasted < r.Settle {
+			return decision{after: r.Settle - lasted}
 		}
 		return decision{step: serve, reason: "both configurations have its CA"}
 	}
@@ -109,33 +101,33 @@ func (r *rules) decide(o *observed, lasted time.Duration, now time.Time) decisio
 }
 
 // decideServed returns the next step if no pair is staged.
-func (r *rules) decideServed(o *observed, current *usable, lasted time.Duration, now time.Time) decision {
+func (r *Options) decideServed(o *observed, current *usable, lasted time.Duration, now time.Time) decision {
 	oldCAs := !bytes.Equal(o.data[keyCA], encode(current.ca))
-	due := current.due(now, r.validity)
+	due := current.due(now, r.Validity)
 	switch {
-	case oldCAs && lasted >= r.mounted:
+	case oldCAs && lasted >= r.Mounted:
 		return decision{step: retire, reason: "the previous CA is no longer in use"}
 	case o.requested:
 		return decision{step: stage, reason: "the annotation " + AnnotationRenew + " requests it"}
 	case !now.Before(due):
 		return decision{step: stage, reason: "the certificate is due"}
 	case oldCAs:
-		return decision{after: min(r.mounted-lasted, due.Sub(now))}
+		return decision{after: min(r.Mounted-lasted, due.Sub(now))}
 	}
 	return decision{after: due.Sub(now)}
 }
 
-// write returns the data that a step changes in the Secret; nil removes a key.
-func (r *rules) write(s step, o *observed, now time.Time) (map[string][]byte, error) {
+// data returns the data that a step changes in the Secret; nil removes a key.
+func (r *Options) data(s step, o *observed, now time.Time) (map[string][]byte, error) {
 	if s == serve {
 		next := o.next()
 		return map[string][]byte{corev1.TLSCertKey: next.cert, corev1.TLSPrivateKeyKey: next.key, keyNextCert: nil, keyNextKey: nil}, nil
 	}
-	current, _ := o.serving().verify(parse(o.data[keyCA]), r.names, now) // Only issue is decided where it does not verify.
+	current, _ := o.serving().verify(parse(o.data[keyCA]), r.names(), now) // Only issue is decided where it does not verify.
 	if s == retire {
 		return map[string][]byte{keyCA: encode(current.ca)}, nil
 	}
-	p, ca, err := newPair(r.names, now, r.validity)
+	p, ca, err := newPair(r.names(), now, r.Validity)
 	if s == stage {
 		return map[string][]byte{keyNextCert: p.cert, keyNextKey: p.key, keyCA: bundleOf(encode(current.ca), now, ca, o.data[keyCA])}, err
 	}

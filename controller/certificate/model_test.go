@@ -76,7 +76,7 @@ type modelProcess struct {
 
 type model struct {
 	r         *rand.Rand
-	rules     rules
+	rules     Options
 	now       time.Duration
 	secrets   history[modelSecret]
 	configs   [2]history[modelBundle]
@@ -93,10 +93,10 @@ type model struct {
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newModel(seed uint64, change func(*rules)) *model {
+func newModel(seed uint64, change func(*Options)) *model {
 	m := &model{
 		r:        rand.New(rand.NewPCG(seed, 1)),
-		rules:    rules{names: []string{"modelbox-webhook.modelbox-system.svc"}, validity: 720 * time.Hour, settle: settle, mounted: mounted},
+		rules:    Options{Service: "modelbox-webhook", Namespace: "modelbox-system", Validity: 720 * time.Hour, Settle: settle, Mounted: mounted},
 		secrets:  history[modelSecret]{{value: modelSecret{data: map[string][]byte{}}}},
 		verified: map[[2]string]*usable{}, served: map[string]bool{}, steps: map[step]int{},
 	}
@@ -182,7 +182,7 @@ func (m *model) request(p modelProcess, o *observed, s step, wall time.Time) {
 		}
 		return
 	}
-	data, err := m.rules.write(s, o, wall)
+	data, err := m.rules.data(s, o, wall)
 	if err != nil {
 		panic(err)
 	}
@@ -263,14 +263,14 @@ func (m *model) accepts(bundle []byte, p pair) error {
 		}
 		return nil
 	}
-	u, err := p.verify(parse(bundle), m.rules.names, now)
+	u, err := p.verify(parse(bundle), m.rules.names(), now)
 	m.verified[key] = u
 	return err
 }
 
 // run lets the first certificate be issued, then many things happen for some months, and at the
 // end nothing any more.
-func runModel(seed uint64, change func(*rules)) (*model, error) {
+func runModel(seed uint64, change func(*Options)) (*model, error) {
 	m := newModel(seed, change)
 	for range 200 {
 		if err := m.tick(false); err != nil {
@@ -300,7 +300,7 @@ func TestNoAPIServerRefusesWhatAPodServes(t *testing.T) {
 	total := map[step]int{}
 	served := 0
 	for seed := range uint64(seeds) {
-		m, err := runModel(seed, func(*rules) {})
+		m, err := runModel(seed, func(*Options) {})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -328,9 +328,9 @@ func TestNoAPIServerRefusesWhatAPodServes(t *testing.T) {
 
 // The model finds what the steps and the preconditions are for.
 func TestTheModelFindsMistakes(t *testing.T) {
-	for name, change := range map[string]func(*rules){
-		"a switch before the API servers have the bundle": func(r *rules) { r.settle = 0 },
-		"an old CA removed before the pods have changed":  func(r *rules) { r.mounted = 0 },
+	for name, change := range map[string]func(*Options){
+		"a switch before the API servers have the bundle": func(r *Options) { r.Settle = 0 },
+		"an old CA removed before the pods have changed":  func(r *Options) { r.Mounted = 0 },
 	} {
 		found := false
 		for seed := uint64(0); seed < seeds && !found; seed++ {

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
@@ -278,7 +279,11 @@ func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *
 		}
 		watched := &metav1.PartialObjectMetadata{}
 		watched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		return trigger.Watch(ctx, mgr.GetCache(), c, watched, s.enqueue(kind), predicate.ResourceVersionChangedPredicate{})
+		informer, err := trigger.Synced(ctx, mgr.GetCache(), watched)
+		if err != nil {
+			return err
+		}
+		return c.Watch(&source.Informer{Informer: informer, Handler: s.enqueue(kind), Predicates: []predicate.Predicate{predicate.ResourceVersionChangedPredicate{}}})
 	}
 	return s
 }

@@ -82,8 +82,7 @@ func OfDeployment(d *appsv1.Deployment) Workload {
 	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			w.own = newProblem(&corev1.Pod{}, reasonReplicaFailure, clean(condition.Message))
-			w.own.Since, w.own.Count = condition.LastTransitionTime, 0
+			w.own = &modelv1.Problem{Reason: status.ReasonReplicaFailure, Message: clean(condition.Message), Since: condition.LastTransitionTime}
 		}
 	}
 	return w
@@ -95,9 +94,8 @@ func OfDaemonSet(d *appsv1.DaemonSet) Workload {
 	w := Workload{Object: d, Observed: status.IsObserved(d.Generation, d.Status.ObservedGeneration), selector: d.Spec.Selector}
 	nodes := d.Status.DesiredNumberScheduled
 	if missing := nodes - d.Status.CurrentNumberScheduled; missing > 0 {
-		w.own = newProblem(&corev1.Pod{}, "PodsMissing", fmt.Sprintf("%d of %d nodes have no pod: a quota, a policy or Pod Security "+
-			"may refuse it; the events of the DaemonSet say what (kubectl describe daemonset)", missing, nodes))
-		w.own.Count = missing
+		w.own = &modelv1.Problem{Reason: "PodsMissing", Count: missing, Message: fmt.Sprintf("%d of %d nodes have no pod: a quota, a policy or Pod "+
+			"Security may refuse it; the events of the DaemonSet say what (kubectl describe daemonset)", missing, nodes)}
 	}
 	return w
 }
@@ -216,7 +214,7 @@ type Result struct {
 func (r *Result) describe(readiness status.Readiness) status.Readiness {
 	if len(r.Problems) > 0 {
 		first := &r.Problems[0]
-		if first.Reason != reasonReplicaFailure || readiness.Reason != status.ReasonReplicaFailure {
+		if first.Reason != status.ReasonReplicaFailure || readiness.Reason != status.ReasonReplicaFailure {
 			readiness.AppendMessage(sentence(first))
 		}
 		switch {

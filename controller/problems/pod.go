@@ -17,13 +17,13 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // The reasons of problems. Where kubelet or the scheduler has a word for it, that is the reason.
 const (
-	reasonReplicaFailure    = "ReplicaFailure"    // No pod can be created: a quota or Pod Security refuses it.
 	reasonImagePullBackOff  = "ImagePullBackOff"  // Also between two attempts.
 	reasonOOMKilled         = "OOMKilled"         // A container exceeded its memory limit.
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"  // A container exits again and again.
@@ -36,7 +36,7 @@ const (
 
 // needIntervention are the reasons whose cause stays until a change from outside: of the object,
 // of a Secret, of the registry, of the nodes. A newer kubelet may have other reasons, for what passes.
-var needIntervention = sets.New(reasonReplicaFailure, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", reasonImagePullBackOff,
+var needIntervention = sets.New(status.ReasonReplicaFailure, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", reasonImagePullBackOff,
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError", reasonOOMKilled,
 	reasonCrashLoopBackOff, reasonModelFetchFailed, corev1.PodReasonUnschedulable)
 

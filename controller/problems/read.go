@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
@@ -168,7 +169,7 @@ func (t tally) first() []modelv1.Problem {
 // rank is the place of a reason among others.
 func rank(reason string) int {
 	switch {
-	case reason == reasonReplicaFailure:
+	case reason == status.ReasonReplicaFailure:
 		return 0
 	case needIntervention.Has(reason):
 		return 1

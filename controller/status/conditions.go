@@ -103,20 +103,11 @@ func (r *Readiness) AppendMessage(sentence string) {
 	}
 }
 
-// SetRewritten makes an object not ready whose children do not have all their desired values,
-// because admission rewrote some. The sentence names these; it is empty if there are none.
-func (r *Readiness) SetRewritten(sentence string) {
+// SetNotReady makes an object not ready whose pods do not have all that is desired: because admission rewrote some of it,
+// which stays so (stalled), or because something waits. The sentence says what; it is empty if nothing is missing.
+func (r *Readiness) SetNotReady(reason, sentence string, stalled bool) {
 	if sentence != "" && r.Ready {
-		r.Ready, r.Stalled, r.Reason = false, true, ReasonRewritten
-	}
-	r.AppendMessage(sentence)
-}
-
-// SetWaiting makes an object not ready whose pods do not have all that is desired, because something waits. The
-// sentence says what, and for what; it is empty if nothing does.
-func (r *Readiness) SetWaiting(reason, sentence string) {
-	if sentence != "" && r.Ready {
-		r.Ready, r.Reason = false, reason
+		r.Ready, r.Stalled, r.Reason = false, stalled, reason
 	}
 	r.AppendMessage(sentence)
 }

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 )
@@ -59,19 +58,15 @@ func Sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// syncTimeout is how long Watch waits for an informer. One that takes longer continues, and a later call waits for it.
+// syncTimeout is how long Synced waits for an informer. One that takes longer continues, and a later call waits for it.
 const syncTimeout = 30 * time.Second
 
-// Watch adds a watch to a controller that may have started. When it returns without an error, the cache has the objects
-// of the kind, and each later event is handled: source.Kind would add the handler some time later, and miss a deletion.
-func Watch(ctx context.Context, c ctrlcache.Cache, to controller.Controller, obj client.Object, h handler.EventHandler, p predicate.Predicate) error {
+// Synced returns the informer of a kind when the cache has the objects of the kind. A handler that is added to it gets each
+// later event: source.Kind would add it some time later, and miss a deletion.
+func Synced(ctx context.Context, c ctrlcache.Cache, obj client.Object) (ctrlcache.Informer, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	informer, err := c.GetInformer(ctx, obj)
-	if err != nil {
-		return err
-	}
-	return to.Watch(&source.Informer{Informer: informer, Handler: h, Predicates: []predicate.Predicate{p}})
+	return c.GetInformer(ctx, obj)
 }
 
 // Changed passes every event but a resync. A change of status alone passes too, also one by this

@@ -18,7 +18,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
@@ -102,7 +103,11 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 func (w *Watches) Start(ctx context.Context) error {
 	unknown := slices.Clone(around.Blocks)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		w.restart(ctx)
+		for _, block := range around.Blocks {
+			if w.state(block).err != nil {
+				_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
+			}
+		}
 		unknown = slices.DeleteFunc(unknown, func(block *around.Block) bool { return w.resume(ctx, block) })
 	}, cmp.Or(w.Every, trigger.Longest))
 	return nil
@@ -124,14 +129,6 @@ func (w *Watches) resume(ctx context.Context, block *around.Block) (known bool) 
 		return false
 	}
 	return true
-}
-
-func (w *Watches) restart(ctx context.Context) {
-	for _, block := range around.Blocks {
-		if w.state(block).err != nil {
-			_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
-		}
-	}
 }
 
 // Runs reports whether the informer of a block runs.
@@ -181,14 +178,21 @@ func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
 	if err != nil {
 		return fmt.Errorf("listing objects of the kind %s: %w", block.Kind.Kind, err)
 	}
-	for _, o := range w.owners {
-		// Children have the name of their owner.
-		err = errors.Join(err, trigger.Watch(ctx, w.cache, o, block.New(), &handler.EnqueueRequestForObject{}, trigger.ChildChanged(o.GroupKind)))
-	}
+	informer, err := trigger.Synced(ctx, w.cache, block.New())
 	if err != nil {
 		return err
 	}
-	return w.started(block, s)
+	// Before the first event: its reconcile looks only at what runs.
+	if err := w.started(block, s); err != nil {
+		return err
+	}
+	for _, o := range w.owners {
+		// Children have the name of their owner.
+		err = errors.Join(err, o.Watch(&source.Informer{
+			Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
+		}))
+	}
+	return err
 }
 
 // started records that the informer of a block runs, unless it has failed since a state was read: it is gone then.
@@ -215,17 +219,11 @@ func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error
 		return
 	}
 	for _, block := range around.Blocks {
-		if !block.Shared && r.TypeDescription() == describe(block.New()) {
+		// A reflector describes a kind that has no Go type here by its name.
+		described := []string{block.Kind.String(), reflect.TypeOf(block.New()).String()}
+		if !block.Shared && slices.Contains(described, r.TypeDescription()) {
 			w.set(block, err)
 			_ = w.cache.RemoveInformer(ctx, block.New()) // It returns an error for an object without a kind.
 		}
 	}
-}
-
-// describe returns the description that a reflector has of the type of its objects.
-func describe(obj client.Object) string {
-	if _, ok := obj.(*unstructured.Unstructured); ok {
-		return obj.GetObjectKind().GroupVersionKind().String()
-	}
-	return reflect.TypeOf(obj).String()
 }

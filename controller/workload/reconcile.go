@@ -233,8 +233,8 @@ func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool
 	generation, now := c.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	*c.ObservedGeneration = generation
 	described := observed.Progress.WithSpecErrors(errs)
-	described.SetRewritten(c.rewritten)
-	described.SetWaiting(c.configured.reason, c.configured.waiting)
+	described.SetNotReady(status.ReasonRewritten, c.rewritten, true)
+	described.SetNotReady(c.configured.reason, c.configured.waiting, false)
 	described.AppendMessage(c.configured.note)
 	described.AppendMessage(c.surroundings.note())
 	described.SetConditions(c.Conditions, generation, now)

@@ -576,7 +576,7 @@ func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher modelsource.Fetch
 		c.t.Fatal(err)
 	}
 	for _, child := range children {
-		manifest, err := childapply.Manifest(child, nil)
+		manifest, err := childapply.Manifest(child)
 		if err != nil {
 			c.t.Fatal(err)
 		}
