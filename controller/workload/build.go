@@ -55,7 +55,7 @@ type Workload struct {
 	Paused bool
 	// RestartOnChange is that of the spec.
 	RestartOnChange modelv1.RestartOnChange
-	// Windows are those of the spec.
+	// Windows are those of the spec, in which rollouts of changed configuration happen.
 	Windows modelv1.Windows
 }
 
