@@ -77,9 +77,9 @@ func (p *Pods) objectMeta() metav1.ObjectMeta {
 }
 
 // ownMetadata refuses labels of spec.scheduling that the operator sets or selects the pods by, and labels and
-// annotations that are in two of spec.scheduling, spec.podMetadata and the template, which may be nil.
+// annotations that are in two of spec.scheduling, spec.podMetadata and the template.
 func (p *Pods) ownMetadata(template *corev1.PodTemplateSpec) field.ErrorList {
-	written, own, ours := cmp.Or(template, &corev1.PodTemplateSpec{}), p.metadata(), p.OwnLabels()
+	own, ours := p.metadata(), p.OwnLabels()
 	var errs field.ErrorList
 	others := labels.Set{}
 	for _, key := range slices.Sorted(maps.Keys(p.scheduling().PodLabels)) {
@@ -89,10 +89,10 @@ func (p *Pods) ownMetadata(template *corev1.PodTemplateSpec) field.ErrorList {
 			others[key] = ""
 		}
 	}
-	errs = append(errs, twice(labelsPath, written.Labels, podLabelsPath, others)...)
-	errs = append(errs, twice(labelsPath, written.Labels, ownLabelsPath, own.Labels)...)
+	errs = append(errs, twice(labelsPath, template.Labels, podLabelsPath, others)...)
+	errs = append(errs, twice(labelsPath, template.Labels, ownLabelsPath, own.Labels)...)
 	errs = append(errs, twice(podLabelsPath, p.scheduling().PodLabels, ownLabelsPath, own.Labels)...)
-	errs = append(errs, twice(annotationsPath, written.Annotations, ownAnnotationsPath, own.Annotations)...)
+	errs = append(errs, twice(annotationsPath, template.Annotations, ownAnnotationsPath, own.Annotations)...)
 	return rules.MarkUnbuildable(errs...)
 }
 
@@ -107,12 +107,11 @@ func twice(path *field.Path, written map[string]string, ownPath *field.Path, own
 }
 
 // withoutOwnLabels removes the labels of spec.podMetadata from the effective template, because package around
-// validates them: Kubernetes' errors of labels do not tell which label they are about. It keeps those that template,
-// which may be nil, has as well: the effective value is that of the template.
+// validates them: Kubernetes' errors of labels do not tell which label they are about. It keeps those that template
+// has as well: the effective value is that of the template.
 func (p *Pods) withoutOwnLabels(effective, template *corev1.PodTemplateSpec) {
-	written := cmp.Or(template, &corev1.PodTemplateSpec{}).Labels
 	for key := range p.metadata().Labels {
-		if _, ok := written[key]; !ok {
+		if _, ok := template.Labels[key]; !ok {
 			delete(effective.Labels, key)
 		}
 	}

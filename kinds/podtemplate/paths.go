@@ -29,7 +29,7 @@ const (
 // paths maps the paths of the effective pod template to those of the object's fields.
 type paths struct {
 	pods *Pods
-	// over is the object's pod template, nil if there is none.
+	// over is the object's pod template, an empty one if there is none.
 	over, effective *corev1.PodTemplateSpec
 	model           *modelsource.Pod
 	known           field.ErrorList
@@ -83,7 +83,7 @@ func (p *paths) own(err *field.Error) (string, bool) {
 		(err.Type == field.ErrorTypeTooLong || has(own, text(err.BadValue))) {
 		return ownAnnotationsPath.String(), true
 	}
-	pod, effective := p.pod(), &p.effective.Spec
+	pod, effective := &p.over.Spec, &p.effective.Spec
 	switch list, index, of := item(path); list {
 	case podPrefix + "containers":
 		return p.container(list, effective.Containers[index], pod.Containers, of)
@@ -98,10 +98,6 @@ func (p *paths) own(err *field.Error) (string, bool) {
 		return fmt.Sprintf("%s[%d]%s", list, at, of), true
 	}
 	return p.ownPod(path), true
-}
-
-func (p *paths) pod() *corev1.PodSpec {
-	return &cmp.Or(p.over, &corev1.PodTemplateSpec{}).Spec
 }
 
 // ownPod returns the path of a field of the pod that the object can have as a field of its own.

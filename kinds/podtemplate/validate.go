@@ -54,7 +54,7 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if over == nil && len(undecoded) > 0 {
 		return errs // What refers to the template cannot be validated.
 	}
-	template := over.template()
+	template := cmp.Or(over.template(), &corev1.PodTemplateSpec{})
 	long := p.tooMany(template)
 	if errs = append(errs, long...); len(long) > 0 || over != nil && over.large {
 		return errs // To validate any further could cost too much.
@@ -64,9 +64,7 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	errs = append(errs, p.selector(template)...)
 	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, p.containerPorts(), template)...)
 	model, _ := p.model() // A URI that cannot be parsed has an error of its own.
-	if template != nil {
-		errs = append(errs, p.reserved(template, model)...)
-	}
+	errs = append(errs, p.reserved(template, model)...)
 	effective, unmerged := p.merge(over, model)
 	if errs = append(errs, unmerged...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for more.
@@ -85,7 +83,7 @@ func (d *decoded) template() *corev1.PodTemplateSpec {
 }
 
 // tooMany returns the errors of lists of the object's own fields that are too long, and of too many
-// containers in the template, which may be nil.
+// containers in the template.
 func (p *Pods) tooMany(template *corev1.PodTemplateSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, list := range [...]struct {
@@ -105,7 +103,7 @@ func (p *Pods) tooMany(template *corev1.PodTemplateSpec) field.ErrorList {
 			errs = append(errs, field.TooMany(spec.Child(list.name), list.n, list.most))
 		}
 	}
-	pod := &cmp.Or(template, &corev1.PodTemplateSpec{}).Spec
+	pod := &template.Spec
 	if n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers); n > MaxContainers {
 		errs = append(errs, field.TooMany(containersPath, n, MaxContainers))
 	}
@@ -184,7 +182,7 @@ func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorLi
 const maxSelector = 64
 
 // selector refuses a selector that a Deployment cannot have, and one that does not select the pods of
-// the template, which may be nil.
+// the template.
 func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
 	switch {
 	case p.MatchLabels != nil && !p.adopted():
@@ -193,11 +191,10 @@ func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
 		return rules.MarkUnbuildable(field.TooMany(selectorPath, len(p.MatchLabels), maxSelector))
 	}
 	var errs field.ErrorList
-	written := cmp.Or(template, &corev1.PodTemplateSpec{}).Labels
 	for _, key := range slices.Sorted(maps.Keys(p.MatchLabels)) {
 		value := p.MatchLabels[key]
 		wrong := metav1validation.ValidateLabels(map[string]string{key: value}, selectorPath.Key(key))
-		if got, ok := written[key]; len(wrong) == 0 && (!ok || got != value) {
+		if got, ok := template.Labels[key]; len(wrong) == 0 && (!ok || got != value) {
 			wrong = append(wrong, field.Invalid(labelsPath.Key(key), got,
 				fmt.Sprintf("must be %q, as in spec.selector, which has to select the pods", value)))
 		}
