@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -159,13 +160,9 @@ func (r *Reconciler) frozen(ctx context.Context, namespace string) (wait, error)
 // setConfiguration sets the annotation of a pod template, which without references has none.
 func setConfiguration(template *corev1.PodTemplateSpec, value string) {
 	template.Annotations = maps.Clone(template.Annotations)
-	if delete(template.Annotations, api.AnnotationConfiguration); value == "" {
-		return
+	if delete(template.Annotations, api.AnnotationConfiguration); value != "" {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, api.AnnotationConfiguration, value)
 	}
-	if template.Annotations == nil {
-		template.Annotations = map[string]string{}
-	}
-	template.Annotations[api.AnnotationConfiguration] = value
 }
 
 // templateOf returns the pod template of a child.

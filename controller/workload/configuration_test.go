@@ -38,8 +38,8 @@ func referring(restart modelv1.RestartOnChange, live string) *Children {
 	}}}
 	setConfiguration(&stored.Spec.Template, live)
 	return &Children{
-		Owner:           &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "uid"}},
-		RestartOnChange: restart, Pods: &apply.Child{Desired: desired, Live: stored},
+		Workload: &Workload{Owner: &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "uid"}}, RestartOnChange: restart},
+		Pods:     &apply.Child{Desired: desired, Live: stored},
 	}
 }
 

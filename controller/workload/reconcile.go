@@ -93,12 +93,7 @@ func (r *Reconciler) forget(owner types.NamespacedName) {
 // Children are the desired and the observed children of one object, and the part of its status
 // that is the same for all kinds with pods.
 type Children struct {
-	Owner  client.Object
-	Paused bool
-	// RestartOnChange is that of the spec.
-	RestartOnChange modelv1.RestartOnChange
-	// Windows are those of the spec, in which rollouts of changed configuration happen.
-	Windows modelv1.Windows
+	*Workload
 	// Pods is the child that runs the pods, a Deployment or a DaemonSet.
 	Pods *apply.Child
 	// Service is nil for a kind that has none.
@@ -134,8 +129,7 @@ type Observed struct {
 // *rules.InvalidSpecError, and children without a desired state. It is pure.
 func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*Children, error) {
 	children := &Children{
-		Owner: w.Owner, Paused: w.Paused, RestartOnChange: w.RestartOnChange, Windows: w.Windows,
-		Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
+		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
 	}
 	children.Observe = func() Observed { return w.observe(children, into) }

@@ -35,7 +35,8 @@ var (
 )
 
 // reserved are the fields of the main container that have a field of their own in an App.
-var reserved = slices.Concat(podtemplate.ReservedOfServers, []podtemplate.Reserved{
+var reserved = slices.Concat(podtemplate.ReservedOfAll, []podtemplate.Reserved{
+	{Field: "ports", Instead: "spec.ports"},
 	{Field: "envFrom", Instead: "spec.envFrom", Either: true},
 })
 

@@ -4,6 +4,7 @@
 package genericdaemon
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,15 +31,7 @@ var (
 
 // reserved are the fields of the main container that have a field of their own in a
 // Genericdaemon.
-var reserved = []podtemplate.Reserved{
-	{Field: "image", Instead: "spec.image"},
-	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
-	{Field: "command", Instead: "spec.command", Either: true},
-	{Field: "args", Instead: "spec.args", Either: true},
-	{Field: "resources", Instead: "spec.resources"},
-	{Field: "env", Instead: "spec.envs"},
-	{Field: "envFrom", Instead: "spec.envFrom", Either: true},
-}
+var reserved = append(slices.Clone(podtemplate.ReservedOfAll), podtemplate.Reserved{Field: "envFrom", Instead: "spec.envFrom", Either: true})
 
 // Validate returns the errors of a Genericdaemon that has its defaults, in the order of
 // the fields. It does not change the object.

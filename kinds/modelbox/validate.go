@@ -59,7 +59,8 @@ var (
 )
 
 // reserved are the fields of the main container that have a field of their own in a ModelBox.
-var reserved = slices.Concat(podtemplate.ReservedOfServers, []podtemplate.Reserved{
+var reserved = slices.Concat(podtemplate.ReservedOfAll, []podtemplate.Reserved{
+	{Field: "ports", Instead: "spec.ports"},
 	{Field: "envFrom", Instead: "spec.envFrom"},
 	{Field: "readinessProbe", Instead: "spec.readinessProbe"},
 	{Field: "livenessProbe", Instead: "spec.livenessProbe"},

@@ -72,14 +72,13 @@ type Reserved struct {
 // portsField is the only field that is not reserved in an adopted object, whose ports are those of the Service.
 const portsField = "ports"
 
-// ReservedOfServers are the fields that both a ModelBox and an App have.
-var ReservedOfServers = []Reserved{
+// ReservedOfAll are the fields that every kind has. Where a kind has no ports, spec.podTemplate may.
+var ReservedOfAll = []Reserved{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
 	{Field: "command", Instead: "spec.command", Either: true},
 	{Field: "args", Instead: "spec.args", Either: true},
 	{Field: "resources", Instead: "spec.resources"},
-	{Field: portsField, Instead: "spec.ports"},
 	{Field: "env", Instead: "spec.envs"},
 }
 

@@ -12,10 +12,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -27,17 +29,26 @@ const (
 // paths maps the paths of the effective pod template to those of the object's fields.
 type paths struct {
 	pods *Pods
-	// over is the object's pod template, nil if there is none.
+	// over is the object's pod template, an empty one if there is none.
 	over, effective *corev1.PodTemplateSpec
-	volumes         []rules.OwnVolume
-	ports           []corev1.ContainerPort // Those that are made of the object's ports.
+	model           *modelsource.Pod
 	known           field.ErrorList
+	generated       map[string]any // The pod that the object's own fields define.
 }
 
 // locate returns the errors of the effective template at the paths of the object's fields, in the
 // order of the paths, without those of fields that have an error already. Kubernetes iterates over
 // maps: sorted, the errors are the same for the same object.
 func (p *paths) locate(errs field.ErrorList) field.ErrorList {
+	if len(errs) == 0 {
+		return nil
+	}
+	template := p.pods.generated(p.model)
+	generated, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template.Spec)
+	if err != nil {
+		return field.ErrorList{field.InternalError(root, err)}
+	}
+	p.generated = generated
 	var out field.ErrorList
 	for _, err := range errs {
 		if own, ok := p.own(err); ok && !p.isKnown(own) {
@@ -61,16 +72,18 @@ func text(value any) string {
 // the names of the object and of the main container.
 func (p *paths) own(err *field.Error) (string, bool) {
 	path := correctPath(err.Field)
-	if strings.HasPrefix(path, templatePrefix+"metadata.labels") && err.BadValue == p.pods.Instance {
+	if strings.HasPrefix(path, labelsPath.String()) && err.BadValue == p.pods.Instance {
 		return "", false
 	}
-	if rest, ok := cutField(path, templatePrefix+"metadata.labels"); ok && p.pods.isPodLabel(text(err.BadValue)) {
+	if rest, ok := rules.CutField(path, labelsPath.String()); ok && has(p.pods.scheduling().PodLabels, text(err.BadValue)) {
 		return podLabelsPath.String() + rest, true
 	}
-	if strings.HasPrefix(path, annotationsPath.String()) && p.pods.isOwnAnnotation(err) {
+	// The annotations of spec.podTemplate alone are never too long.
+	if own := p.pods.metadata().Annotations; strings.HasPrefix(path, annotationsPath.String()) && len(own) > 0 &&
+		(err.Type == field.ErrorTypeTooLong || has(own, text(err.BadValue))) {
 		return ownAnnotationsPath.String(), true
 	}
-	pod, effective := p.pod(), &p.effective.Spec
+	pod, effective := &p.over.Spec, &p.effective.Spec
 	switch list, index, of := item(path); list {
 	case podPrefix + "containers":
 		return p.container(list, effective.Containers[index], pod.Containers, of)
@@ -87,10 +100,6 @@ func (p *paths) own(err *field.Error) (string, bool) {
 	return p.ownPod(path), true
 }
 
-func (p *paths) pod() *corev1.PodSpec {
-	return &cmp.Or(p.over, &corev1.PodTemplateSpec{}).Spec
-}
-
 // ownPod returns the path of a field of the pod that the object can have as a field of its own.
 func (p *paths) ownPod(path string) string {
 	// The requirement of the object's label follows those of the template.
@@ -99,18 +108,7 @@ func (p *paths) ownPod(path string) string {
 			return "spec.label"
 		}
 	}
-	if rest, ok := cutField(path, podPrefix+"imagePullSecrets"); ok && len(p.pod().ImagePullSecrets) == 0 {
-		return "spec.imagePullSecrets" + rest
-	}
-	if _, ok := cutField(path, podPrefix+"terminationGracePeriodSeconds"); ok && p.pod().TerminationGracePeriodSeconds == nil {
-		return "spec.terminationGracePeriodSeconds"
-	}
-	for _, scheduled := range p.pods.scheduled() {
-		if rest, ok := cutField(path, podPrefix+scheduled.Field); ok {
-			return scheduled.Instead + rest
-		}
-	}
-	return path
+	return cmp.Or(p.reserved(podFields, p.generated, strings.TrimPrefix(path, podPrefix)), path)
 }
 
 func (p *paths) effectiveTerm(i int) *corev1.NodeSelectorTerm {
@@ -126,7 +124,7 @@ func (p *paths) container(list string, c corev1.Container, written []corev1.Cont
 		return "", false
 	}
 	if main {
-		if own := p.field(strings.TrimPrefix(of, ".")); own != "" {
+		if own := p.reserved(p.pods.Reserved, items(p.generated["containers"])[0], strings.TrimPrefix(of, ".")); own != "" {
 			return own, true
 		}
 	}
@@ -147,13 +145,13 @@ func (p *paths) container(list string, c corev1.Container, written []corev1.Cont
 	return "spec.model", true // The init container that fetches the model.
 }
 
-// field returns the path in the object of a field of the main container, "" if it is a field of
-// the template.
-func (p *paths) field(of string) string {
-	for _, reserved := range p.pods.Reserved {
-		rest, ok := cutField(of, reserved.Field)
+// reserved returns the path in the object of one of the fields, "" if it is a field of the template. generated is
+// what the object's own fields define.
+func (p *paths) reserved(fields []Reserved, generated map[string]any, of string) string {
+	for _, reserved := range fields {
+		rest, ok := rules.CutField(of, reserved.Field)
 		switch {
-		case !ok || reserved.Either && !isSet(&p.pods.Container, reserved.Field):
+		case !ok || reserved.Either && generated[reserved.Field] == nil:
 		case reserved.Field == portsField && p.pods.adopted():
 		case reserved.Field == portsField:
 			return p.port(reserved.Instead, rest)
@@ -164,23 +162,12 @@ func (p *paths) field(of string) string {
 	return ""
 }
 
-// isSet reports whether the object's own fields set a field that may be set in either place.
-func isSet(c *corev1.Container, name string) bool {
-	switch name {
-	case "command":
-		return len(c.Command) > 0
-	case "args":
-		return len(c.Args) > 0
-	case "imagePullPolicy":
-		return c.ImagePullPolicy != ""
-	}
-	return len(c.EnvFrom) > 0
-}
-
 // volume returns the path of the object's field that defines a volume, or its mount.
 func (p *paths) volume(name string) string {
-	if at := slices.IndexFunc(p.volumes, func(v rules.OwnVolume) bool { return v.Volume.Name == name }); at >= 0 {
-		return p.volumes[at].Field
+	for _, own := range p.pods.volumes(p.model) {
+		if own.Volume.Name == name {
+			return own.Field
+		}
 	}
 	return "spec.model"
 }
@@ -189,10 +176,11 @@ func (p *paths) volume(name string) string {
 // Not each port makes one: see modelv1.ContainerPorts.
 func (p *paths) port(path, rest string) string {
 	list, declared, of := item(rest)
-	if list != "" || declared >= len(p.ports) {
+	ports := p.pods.containerPorts()
+	if list != "" || declared >= len(ports) {
 		return path
 	}
-	made := &p.ports[declared]
+	made := &ports[declared]
 	i := slices.IndexFunc(p.pods.Ports, func(port modelv1.Port) bool {
 		return port.TargetPortOrDefault() == intstr.FromInt32(made.ContainerPort) && port.ProtocolOrDefault() == made.Protocol
 	})
@@ -235,23 +223,16 @@ func item(path string) (list string, index int, rest string) {
 	return list, index, rest
 }
 
-// cutField returns the rest of path after the field name. ok is false if path is neither
-// name nor a field in it.
-func cutField(path, name string) (rest string, ok bool) {
-	rest, ok = strings.CutPrefix(path, name)
-	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
 // isKnown reports whether there is an error of the field, of a field in it or of a field
 // that contains it. An error of one label does not hide those of others: Kubernetes reports each
 // at the path of all labels, and so for annotations.
 func (p *paths) isKnown(path string) bool {
 	keyed := path == labelsPath.String() || path == annotationsPath.String()
 	for _, err := range p.known {
-		if _, in := cutField(err.Field, path); in && !keyed {
+		if _, in := rules.CutField(err.Field, path); in && !keyed {
 			return true
 		}
-		if _, around := cutField(path, err.Field); around {
+		if _, around := rules.CutField(path, err.Field); around {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/api/v1/pod"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
@@ -24,69 +25,28 @@ type Reference struct{ Kind, Name string }
 
 func (r Reference) String() string { return r.Kind + "/" + r.Name }
 
-// references collects the names that a pod template refers to.
-type references []Reference
-
-func (r *references) add(kind, name string) {
-	if name != "" {
-		*r = append(*r, Reference{kind, name})
-	}
-}
-
 // References returns the ConfigMaps and Secrets that env, envFrom and the volumes of a pod template refer to, each
 // once, in order. Those of the container that fetches a model are not among them: a new token is no reason to
-// replace a server.
+// replace a server. Nor are those that the kubelet and the drivers of volumes read, and no container.
 func References(template *corev1.PodTemplateSpec) []Reference {
-	var found references
-	for _, containers := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
-		for i := range containers {
-			if !modelsource.IsFetcher(&containers[i]) {
-				found.addContainer(&containers[i])
-			}
+	var found []Reference
+	add := func(kind string) pod.Visitor {
+		return func(name string) bool {
+			found = append(found, Reference{kind, name})
+			return true
 		}
 	}
-	for i := range template.Spec.Volumes {
-		found.addVolume(&template.Spec.Volumes[i])
-	}
+	readers := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: slices.DeleteFunc(slices.Clone(template.Spec.InitContainers), func(c corev1.Container) bool { return modelsource.IsFetcher(&c) }),
+		Containers:     template.Spec.Containers,
+		Volumes: slices.DeleteFunc(slices.Clone(template.Spec.Volumes), func(v corev1.Volume) bool {
+			return v.ConfigMap == nil && v.Secret == nil && v.Projected == nil
+		}),
+	}}
+	pod.VisitPodConfigmapNames(readers, add(KindConfigMap))
+	pod.VisitPodSecretNames(readers, add(KindSecret))
 	slices.SortFunc(found, func(a, b Reference) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return slices.Compact(found)
-}
-
-func (r *references) addContainer(c *corev1.Container) {
-	for i := range c.EnvFrom {
-		if from := c.EnvFrom[i].ConfigMapRef; from != nil {
-			r.add(KindConfigMap, from.Name)
-		}
-		if from := c.EnvFrom[i].SecretRef; from != nil {
-			r.add(KindSecret, from.Name)
-		}
-	}
-	for i := range c.Env {
-		from := cmp.Or(c.Env[i].ValueFrom, &corev1.EnvVarSource{})
-		if from.ConfigMapKeyRef != nil {
-			r.add(KindConfigMap, from.ConfigMapKeyRef.Name)
-		}
-		if from.SecretKeyRef != nil {
-			r.add(KindSecret, from.SecretKeyRef.Name)
-		}
-	}
-}
-
-func (r *references) addVolume(v *corev1.Volume) {
-	if v.ConfigMap != nil {
-		r.add(KindConfigMap, v.ConfigMap.Name)
-	}
-	if v.Secret != nil {
-		r.add(KindSecret, v.Secret.SecretName)
-	}
-	for _, source := range cmp.Or(v.Projected, &corev1.ProjectedVolumeSource{}).Sources {
-		if source.ConfigMap != nil {
-			r.add(KindConfigMap, source.ConfigMap.Name)
-		}
-		if source.Secret != nil {
-			r.add(KindSecret, source.Secret.Name)
-		}
-	}
 }
 
 // RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which replaces the pods.

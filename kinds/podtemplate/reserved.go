@@ -16,52 +16,32 @@ import (
 )
 
 // reserved returns the errors of what the template may not set because the object's own fields
-// define it, those of the main container's fields aside (see takeUnmergeable), and of images that
+// define it, those of fields aside (see takeUnmergeable), and of images that
 // Kubernetes accepts and no container runtime does.
 func (p *Pods) reserved(over *corev1.PodTemplateSpec, model *modelsource.Pod) field.ErrorList {
 	own := p.volumes(model)
-	errs := p.labels(root.Child("metadata", "labels"), over.Labels)
-	errs = append(errs, rules.MarkUnbuildable(p.podFields(&over.Spec, own)...)...)
-	for i := range over.Spec.Containers {
-		at, c := containersPath.Index(i), &over.Spec.Containers[i]
-		if c.Name == p.name() {
+	errs := p.labels(labelsPath, over.Labels)
+	errs = append(errs, rules.MarkUnbuildable(volumesOfOwn(&over.Spec, own)...)...)
+	for at, c := range containers(&over.Spec) {
+		switch {
+		case c.Name == p.name():
 			errs = append(errs, rules.MarkUnbuildable(mountsOverOwn(at.Child("volumeMounts"), c, own)...)...)
-		} else {
-			errs = append(errs, image(at, c)...)
-		}
-	}
-	for i := range over.Spec.InitContainers {
-		at, c := initContainersPath.Index(i), &over.Spec.InitContainers[i]
-		if model != nil && model.Fetch != nil && c.Name == model.Fetch.Name {
+		case model != nil && model.Fetch != nil && c.Name == model.Fetch.Name:
 			errs = append(errs, rules.MarkUnbuildable(ownInitContainer(at, c)...)...)
-		} else {
-			errs = append(errs, image(at, c)...)
+		case c.Image != "":
+			errs = append(errs, rules.Image(at.Child("image"), c.Image)...)
 		}
 	}
 	return errs
 }
 
-func image(path *field.Path, c *corev1.Container) field.ErrorList {
-	if c.Image == "" {
-		return nil
-	}
-	return rules.Image(path.Child("image"), c.Image)
-}
-
-// podFields returns the errors of the pod's fields that the object's own fields set as well.
-func (p *Pods) podFields(pod *corev1.PodSpec, own []rules.OwnVolume) field.ErrorList {
+// volumesOfOwn refuses volumes with the name of one that the object's own fields define.
+func volumesOfOwn(pod *corev1.PodSpec, own []rules.OwnVolume) field.ErrorList {
 	var errs field.ErrorList
-	at := root.Child("spec")
-	if len(pod.ImagePullSecrets) > 0 && len(p.ImagePullSecrets) > 0 {
-		errs = append(errs, inBoth(at.Child("imagePullSecrets"), "spec.imagePullSecrets"))
-	}
-	if pod.TerminationGracePeriodSeconds != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, inBoth(at.Child("terminationGracePeriodSeconds"), "spec.terminationGracePeriodSeconds"))
-	}
 	for i := range pod.Volumes {
 		name := pod.Volumes[i].Name
 		if j := slices.IndexFunc(own, func(o rules.OwnVolume) bool { return o.Volume.Name == name }); j >= 0 {
-			errs = append(errs, field.Forbidden(at.Child("volumes").Index(i).Child("name"),
+			errs = append(errs, field.Forbidden(root.Child("spec", "volumes").Index(i).Child("name"),
 				name+" is the volume of "+own[j].Field+"; use another name, or remove "+own[j].Field))
 		}
 	}
@@ -112,7 +92,7 @@ func (p *Pods) takeUnmergeable(tree, generated map[string]any) field.ErrorList {
 	ownPod := generated["spec"].(map[string]any)
 	own := items(ownPod["containers"])[0]
 	at := root.Child("spec")
-	errs := p.takeReserved(at, pod, ownPod, p.scheduled())
+	errs := p.takeReserved(at, pod, ownPod, podFields)
 	for i, c := range items(pod["containers"]) {
 		if c["name"] == p.name() {
 			errs = append(errs, p.takeReserved(at.Child("containers").Index(i), c, own, p.Reserved)...)
@@ -138,11 +118,11 @@ func (p *Pods) takeReserved(at *field.Path, c, own map[string]any, list []Reserv
 		switch {
 		case !ok || p.adopted() && reserved.Field == portsField:
 			continue
+		case reserved.Either && isEmpty(own[reserved.Field]):
+			continue // The value of the template is the only one.
 		case isEmpty(value):
 		case !reserved.Either:
 			errs = append(errs, field.Forbidden(at.Child(reserved.Field), "may not be set on the main container; use "+reserved.Instead))
-		case isEmpty(own[reserved.Field]):
-			continue // The value of the template is the only one.
 		default:
 			errs = append(errs, inBoth(at.Child(reserved.Field), reserved.Instead))
 		}

@@ -54,26 +54,23 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	if over == nil && len(undecoded) > 0 {
 		return errs // What refers to the template cannot be validated.
 	}
-	template, made := over.template(), p.containerPorts()
+	template := cmp.Or(over.template(), &corev1.PodTemplateSpec{})
 	long := p.tooMany(template)
 	if errs = append(errs, long...); len(long) > 0 || over != nil && over.large {
 		return errs // To validate any further could cost too much.
 	}
 	errs = append(errs, schedulerName(p.scheduling())...)
-	errs = append(errs, p.podLabels(template)...)
-	errs = append(errs, p.podMetadata(template)...)
+	errs = append(errs, p.ownMetadata(template)...)
 	errs = append(errs, p.selector(template)...)
-	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, made, template)...)
+	errs = append(errs, ports.ValidateTargets(portsPath, p.Ports, p.containerPorts(), template)...)
 	model, _ := p.model() // A URI that cannot be parsed has an error of its own.
-	if template != nil {
-		errs = append(errs, p.reserved(template, model)...)
-	}
+	errs = append(errs, p.reserved(template, model)...)
 	effective, unmerged := p.merge(over, model)
 	if errs = append(errs, unmerged...); len(errs) >= rules.MaxErrors {
 		return errs // A response has no room for more.
 	}
 	p.withoutOwnLabels(&effective, template)
-	located := paths{pods: p, over: template, effective: &effective, volumes: p.volumes(model), ports: made, known: errs}
+	located := paths{pods: p, over: template, effective: &effective, model: model, known: errs}
 	return append(errs, located.locate(append(keys(&effective), kubernetes(&effective)...))...)
 }
 
@@ -86,7 +83,7 @@ func (d *decoded) template() *corev1.PodTemplateSpec {
 }
 
 // tooMany returns the errors of lists of the object's own fields that are too long, and of too many
-// containers in the template, which may be nil.
+// containers in the template.
 func (p *Pods) tooMany(template *corev1.PodTemplateSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, list := range [...]struct {
@@ -106,7 +103,7 @@ func (p *Pods) tooMany(template *corev1.PodTemplateSpec) field.ErrorList {
 			errs = append(errs, field.TooMany(spec.Child(list.name), list.n, list.most))
 		}
 	}
-	pod := &cmp.Or(template, &corev1.PodTemplateSpec{}).Spec
+	pod := &template.Spec
 	if n := len(pod.Containers) + len(pod.InitContainers) + len(pod.EphemeralContainers); n > MaxContainers {
 		errs = append(errs, field.TooMany(containersPath, n, MaxContainers))
 	}
@@ -185,7 +182,7 @@ func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorLi
 const maxSelector = 64
 
 // selector refuses a selector that a Deployment cannot have, and one that does not select the pods of
-// the template, which may be nil.
+// the template.
 func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
 	switch {
 	case p.MatchLabels != nil && !p.adopted():
@@ -194,12 +191,11 @@ func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
 		return rules.MarkUnbuildable(field.TooMany(selectorPath, len(p.MatchLabels), maxSelector))
 	}
 	var errs field.ErrorList
-	written := cmp.Or(template, &corev1.PodTemplateSpec{}).Labels
 	for _, key := range slices.Sorted(maps.Keys(p.MatchLabels)) {
 		value := p.MatchLabels[key]
 		wrong := metav1validation.ValidateLabels(map[string]string{key: value}, selectorPath.Key(key))
-		if got, ok := written[key]; len(wrong) == 0 && (!ok || got != value) {
-			wrong = append(wrong, field.Invalid(root.Child("metadata", "labels").Key(key), got,
+		if got, ok := template.Labels[key]; len(wrong) == 0 && (!ok || got != value) {
+			wrong = append(wrong, field.Invalid(labelsPath.Key(key), got,
 				fmt.Sprintf("must be %q, as in spec.selector, which has to select the pods", value)))
 		}
 		errs = append(errs, wrong...)
@@ -219,24 +215,26 @@ func SelectorChange(now, was map[string]modelv1.LabelValue) field.ErrorList {
 // likely to be a mistake.
 func (p *Pods) Warnings() []string {
 	template, _ := Decode(p.Template)
+	main := p.Container
 	var out []string
-	if warning := rules.ImageWarning(imagePath, p.Container.Image, p.unsetPolicy(template)); warning != "" {
-		out = append(out, warning)
+	for _, c := range containers(&cmp.Or(template, &corev1.PodTemplateSpec{}).Spec) {
+		if c.Name == main.Name {
+			main.ImagePullPolicy = cmp.Or(main.ImagePullPolicy, c.ImagePullPolicy)
+		}
 	}
+	out = append(out, imageWarning(imagePath, "spec.imagePullPolicy", &main)...)
 	if template == nil {
 		return out
 	}
 	for path, c := range containers(&template.Spec) {
-		if sentence := rules.ImageWarning(path.Child("image"), c.Image, unset(c, pullPolicy)); sentence != "" {
-			out = append(out, sentence)
-		}
+		out = append(out, imageWarning(path.Child("image"), "imagePullPolicy", c)...)
 	}
 	out = append(out, metaWarnings(&template.ObjectMeta)...)
 	if template.Spec.DeprecatedServiceAccount != "" && template.Spec.ServiceAccountName == "" {
 		out = append(out, root.Child("spec", "serviceAccount").String()+": deprecated and ignored; use serviceAccountName")
 	}
 	if _, ok := template.Annotations[api.AnnotationRestartedAt]; ok {
-		out = append(out, root.Child("metadata", "annotations").Key(api.AnnotationRestartedAt).String()+
+		out = append(out, annotationsPath.Key(api.AnnotationRestartedAt).String()+
 			": ignored; use kubectl rollout restart or an Eru")
 	}
 	return out
@@ -260,30 +258,13 @@ func metaWarnings(meta *metav1.ObjectMeta) []string {
 	return out
 }
 
-const pullPolicy = "imagePullPolicy"
-
-// unset returns the name of the container's imagePullPolicy, "" if it is set.
-func unset(c *corev1.Container, name string) string {
+// imageWarning returns the warning on the image of a container, whose imagePullPolicy has a name.
+func imageWarning(path *field.Path, policy string, c *corev1.Container) []string {
 	if c.ImagePullPolicy != "" {
-		return ""
+		policy = ""
 	}
-	return name
-}
-
-// unsetPolicy returns the path of the main container's imagePullPolicy, "" if it is set. In an
-// object that has no field for it, it is in the pod template, which may be nil.
-func (p *Pods) unsetPolicy(template *corev1.PodTemplateSpec) string {
-	containers, c := cmp.Or(template, &corev1.PodTemplateSpec{}).Spec.Containers, p.Container
-	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == p.Container.Name })
-	if at < 0 {
-		at = len(containers)
-	} else if c.ImagePullPolicy == "" {
-		c.ImagePullPolicy = containers[at].ImagePullPolicy
+	if sentence := rules.ImageWarning(path, c.Image, policy); sentence != "" {
+		return []string{sentence}
 	}
-	for _, reserved := range p.Reserved {
-		if reserved.Field == pullPolicy {
-			return unset(&c, reserved.Instead)
-		}
-	}
-	return unset(&c, containersPath.Index(at).Child(pullPolicy).String())
+	return nil
 }

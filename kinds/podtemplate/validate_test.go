@@ -44,7 +44,7 @@ func ownErrors(p *Pods, template *runtime.RawExtension) field.ErrorList {
 	errs = append(errs, p.reserved(&over.PodTemplateSpec, model)...)
 	effective, unmerged := p.merge(over, model)
 	errs = append(errs, unmerged...)
-	located := paths{pods: p, over: &over.PodTemplateSpec, effective: &effective, volumes: p.volumes(model), known: errs}
+	located := paths{pods: p, over: &over.PodTemplateSpec, effective: &effective, model: model, known: errs}
 	return append(errs, located.locate(keys(&effective))...)
 }
 

@@ -82,36 +82,28 @@ spec:
 	}
 }
 
-// The warning on the main container's image names the field that the kind has, and that of the
-// pod template for a kind that has none.
+// The policy of the main container's image may be in the pod template.
 func TestWarningOfTheMainImage(t *testing.T) {
 	t.Parallel()
-	const alone = "spec.image: has no tag, so the image can change; use a version tag or a digest"
-	own := []Reserved{{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true}}
+	const (
+		unset = "spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent"
+		set   = "spec.image: has no tag, so the image can change; use a version tag or a digest"
+	)
 	for name, test := range map[string]struct {
 		template string
-		fields   []Reserved
 		policy   corev1.PullPolicy
 		want     string
 	}{
-		"of a kind with the field":        {`{}`, own, "", "spec.imagePullPolicy"},
-		"without a template":              {`null`, own, "", "spec.imagePullPolicy"},
-		"a policy":                        {`{}`, own, "Never", ""},
-		"a policy in the template":        {`{spec: {containers: [{name: main, imagePullPolicy: Always}]}}`, own, "", ""},
-		"that of another container":       {`{spec: {containers: [{name: a, imagePullPolicy: Always}]}}`, own, "", "spec.imagePullPolicy"},
-		"of a kind without the field":     {`{}`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
-		"with a sidecar":                  {`{spec: {containers: [{name: a}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
-		"in the template":                 {`{spec: {containers: [{name: a}, {name: main}]}}`, nil, "", "spec.podTemplate.spec.containers[1].imagePullPolicy"},
-		"a policy in it":                  {`{spec: {containers: [{name: main, imagePullPolicy: Never}]}}`, nil, "", ""},
-		"a template that is not readable": {`[]`, nil, "", "spec.podTemplate.spec.containers[0].imagePullPolicy"},
+		"without a policy":                {`{}`, "", unset},
+		"without a template":              {`null`, "", unset},
+		"a policy":                        {`{}`, "Never", set},
+		"a policy in the template":        {`{spec: {containers: [{name: main, imagePullPolicy: Always}]}}`, "", set},
+		"that of another container":       {`{spec: {containers: [{name: a, imagePullPolicy: Always}]}}`, "", unset},
+		"a template that is not readable": {`[]`, "", unset},
 	} {
-		main := &Pods{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Reserved: test.fields, Template: raw(t, test.template)}
-		want := alone
-		if test.want != "" {
-			want = "spec.image: has no tag; use a version tag or " + test.want + ": IfNotPresent"
-		}
-		if got := strings.Join(ofImage(main), ""); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+		main := &Pods{Container: corev1.Container{Name: "main", Image: "a", ImagePullPolicy: test.policy}, Template: raw(t, test.template)}
+		if got := strings.Join(ofImage(main), ""); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 		main.Container.Image = "a:1"
 		if got := strings.Join(ofImage(main), ""); got != "" {

@@ -147,10 +147,17 @@ func FormatErrors(errs field.ErrorList) string {
 func Others(errs, known field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(err *field.Error) bool {
 		return slices.ContainsFunc(known, func(other *field.Error) bool {
-			rest, in := strings.CutPrefix(err.Field, other.Field)
-			return in && (rest == "" || rest[0] == '.' || rest[0] == '[')
+			_, in := CutField(err.Field, other.Field)
+			return in
 		})
 	})
+}
+
+// CutField returns the rest of a path after that of a field. ok is false if path is neither that of the field nor of a
+// field in it.
+func CutField(path, of string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, of)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // fault is what makes two errors the same: type and value, and the field, but not where
