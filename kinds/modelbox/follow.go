@@ -56,19 +56,27 @@ var holders = [...]string{
 	startupPointer + "/httpGet", startupPointer + "/tcpSocket", startupPointer,
 }
 
-// treeOf returns a spec as decoded JSON, without podTemplate, which can be large.
-func treeOf(spec *modelv1.ModelBoxSpec) map[string]any {
+// treeOf returns the part of a spec that has derived values as decoded JSON.
+func (d *defaults) treeOf(spec *modelv1.ModelBoxSpec) map[string]any {
 	part, tree := *spec, map[string]any{}
-	part.PodTemplate = nil
+	d.setOthers(&part, &modelv1.ModelBoxSpec{})
 	if data, err := json.Marshal(&part); err == nil { // It was decoded from JSON.
 		_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &tree)
 	}
 	return map[string]any{"spec": tree}
 }
 
+// setOthers sets the fields that have no derived values, and can be large, to those of another spec.
+func (d *defaults) setOthers(to, from *modelv1.ModelBoxSpec) {
+	to.PodTemplate, to.EnvFrom, to.Models, to.Schedules, to.Windows, to.Around = from.PodTemplate, from.EnvFrom, from.Models, from.Schedules, from.Windows, from.Around
+	if !IsSize(d.spec.ResourceType) && (d.old == nil || !IsSize(d.old.ResourceType)) {
+		to.Args, to.Command, to.Envs, to.Scheduling = from.Args, from.Command, from.Envs, from.Scheduling
+	}
+}
+
 // valuesOf returns the values of a spec that are set.
-func valuesOf(spec *modelv1.ModelBoxSpec) values {
-	tree, out := treeOf(spec)["spec"].(map[string]any), values{}
+func (d *defaults) valuesOf(spec *modelv1.ModelBoxSpec) values {
+	tree, out := d.treeOf(spec)["spec"].(map[string]any), values{}
 	for _, name := range append(sizeFields[:], defaultFields[:]...) {
 		if value, ok := tree[name]; ok {
 			out.add("/spec/"+name, value)
@@ -145,7 +153,7 @@ func (d *defaults) forget() {
 	if d.stored == nil {
 		return
 	}
-	is, next, sent := valuesOf(d.spec), values{}, d.spec.Resources
+	is, next, sent := d.valuesOf(d.spec), values{}, d.spec.Resources
 	isSet := d.isSet()
 	for at, value := range is {
 		switch {
@@ -203,17 +211,17 @@ func (d *defaults) follows(at string, value any) bool {
 func (d *defaults) isSet() func(at string, value any) bool {
 	if d.owners.HasManagedFields() {
 		return func(at string, value any) bool {
-			return d.owners.IsValueSet(at, func(set any) bool { return same(at, set, value) })
+			return d.owners.IsSet(at, func(set any) bool { return same(at, set, value) })
 		}
 	}
 	anew := &modelv1.ModelBox{Spec: *d.old.DeepCopy()}
 	anew.Name = d.stored.Name
-	n, was := &defaults{box: anew, spec: &anew.Spec, sizes: d.sizes, admits: d.admits, unseen: true}, valuesOf(d.old)
+	n, was := &defaults{box: anew, spec: &anew.Spec, sizes: d.sizes, admits: d.admits, unseen: true}, d.valuesOf(d.old)
 	own := maps.Clone(was)
 	maps.DeleteFunc(own, d.follows)
 	n.write(was, own)
 	n.all()
-	sent, stored, derived := treeOf(d.spec), treeOf(d.old), treeOf(n.spec)
+	sent, stored, derived := d.treeOf(d.spec), d.treeOf(d.old), d.treeOf(n.spec)
 	return func(at string, _ any) bool {
 		field := func(tree map[string]any) any { return tree["spec"].(map[string]any)[namesOf(at)[1]] }
 		return !reflect.DeepEqual(field(sent), field(stored)) || !reflect.DeepEqual(field(sent), field(derived))
@@ -234,7 +242,7 @@ func (d *defaults) ownItems(at string, list any) []any {
 // write changes the values of the spec from is to next, and removes the objects that have lost their last
 // value, now or by a client, and that no client set.
 func (d *defaults) write(is, next values) {
-	tree := treeOf(d.spec)
+	tree := d.treeOf(d.spec)
 	for at := range is {
 		if _, stays := next[at]; !stays {
 			unstructured.RemoveNestedField(tree, namesOf(at)...)
@@ -254,7 +262,7 @@ func (d *defaults) write(is, next values) {
 	}
 	var spec modelv1.ModelBoxSpec
 	if data, err := json.Marshal(tree["spec"]); err == nil && json.Unmarshal(data, &spec) == nil {
-		spec.PodTemplate = d.spec.PodTemplate
+		d.setOthers(&spec, d.spec)
 		*d.spec = spec
 	}
 }
@@ -264,7 +272,7 @@ func (d *defaults) recorded() map[string]any {
 	if d.ops == nil {
 		return nil
 	}
-	return treeOf(d.spec)
+	return d.treeOf(d.spec)
 }
 
 // record records the changes from one value to another. What was no object is set as a whole, because it may be

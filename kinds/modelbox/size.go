@@ -65,7 +65,7 @@ func (d *defaults) current() (now values, known bool) {
 	if !known {
 		return values{}, false
 	}
-	return valuesOf(forModel(size, d.spec)), true
+	return d.valuesOf(forModel(size, d.spec)), true
 }
 
 // size sets the values of the object's size. Without the sizes, in the controller and in the validating
@@ -91,7 +91,7 @@ func (d *defaults) size() {
 
 // fill sets the values that are not set.
 func (d *defaults) fill(from values) {
-	is := valuesOf(d.spec)
+	is := d.valuesOf(d.spec)
 	next := maps.Clone(is)
 	next.fill(from)
 	d.write(is, next)
@@ -101,7 +101,7 @@ func (d *defaults) fill(from values) {
 // the client sent, and the defaults of probes, whose action no size has, are derived.
 func (d *defaults) stayed() values {
 	now, known := d.current()
-	out := valuesOf(d.old)
+	out := d.valuesOf(d.old)
 	maps.DeleteFunc(out, func(at string, _ any) bool {
 		switch in := pointerOf(at); {
 		case in == readinessPointer && (d.spec.ReadinessProbe != nil || !hasOtherAction(d.old.ReadinessProbe)), in == startupPointer && d.spec.StartupProbe != nil:
@@ -140,14 +140,14 @@ func (d *defaults) contradictions() field.ErrorList {
 	var was values
 	switch {
 	case d.keepsSize():
-		was = valuesOf(d.old)
+		was = d.valuesOf(d.old)
 	case !known && d.sameSize():
 		return nil // It stays as it is, without values, and is not built.
 	case !known:
 		names := append(slices.Sorted(maps.Keys(d.sizes)), resourceTypes...)
 		return field.ErrorList{field.NotSupported(resourceTypePath, d.spec.ResourceType, names)}
 	}
-	is := valuesOf(d.spec)
+	is := d.valuesOf(d.spec)
 	for _, at := range slices.Sorted(maps.Keys(is)) {
 		if !isFree(at, now, known) && !now.equals(at, is[at]) && !was.equals(at, is[at]) {
 			errs = append(errs, d.another(at, is[at], now[at]))
