@@ -81,7 +81,7 @@ func resizePatch(stored *unstructured.Unstructured) ([]byte, error) {
 	owners := fieldownership.Of(&meta)
 	spec, _, _ := unstructured.NestedMap(stored.Object, "spec")
 	for _, name := range slices.Sorted(maps.Keys(spec)) {
-		if owners.IsValueSet("/spec/"+name, func(any) bool { return true }) {
+		if owners.IsSet("/spec/"+name, func(any) bool { return true }) {
 			continue
 		}
 		annotations := stored.GetAnnotations()

@@ -83,5 +83,5 @@ func isDerived(obj, old *mtsrev1.Eru) bool {
 		return false
 	}
 	owners := fieldownership.Of(&obj.ObjectMeta)
-	return !owners.IsSet(deploymentNamePointer, func(text string) bool { return text == name })
+	return !owners.IsSet(deploymentNamePointer, func(value any) bool { return value == name })
 }

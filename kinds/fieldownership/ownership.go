@@ -26,6 +26,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Ownership reports which fields of an object are set by a client. The zero Ownership, of an
@@ -50,25 +51,27 @@ func Of(meta *metav1.ObjectMeta) Ownership {
 func (o *Ownership) HasManagedFields() bool { return len(o.entries) > 0 }
 
 // IsSet reports whether a client set the field at a JSON pointer, such as
-// /spec/serviceType, to its current value. equal reports whether a scalar of the last
-// applied manifest is that value. It is nil for objects, which are set if a client set
-// one of their fields, or set them to {}.
+// /spec/serviceType, to its current value. equal reports whether a value of the last
+// applied manifest, whose integers are int64, is that value. It is nil for objects, which are
+// set if a client set one of their fields, or set them to {}: the fields of an object of the
+// manifest have pointers of their own. The manifest may have another value, because it does
+// not change when another client changes or removes the field.
 //
 // If managedFields have an object, but none of its fields, its fields are not set: all objects
 // that can hold a derived field are granular in the schemas (x-kubernetes-map-type).
-func (o *Ownership) IsSet(pointer string, equal func(text string) bool) bool {
-	return o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) || o.isLastApplied(pointer, equal)
-}
-
-// IsValueSet is IsSet for a value of any type. equal reports whether a value of the last applied manifest
-// is the current one; its integers are int64.
-func (o *Ownership) IsValueSet(pointer string, equal func(value any) bool) bool {
-	if o.isManaged(strings.ReplaceAll(pointer, "/", "/f:")) {
+func (o *Ownership) IsSet(pointer string, equal func(value any) bool) bool {
+	if o.isManaged(managed(pointer)) {
 		return true
 	}
 	value, ok := find(o.lastApplied(), pointer)
+	if object, isObject := value.(map[string]any); equal == nil {
+		return isObject && len(object) == 0
+	}
 	return ok && equal(value)
 }
+
+// managed returns the pointer into managedFields of the field at a JSON pointer.
+func managed(pointer string) string { return strings.ReplaceAll(pointer, "/", "/f:") }
 
 // IsDeclared reports whether a manifest has the field at a JSON pointer, with any value: one of a server-side apply, or
 // that of the last client-side apply. A number that was set by another request is not declared.
@@ -77,7 +80,7 @@ func (o *Ownership) IsDeclared(pointer string) bool {
 		return entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
 	})}
 	_, ok := find(o.lastApplied(), pointer)
-	return ok || applied.isManaged(strings.ReplaceAll(pointer, "/", "/f:"))
+	return ok || applied.isManaged(managed(pointer))
 }
 
 // IsItemSet is IsSet for an item of a list with keys. item is decoded JSON, whose integers are int64.
@@ -87,7 +90,7 @@ func (o *Ownership) IsItemSet(list string, item map[string]any, keys ...string) 
 		key[name] = item[name]
 	}
 	text, err := json.Marshal(key)
-	if err == nil && o.isManaged(strings.ReplaceAll(list, "/", "/f:")+"/k:"+escapes.Replace(string(text))) {
+	if err == nil && o.isManaged(patch.Key(managed(list), "k:"+string(text))) {
 		return true
 	}
 	value, _ := find(o.lastApplied(), list)
@@ -145,39 +148,16 @@ func decode(text []byte) any {
 	return value
 }
 
-var (
-	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescapes = strings.NewReplacer("~1", "/", "~0", "~")
-)
-
 // find returns the value at a JSON pointer into objects.
 func find(value any, pointer string) (any, bool) {
 	for name := range strings.SplitSeq(pointer[1:], "/") {
 		object, _ := value.(map[string]any)
 		var ok bool
-		if value, ok = object[unescapes.Replace(name)]; !ok {
+		if value, ok = object[patch.Unescape(name)]; !ok {
 			return nil, false
 		}
 	}
 	return value, true
-}
-
-// isLastApplied reports whether the manifest of the last client-side apply has the field,
-// either with its current value or as an empty object. The fields of other objects have
-// pointers of their own. The manifest may have another value, because it does not change
-// when another client changes or removes the field.
-func (o *Ownership) isLastApplied(pointer string, equal func(text string) bool) bool {
-	value, ok := find(o.lastApplied(), pointer)
-	if !ok {
-		return false
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		return equal == nil && len(value) == 0
-	case []any:
-		return false
-	}
-	return equal != nil && equal(fmt.Sprint(value))
 }
 
 func (o *Ownership) lastApplied() any {

@@ -61,7 +61,7 @@ func TestIsSet(t *testing.T) {
 			t.Parallel()
 			meta := &metav1.ObjectMeta{ManagedFields: tc.entries, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: tc.manifest}}
 			owners := fieldownership.Of(meta)
-			if got := owners.IsSet("/spec/a/b", func(text string) bool { return text == "x" }); got != tc.scalar {
+			if got := owners.IsSet("/spec/a/b", func(value any) bool { return value == "x" }); got != tc.scalar {
 				t.Errorf("as a scalar: %t, want %t", got, tc.scalar)
 			}
 			if got := owners.IsSet("/spec/a/b", nil); got != tc.object {
@@ -111,7 +111,7 @@ func TestIsPortNameSet(t *testing.T) {
 
 // A value of any type is set by a manager, or by the manifest of a client-side apply that has it. Names
 // with a slash are escaped in pointers.
-func TestIsValueSet(t *testing.T) {
+func TestIsSetToAValue(t *testing.T) {
 	t.Parallel()
 	meta := &metav1.ObjectMeta{
 		ManagedFields: managed(`{"f:spec":{"f:resources":{"f:limits":{"f:example.com/gpu":{}}},"f:scheduling":{"f:tolerations":{}}}}`),
@@ -123,11 +123,11 @@ func TestIsValueSet(t *testing.T) {
 		"/spec/scheduling/nodeSelector": true, "/spec/scheduling/schedulerName": false,
 	} {
 		equal := func(value any) bool { return cmp.Equal(value, map[string]any{"pool": "a"}) }
-		if got := owners.IsValueSet(pointer, equal); got != want {
+		if got := owners.IsSet(pointer, equal); got != want {
 			t.Errorf("%s: %t, want %t", pointer, got, want)
 		}
 	}
-	if owners.IsValueSet("/spec/scheduling/nodeSelector", func(any) bool { return false }) {
+	if owners.IsSet("/spec/scheduling/nodeSelector", func(any) bool { return false }) {
 		t.Error("another value is taken for the one of the manifest")
 	}
 }

@@ -80,8 +80,7 @@ func Default(box, old *modelv1.ModelBox, ops *patch.Ops) {
 func newDefaults(box, old *modelv1.ModelBox, ops *patch.Ops) *defaults {
 	d := &defaults{box: box, spec: &box.Spec, ops: ops, unseen: old == nil}
 	if old != nil {
-		d.stored, d.old = old, &old.Spec
-		d.owners, d.sentType = fieldownership.Of(&box.ObjectMeta), box.Spec.ResourceType
+		d.stored, d.old, d.owners = old, &old.Spec, fieldownership.Of(&box.ObjectMeta)
 	}
 	return d
 }
@@ -106,34 +105,36 @@ type defaults struct {
 	spec, old   *modelv1.ModelBoxSpec    // The specs of box and stored.
 	owners      fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
 	ops         *patch.Ops
-	sentType    modelv1.ResourceType // resourceType as the client sent it.
 
 	// sizes are those of the cluster, if admits is true: only the mutating webhook has them.
 	sizes  Sizes
 	admits bool
-	// givenStartup is true if something in startupProbe is a value of the object's size.
-	givenStartup bool
 
 	// unseen is true if admission has not seen the object before.
 	unseen bool
-	// was is the stored object with its defaults, once it is needed, and changes is whether
-	// the update changes its pods.
+	// was is the stored object with the defaults that its controller sets, and changes is whether the update changes a
+	// field of the pod template, or one that they are derived from. If not, none of them is derived again.
 	was     *modelv1.ModelBox
 	changes bool
 }
 
+// all sets the defaults. On update, those that are derived are forgotten first, and what has become of the spec is
+// recorded at the end, so that a value which is derived again is no change.
 func (d *defaults) all() {
+	if d.stored != nil {
+		d.compare()
+	}
 	d.name(d.box.Name)
 	d.fixed()
-	d.leaveSize()
+	before := d.recorded()
+	d.forget()
 	d.resourceType()
 	d.size()
 	d.ports()
 	d.serviceType()
-	if !IsSize(d.spec.ResourceType) {
-		d.resources()
-	}
-	d.newer(d.probes())
+	d.resources()
+	d.probes()
+	record(d.ops, "", before, d.recorded())
 }
 
 // name defaults to the name of the object. An object with generateName has no name during
@@ -187,71 +188,36 @@ func (d *defaults) ports() {
 		before = d.old.Ports
 	}
 	owners := &d.owners
-	if ports.RemovesName(d.spec.Ports, before, owners) && !d.changesPods() {
+	if d.old != nil && !d.changes && ports.RemovesName(d.spec.Ports, before, owners) {
 		before, owners = nil, &fieldownership.Ownership{} // The name stays.
 	}
-	ports.Default(d.spec.Ports, before, owners, d.ops)
+	ports.Default(d.spec.Ports, before, owners, nil)
 }
 
 // serviceType has a default without ports as well, although there is no Service then, so
 // that the field is never empty.
 func (d *defaults) serviceType() {
-	now := modelv1.DefaultServiceType(d.spec.Ports)
-	if d.spec.ServiceType == "" || d.spec.ServiceType != now && d.isDerivedServiceType() {
-		patch.Set(d.ops, "/spec/serviceType", &d.spec.ServiceType, now)
-	}
-}
-
-func (d *defaults) isDerivedServiceType() bool {
-	switch {
-	case d.old == nil, d.spec.ServiceType != corev1.ServiceTypeClusterIP && d.spec.ServiceType != corev1.ServiceTypeNodePort:
-		return false
-	case d.owners.HasManagedFields():
-		return !d.owners.IsSet("/spec/serviceType", equals(d.spec.ServiceType))
-	}
-	return d.spec.ServiceType == d.old.ServiceType && d.old.ServiceType == modelv1.DefaultServiceType(d.old.Ports)
-}
-
-// equals returns a function that reports whether a text of a manifest is value.
-func equals[T ~string](value T) func(string) bool {
-	return func(text string) bool { return text == string(value) }
+	d.spec.ServiceType = cmp.Or(d.spec.ServiceType, modelv1.DefaultServiceType(d.spec.Ports))
 }
 
 // addsNewer reports whether a default that is newer than 0.1.0 is added: to a new object, to one
 // that has the field, as it is stored or as its controller sees it, and to one whose pod template
 // changes.
 func (d *defaults) addsNewer(has func(*modelv1.ModelBoxSpec) bool) bool {
-	if d.stored == nil || has(d.old) {
-		return true
-	}
-	d.compare()
-	return has(&d.was.Spec) || !samePods(d.spec, &d.was.Spec)
+	return d.stored == nil || d.changes || has(&d.was.Spec)
 }
 
 func hasStartupProbe(spec *modelv1.ModelBoxSpec) bool { return spec.StartupProbe != nil }
 
 func hasDeadline(spec *modelv1.ModelBoxSpec) bool { return spec.ProgressDeadlineSeconds != nil }
 
-// changesPods reports whether the client changes a field of the pod template, or one that they
-// are derived from. If not, no field of the pod template is derived again.
-func (d *defaults) changesPods() bool {
-	if d.stored == nil {
-		return true
-	}
-	d.compare()
-	return d.changes
-}
-
 // compare compares the object that the client sent with the stored one, each with the defaults
 // that its controller would set.
 func (d *defaults) compare() {
-	if d.was != nil {
-		return
-	}
 	unseen := isUnseen(d.stored)
 	d.was = completed(d.stored.Name, d.old, unseen)
 	now := completed(d.box.Name, d.restored(), unseen)
-	d.changes = d.sentType != d.old.ResourceType || d.resizes() || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
+	d.changes = d.spec.ResourceType != d.old.ResourceType || d.resizes() || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
 		!samePods(&now.Spec, &d.was.Spec)
 }
 

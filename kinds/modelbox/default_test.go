@@ -266,18 +266,18 @@ func TestDefaultRecords(t *testing.T) {
 		`{"op":"add","path":"/spec/replicas","value":1},` +
 		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
 		`{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
-		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
+		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
+		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
 		`{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},` +
 		`{"op":"add","path":"/spec/ports/0/targetPort","value":80},` +
-		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
-		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
 		`{"op":"add","path":"/spec/ports/1/name","value":"udp-81"},` +
-		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
-		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
+		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
+		`{"op":"add","path":"/spec/progressDeadlineSeconds","value":2400},` +
 		`{"op":"add","path":"/spec/readinessProbe","value":{"tcpSocket":{"port":80}}},` +
-		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
-		`{"op":"add","path":"/spec/startupProbe","value":{"tcpSocket":{"port":80},"periodSeconds":2,"failureThreshold":900}},` +
-		`{"op":"add","path":"/spec/progressDeadlineSeconds","value":2400}]`
+		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
+		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
+		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
+		`{"op":"add","path":"/spec/startupProbe","value":{"failureThreshold":900,"periodSeconds":2,"tcpSocket":{"port":80}}}]`
 	if diff := cmp.Diff(want, string(ops.JSON())); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}

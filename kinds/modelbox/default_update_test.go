@@ -290,11 +290,11 @@ func TestDefaultStays(t *testing.T) {
 			sent: `{ports: [{port: 80, targetPort: 80, protocol: TCP, nodePort: 30010}]}`,
 			want: `{}`,
 		},
-		"a probe that says more than the derived one": {
+		"a probe with a host, while another one has a timing": {
 			old: `{image: a:1, ports: [{port: 80}],
 				readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 80, host: h}}}`,
 			sent: `{ports: [{port: 81, targetPort: 81, protocol: TCP}]}`,
-			want: `{}`,
+			want: `{readinessProbe: {tcpSocket: {port: 81}}}`,
 		},
 		"a probe that was written in place of the derived one": {
 			old:  `{image: a:1, ports: [{port: 80}], livenessProbe: {exec: {command: [x]}}}`,
