@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -156,7 +157,10 @@ data:
 func mutated(port uint16, box string) (string, error) {
 	review, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Request:  &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(box)}},
+		Request: &admissionv1.AdmissionRequest{
+			Kind:      metav1.GroupVersionKind{Group: modelv1.SchemeGroupVersion.Group, Version: modelv1.SchemeGroupVersion.Version, Kind: "ModelBox"},
+			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(box)},
+		},
 	})
 	if err != nil {
 		return "", err
@@ -171,6 +175,9 @@ func mutated(port uint16, box string) (string, error) {
 	if err := json.NewDecoder(answer.Body).Decode(&answered); err != nil {
 		return "", err
 	}
+	if !answered.Response.Allowed {
+		return "", errors.New(answered.Response.Result.Message)
+	}
 	return string(answered.Response.Patch), nil
 }
 
@@ -184,7 +191,7 @@ var _ = Describe("a size of the platform", func() {
 			_, err := attempt(fmt.Sprintf(sizesManifest, memory, modelsImage), kubectl, "apply", "-f", "-")
 			Expect(err).NotTo(HaveOccurred())
 			awaitWebhooks(ctx, func(g Gomega, port uint16) {
-				g.Expect(mutated(port, `{"spec":{"resourceType":"e2e-tiny"}}`)).To(ContainSubstring(`"memory":"` + memory + `"`))
+				g.Expect(mutated(port, `{"metadata":{"name":"new"},"spec":{"resourceType":"e2e-tiny","modelFileURL":"https://models.example.com/a.zip"}}`)).To(ContainSubstring(`"memory":"` + memory + `"`))
 			})
 		}
 		settled("64Mi")
