@@ -124,7 +124,7 @@ func (o *pinOptions) model(ctx context.Context, doc *manifest.Document, data []b
 		return nil, errors.New("is an alias; write it as spec.model.uri")
 	}
 	fmt.Fprintf(o.ErrOut, "%s:%d: asking for %s\n", doc.File, doc.LineOf(path), m.URI)
-	client := pin.Client{HTTP: cmp.Or(o.HTTP, http.DefaultClient)}
+	client := pin.Client{HTTP: cmp.Or(o.HTTP, http.DefaultClient), Getenv: os.Getenv}
 	now, err := client.Resolve(ctx, *m)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,6 @@ import (
 	"math/bits"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -36,7 +35,10 @@ const defaultHub = "https://huggingface.co"
 const maxList = 64 << 20
 
 // Client asks the servers of models. The environment has their tokens: MODEL_TOKEN and HF_TOKEN.
-type Client struct{ HTTP *http.Client }
+type Client struct {
+	HTTP   *http.Client
+	Getenv func(string) string
+}
 
 var (
 	hubURI = regexp.MustCompile(`^hf://([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?$`)
@@ -87,7 +89,7 @@ func (c *Client) get(ctx context.Context, target, token string) (*http.Response,
 		return nil, err
 	}
 	request.Header.Set("Accept-Encoding", "identity") // The bytes as they are, which the fetch hashes.
-	if value := os.Getenv(token); value != "" {
+	if value := c.Getenv(token); value != "" {
 		request.Header.Set("Authorization", "Bearer "+value)
 	}
 	response, err := c.HTTP.Do(request)
@@ -155,7 +157,7 @@ func (c *Client) hub(ctx context.Context, m *modelv1.Model, repository, of, fold
 
 // revision asks the hub for a revision: a commit, a branch or a tag.
 func (c *Client) revision(ctx context.Context, repository, of string) (*revision, error) {
-	endpoint := strings.TrimSuffix(cmp.Or(os.Getenv("HF_ENDPOINT"), defaultHub), "/")
+	endpoint := strings.TrimSuffix(cmp.Or(c.Getenv("HF_ENDPOINT"), defaultHub), "/")
 	response, err := c.get(ctx, endpoint+"/api/models/"+repository+"/revision/"+url.PathEscape(of)+"?blobs=true", "HF_TOKEN")
 	if err != nil {
 		return nil, err

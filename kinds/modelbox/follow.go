@@ -182,13 +182,13 @@ func (d *defaults) follows(at string, value any) bool {
 	case deadlinePointer:
 		return value.(int64) >= progressSeconds && d.addsNewer(hasDeadline)
 	}
-	if !d.changes {
-		return false
-	}
-	if _, known := d.sizes[d.spec.ResourceType]; known || IsSize(d.old.ResourceType) && !IsSize(d.spec.ResourceType) {
-		if isOfSizes(at) {
-			return at != imagePointer || !d.keepsSize() || d.resizes()
-		}
+	return d.changes && d.followsPods(at, value)
+}
+
+// followsPods is follows for the fields that make the pod template.
+func (d *defaults) followsPods(at string, value any) bool {
+	if d.hasSize() && isOfSizes(at) {
+		return at != imagePointer || !d.keepsSize() || d.resizes()
 	}
 	switch name := at[strings.LastIndexByte(at, '/')+1:]; at {
 	case typePointer:
@@ -196,15 +196,23 @@ func (d *defaults) follows(at string, value any) bool {
 		return d.owners.HasManagedFields() && (value == string(modelv1.ResourceTypeSmall) || value == string(modelv1.ResourceTypeCustom))
 	case resourcesPointer + "/limits/" + name, resourcesPointer + "/requests/" + name:
 		return inPresets(name, value) && !IsSize(d.spec.ResourceType)
-	case readinessPointer + "/tcpSocket/port", livenessPointer + "/tcpSocket/port", startupPointer + "/tcpSocket/port":
-		return true
-	case startupPointer + "/periodSeconds":
-		return value == int64(rules.StartupPeriodSeconds) && !hasOtherAction(d.old.StartupProbe)
-	case startupPointer + "/failureThreshold":
-		return value == int64(rules.StartupFailureThreshold) && !hasOtherAction(d.old.StartupProbe)
 	}
-	return false
+	return slices.Contains(probePorts[:], at) || startupTiming.equals(at, value) && !hasOtherAction(d.old.StartupProbe)
 }
+
+// hasSize reports whether the values of a size are set anew or removed: that of the object, which the cluster has, or one that it leaves.
+func (d *defaults) hasSize() bool {
+	_, known := d.sizes[d.spec.ResourceType]
+	return known || IsSize(d.old.ResourceType) && !IsSize(d.spec.ResourceType)
+}
+
+// probePorts are the actions of the default probes, and startupTiming is what the default startup probe has beside its action.
+var (
+	probePorts    = [...]string{readinessPointer + "/tcpSocket/port", livenessPointer + "/tcpSocket/port", startupPointer + "/tcpSocket/port"}
+	startupTiming = values{
+		startupPointer + "/periodSeconds": int64(rules.StartupPeriodSeconds), startupPointer + "/failureThreshold": int64(rules.StartupFailureThreshold),
+	}
+)
 
 // isSet returns a function that reports whether a client set a value to what it is. Without managedFields, the values of
 // a field are taken for derived ones if the stored object has the same, and would have them as a new object too.
@@ -239,8 +247,7 @@ func (d *defaults) ownItems(at string, list any) []any {
 	})
 }
 
-// write changes the values of the spec from is to next, and removes the objects that have lost their last
-// value, now or by a client, and that no client set.
+// write changes the values of the spec from is to next.
 func (d *defaults) write(is, next values) {
 	tree := d.treeOf(d.spec)
 	for at := range is {
@@ -253,17 +260,22 @@ func (d *defaults) write(is, next values) {
 			_ = unstructured.SetNestedField(tree, value, namesOf(at)...) // Only objects hold values.
 		}
 	}
-	for _, at := range holders {
-		emptied := d.changes && d.owners.HasManagedFields() && (at != resourcesPointer || !IsSize(d.spec.ResourceType))
-		object, _, _ := unstructured.NestedFieldNoCopy(tree, namesOf(at)...)
-		if (emptied || is.has(at)) && equality.Semantic.DeepEqual(object, map[string]any{}) && !d.owners.IsSet(at, nil) {
-			unstructured.RemoveNestedField(tree, namesOf(at)...)
-		}
-	}
+	d.removeEmpty(tree, is)
 	var spec modelv1.ModelBoxSpec
 	if data, err := json.Marshal(tree["spec"]); err == nil && json.Unmarshal(data, &spec) == nil {
 		d.setOthers(&spec, d.spec)
 		*d.spec = spec
+	}
+}
+
+// removeEmpty removes the objects that have lost their last value, now or by a client, and that no client set.
+func (d *defaults) removeEmpty(tree map[string]any, was values) {
+	for _, at := range holders {
+		emptied := d.changes && d.owners.HasManagedFields() && (at != resourcesPointer || !IsSize(d.spec.ResourceType))
+		object, _, _ := unstructured.NestedFieldNoCopy(tree, namesOf(at)...)
+		if (emptied || was.has(at)) && equality.Semantic.DeepEqual(object, map[string]any{}) && !d.owners.IsSet(at, nil) {
+			unstructured.RemoveNestedField(tree, namesOf(at)...)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func decode(raw *runtime.RawExtension) (*decoded, field.ErrorList) {
 	errs = append(errs, rules.Sorted(takeNoValues(root, out.tree))...)
 	unknown, err := strictly(out.tree, &out.PodTemplateSpec)
 	if err != nil {
-		return nil, append(errs, rules.MarkUnbuildable(wrongTypes(root, out.tree, func(v any) any { return v })...)...)
+		return nil, append(errs, rules.MarkUnbuildable(wrongTypes(out.tree)...)...)
 	}
 	return out, append(errs, rules.MarkUnbuildable(strictErrors(append(duplicates, unknown...))...)...)
 }
@@ -130,43 +130,84 @@ func takeNoValues(path *field.Path, node any) (errs field.ErrorList) {
 	return errs
 }
 
-// wrongTypes returns the errors of the first values in a tree that a pod template cannot hold. The decoder
-// returns one of them, and no path for those that decode themselves, such as quantities. So of a value that it
-// refuses, each part is decoded alone. in puts a value at its place in an otherwise empty tree.
-func wrongTypes(path *field.Path, value any, in func(any) any) (errs field.ErrorList) {
-	_, err := strictly(in(value), &corev1.PodTemplateSpec{})
+// wrongTypes returns the errors of the first values in a tree that a pod template cannot hold. The
+// decoder returns one of them, and no path for those that decode themselves, such as quantities.
+func wrongTypes(tree any) field.ErrorList {
+	s := search{fields: map[reflect.Type]map[string]reflect.Type{}}
+	s.value(root, tree, reflect.TypeFor[corev1.PodTemplateSpec]())
+	if len(s.errs) == 0 {
+		return field.ErrorList{field.Invalid(root, field.OmitValueType{}, "cannot be decoded")}
+	}
+	return s.errs
+}
+
+type search struct {
+	errs   field.ErrorList
+	fields map[reflect.Type]map[string]reflect.Type // The types of the fields of structs, by their names in JSON.
+}
+
+// value descends to the values that have no parts of their own in a type, and decodes these.
+func (s *search) value(path *field.Path, value any, t reflect.Type) {
+	if value == nil || len(s.errs) >= rules.MaxErrors {
+		return
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.TypeOf(value).Kind() == t.Kind() && (t.Kind() == reflect.String || t.Kind() == reflect.Bool) {
+		return
+	}
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && s.parts(path, value, t) {
+		return
+	}
+	data, err := json.Marshal(value)
 	if err == nil {
-		return nil
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface())
 	}
-	part := func(path *field.Path, value any, in func(any) any) {
-		if len(errs) < rules.MaxErrors {
-			errs = append(errs, wrongTypes(path, value, in)...)
-		}
+	if err != nil {
+		s.errs = append(s.errs, wrongType(path, value, err))
 	}
+}
+
+// parts reports whether a value has parts in a type, and searches them.
+func (s *search) parts(path *field.Path, value any, t reflect.Type) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		// A struct has no such field, a map may have any key, and for other types an object is a wrong value itself.
-		unknown, noObject := strictly(in(map[string]any{"": nil}), &corev1.PodTemplateSpec{})
+		if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+			return false
+		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			at := path.Key(key)
-			if len(unknown) > 0 {
-				at = path.Child(key)
-			}
-			if noObject == nil {
-				part(at, value[key], func(v any) any { return in(map[string]any{key: v}) })
+			if t.Kind() == reflect.Map {
+				s.value(path.Key(key), value[key], t.Elem())
+			} else if of := s.fieldsOf(t)[key]; of != nil {
+				s.value(path.Child(key), value[key], of)
 			}
 		}
+		return true
 	case []any:
-		if _, noList := strictly(in([]any{}), &corev1.PodTemplateSpec{}); noList == nil {
-			for i, item := range value {
-				part(path.Index(i), item, func(v any) any { return in([]any{v}) })
+		if t.Kind() != reflect.Slice {
+			return false
+		}
+		for i, item := range value {
+			s.value(path.Index(i), item, t.Elem())
+		}
+		return true
+	}
+	return false
+}
+
+func (s *search) fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if s.fields[t] == nil {
+		s.fields[t] = map[string]reflect.Type{}
+		for of := range t.Fields() {
+			if tag, _, _ := strings.Cut(of.Tag.Get("json"), ","); tag == "" && of.Anonymous {
+				maps.Copy(s.fields[t], s.fieldsOf(of.Type))
+			} else {
+				s.fields[t][tag] = of.Type
 			}
 		}
 	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return field.ErrorList{wrongType(path, value, err)}
+	return s.fields[t]
 }
 
 // wrongType returns the error of a value of a wrong type. err is the decoder's.

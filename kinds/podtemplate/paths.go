@@ -78,9 +78,7 @@ func (p *paths) own(err *field.Error) (string, bool) {
 	if rest, ok := rules.CutField(path, labelsPath.String()); ok && has(p.pods.scheduling().PodLabels, text(err.BadValue)) {
 		return podLabelsPath.String() + rest, true
 	}
-	// The annotations of spec.podTemplate alone are never too long.
-	if own := p.pods.metadata().Annotations; strings.HasPrefix(path, annotationsPath.String()) && len(own) > 0 &&
-		(err.Type == field.ErrorTypeTooLong || has(own, text(err.BadValue))) {
+	if strings.HasPrefix(path, annotationsPath.String()) && p.isOwnAnnotation(err) {
 		return ownAnnotationsPath.String(), true
 	}
 	pod, effective := &p.over.Spec, &p.effective.Spec
@@ -98,6 +96,13 @@ func (p *paths) own(err *field.Error) (string, bool) {
 		return fmt.Sprintf("%s[%d]%s", list, at, of), true
 	}
 	return p.ownPod(path), true
+}
+
+// isOwnAnnotation reports whether an error of the annotations is one of the object's: those of spec.podTemplate alone are
+// never too long.
+func (p *paths) isOwnAnnotation(err *field.Error) bool {
+	own := p.pods.metadata().Annotations
+	return len(own) > 0 && (err.Type == field.ErrorTypeTooLong || has(own, text(err.BadValue)))
 }
 
 // ownPod returns the path of a field of the pod that the object can have as a field of its own.
