@@ -227,9 +227,9 @@ func (t *transfer) checkContent() error {
 const (
 	// firstByte is how long an answer may take until its first byte: a cache that fetches the file itself first takes minutes.
 	firstByte = 5 * time.Minute
-	// stall is how long a connection may bring no byte after that before it counts as cut.
+	// stall is how long after that a connection may receive no byte before it is closed and the transfer is resumed.
 	stall = time.Minute
-	// A connection that brings less than slowBytes within slowFor, 1 KiB/s, counts as cut, and what it brought as no progress.
+	// A connection that receives less than slowBytes within slowFor, 1 KiB/s, is closed as well, and its bytes are no progress.
 	slowFor   = 5 * time.Minute
 	slowBytes = 300 << 10
 )

@@ -279,7 +279,7 @@ func (d *defaults) removeEmpty(tree map[string]any, was values) {
 	}
 }
 
-// recorded returns what record compares, nothing if nobody asks.
+// recorded returns what record compares, nil if no operations are recorded.
 func (d *defaults) recorded() map[string]any {
 	if d.ops == nil {
 		return nil
