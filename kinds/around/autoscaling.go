@@ -16,9 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	internal "k8s.io/kubernetes/pkg/apis/autoscaling"
-	kubernetesv2 "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
-	kubernetes "k8s.io/kubernetes/pkg/apis/autoscaling/validation"
 	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -94,30 +91,9 @@ func validateAutoscaling(path *field.Path, o *Object) field.ErrorList {
 	case len(a.Metrics) > 0 && a.Prometheus != nil:
 		errs = append(errs, field.Forbidden(at, "may not be set together with prometheus; remove one of them"))
 	default:
-		errs = append(errs, validateMetrics(at, a.Metrics)...)
+		errs = append(errs, metrics(at, a.Metrics)...)
 	}
 	return errs
-}
-
-// validateMetrics returns the errors that the API server would return for the metrics of a HorizontalPodAutoscaler. It runs
-// the code of Kubernetes itself.
-func validateMetrics(path *field.Path, metrics []autoscalingv2.MetricSpec) field.ErrorList {
-	autoscaler := &internal.HorizontalPodAutoscaler{}
-	err := kubernetesv2.Convert_v2_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler(
-		&autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: metrics}}, autoscaler, nil)
-	if err != nil {
-		return field.ErrorList{field.InternalError(path, err)}
-	}
-	var errs field.ErrorList
-	for _, err := range kubernetes.ValidateHorizontalPodAutoscaler(autoscaler, kubernetes.HorizontalPodAutoscalerSpecValidationOptions{
-		ObjectMetricsValidationOptions: kubernetes.CrossVersionObjectReferenceValidationOptions{AllowEmptyAPIGroup: true},
-	}) {
-		if rest, ok := rules.CutField(err.Field, "spec.metrics"); ok {
-			err.Field = path.String() + rest
-			errs = append(errs, err)
-		}
-	}
-	return rules.Sorted(errs)
 }
 
 // reportAutoscaler reports why a HorizontalPodAutoscaler does not scale.

@@ -4,6 +4,7 @@
 package around
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	internal "k8s.io/kubernetes/pkg/apis/autoscaling"
+	kubernetesv2 "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
+	kubernetes "k8s.io/kubernetes/pkg/apis/autoscaling/validation"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
@@ -57,7 +61,6 @@ func TestValidateAutoscaling(t *testing.T) {
 		"both":               {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Metrics = append(a.Metrics, utilization("cpu", 50)) }, "spec.autoscaling.metrics"},
 		"too many metrics":   {func(a *modelv1.Autoscaling) { a.Metrics = make([]autoscalingv2.MetricSpec, modelv1.MaxMetrics+1) }, "spec.autoscaling.metrics"},
 		"a wrong metric":     {func(a *modelv1.Autoscaling) { a.Metrics = append(a.Metrics, utilization("cpu", 0)) }, "spec.autoscaling.metrics[0].resource.target.averageUtilization"},
-		"no metric":          {func(a *modelv1.Autoscaling) { a.Metrics = append(a.Metrics, autoscalingv2.MetricSpec{Type: "Pods"}) }, "spec.autoscaling.metrics[0].pods"},
 		"no URL":             {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "prometheus:9090" }, "spec.autoscaling.prometheus.serverAddress"},
 		"a file":             {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "file:///a" }, "spec.autoscaling.prometheus.serverAddress"},
 		"a long URL":         {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress += strings.Repeat("a", 2048) }, "spec.autoscaling.prometheus.serverAddress"},
@@ -113,6 +116,79 @@ func TestOneAutoscaler(t *testing.T) {
 	child := children[0].(*unstructured.Unstructured)
 	if diff := cmp.Diff(scaled, child.Object["spec"]); diff != "" || child.GetName() != "web" || child.GetNamespace() != "team" || child.GetLabels()["a"] != "b" {
 		t.Errorf("%v (-want +got):\n%s", child, diff)
+	}
+}
+
+// random returns a metric, of which one in ten is valid.
+func random(rnd *rand.Rand) autoscalingv2.MetricSpec {
+	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
+	one := func() *resource.Quantity {
+		return []*resource.Quantity{nil, nil, nil, nil, new(resource.MustParse("1")), new(resource.MustParse("2")), new(resource.MustParse("3m")),
+			new(resource.MustParse("0")), new(resource.MustParse("-1"))}[rnd.IntN(9)]
+	}
+	target := func() autoscalingv2.MetricTarget {
+		return autoscalingv2.MetricTarget{
+			Type:               autoscalingv2.MetricTargetType(pick("Utilization", "Value", "AverageValue", "Value", "AverageValue", "Utilization", "Value", "")),
+			AverageUtilization: []*int32{nil, nil, nil, new(int32(50)), new(int32(0))}[rnd.IntN(5)], AverageValue: one(), Value: one(),
+		}
+	}
+	metric := func() autoscalingv2.MetricIdentifier {
+		return autoscalingv2.MetricIdentifier{Name: pick("requests", "requests", "requests", "a.b", "A_b", "requests", "a/b", "", "..", "a%b")}
+	}
+	m := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(pick("Resource", "ContainerResource", "Pods", "Object", "External", "Resource", "Pods", "Object", "External", "", "Other"))}
+	has := func(kind autoscalingv2.MetricSourceType) bool { return (m.Type == kind) != (rnd.IntN(60) == 0) }
+	if has(autoscalingv2.ResourceMetricSourceType) {
+		m.Resource = &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceName(pick("cpu", "memory", "nvidia.com/gpu", "")), Target: target()}
+	}
+	if has(autoscalingv2.ContainerResourceMetricSourceType) {
+		m.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
+			Name: corev1.ResourceName(pick("cpu", "memory", "nvidia.com/gpu", "", "storage", "a b")), Container: pick("web", "web", "web", "A", ""), Target: target(),
+		}
+	}
+	if has(autoscalingv2.PodsMetricSourceType) {
+		m.Pods = &autoscalingv2.PodsMetricSource{Metric: metric(), Target: target()}
+	}
+	if has(autoscalingv2.ExternalMetricSourceType) {
+		m.External = &autoscalingv2.ExternalMetricSource{Metric: metric(), Target: target()}
+	}
+	if has(autoscalingv2.ObjectMetricSourceType) {
+		m.Object = &autoscalingv2.ObjectMetricSource{Metric: metric(), Target: target(), DescribedObject: autoscalingv2.CrossVersionObjectReference{
+			APIVersion: pick("v1", "networking.k8s.io/v1", "", "a/b/c"), Kind: pick("Ingress", "Ingress", "Ingress", "", "a/b"), Name: pick("web", "web", "web", "", "."),
+		}}
+	}
+	return m
+}
+
+// TestMetricsAreJudgedAsByKubernetes compares the rules of metrics with those of the API server, which the programs do
+// not contain.
+func TestMetricsAreJudgedAsByKubernetes(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(30, 2))
+	options := kubernetes.HorizontalPodAutoscalerSpecValidationOptions{
+		MinReplicasLowerBound:          1,
+		ObjectMetricsValidationOptions: kubernetes.CrossVersionObjectReferenceValidationOptions{AllowEmptyAPIGroup: true},
+	}
+	var valid, invalid int
+	for range 20000 {
+		m := random(rnd)
+		child := horizontalPodAutoscaler(autoscaled(func(a *modelv1.Autoscaling) { a.Metrics = []autoscalingv2.MetricSpec{m} })).(*autoscalingv2.HorizontalPodAutoscaler)
+		stored := &internal.HorizontalPodAutoscaler{}
+		if err := kubernetesv2.Convert_v2_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler(child, stored, nil); err != nil {
+			t.Fatal(err)
+		}
+		theirs := kubernetes.ValidateHorizontalPodAutoscaler(stored, options)
+		ours := metrics(field.NewPath("spec", "metrics"), child.Spec.Metrics)
+		if (len(theirs) == 0) != (len(ours) == 0) {
+			t.Fatalf("%+v:\nKubernetes: %v\nhere: %v", m, theirs, ours)
+		}
+		if len(ours) == 0 {
+			valid++
+		} else {
+			invalid++
+		}
+	}
+	if valid < 1000 || invalid < 1000 {
+		t.Errorf("%d valid and %d invalid metrics", valid, invalid)
 	}
 }
 
