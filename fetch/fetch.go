@@ -178,7 +178,7 @@ func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.
 
 // files fetches the files of a list into the work directory.
 func (f *fetcher) files(ctx context.Context, work *place.Work, journal *journal, list source.Model) ([]download.Fetched, error) {
-	if first := list.Files[0]; list.Archives && unpack.FormatOf(first.Name) != unpack.Plain {
+	if first := list.Files[0]; list.Archives && unpack.FormatOf(first.Name) != "" {
 		fetched, err := f.archive(ctx, work, journal, first)
 		return []download.Fetched{fetched}, err
 	}

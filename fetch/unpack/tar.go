@@ -26,14 +26,14 @@ const (
 )
 
 // decompress unpacks a tar, compressed or not, or one file that is compressed, which gets the name.
-func decompress(format Format, archive io.Reader, w *writer, name string) error {
+func decompress(format string, archive io.Reader, w *writer, name string) error {
 	content, err := decompressor(format, bufio.NewReaderSize(archive, buffer))
 	if err != nil {
 		return damaged(err)
 	}
 	defer content.Close() //nolint:errcheck // It was only read.
 	from := &stream{from: content, w: w}
-	if strings.HasPrefix(string(format), string(Tar)) {
+	if strings.HasPrefix(format, "tar") {
 		return untar(from, w)
 	}
 	return w.file(name, fileMode, from)
@@ -61,8 +61,8 @@ func untar(stream *stream, w *writer) error {
 }
 
 // decompressor returns what a format's archive has inside. It is closed to release memory.
-func decompressor(format Format, archive io.Reader) (io.ReadCloser, error) {
-	switch format.compression() {
+func decompressor(format string, archive io.Reader) (io.ReadCloser, error) {
+	switch compression(format) {
 	case "gz":
 		return gzip.NewReader(archive)
 	case "zst":
