@@ -95,7 +95,7 @@ func (f *fetcher) prepared(volume *place.Volume) (bool, error) {
 	if err := volume.RemoveLeftovers(f.Shared, works...); err != nil {
 		return false, err
 	}
-	if f.Shared && f.SHA256 == "" && !volume.Recorded().Has(f.Identity()) {
+	if f.Shared && f.SHA256 == "" && !slices.Contains(volume.Recorded().Sources, f.Identity()) {
 		done = false
 	}
 	if done {
