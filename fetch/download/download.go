@@ -169,7 +169,7 @@ func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []b
 		}
 		defer response.Body.Close() //nolint:errcheck // It was only read.
 		if response.StatusCode != http.StatusOK {
-			return false, refusal(response, item.URL, item.Explain, time.Now())
+			return false, refusal(response, item)
 		}
 		header = response.Header
 		if body, err = io.ReadAll(io.LimitReader(response.Body, limit+1)); err != nil {

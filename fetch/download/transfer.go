@@ -205,7 +205,7 @@ func (t *transfer) begin(response *http.Response, part *part, asked, helper bool
 	case asked && (status == http.StatusPartialContent || status == http.StatusRequestedRangeNotSatisfiable):
 		return t.withoutParts(part)
 	}
-	return refusal(response, t.item.URL, t.item.Explain, time.Now())
+	return refusal(response, t.item)
 }
 
 // withoutParts makes the next attempt ask for the whole item.
@@ -214,7 +214,7 @@ func (t *transfer) withoutParts(part *part) error {
 		return err
 	}
 	t.whole = true
-	return &temporary{err: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
+	return &temporary{error: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
 }
 
 func (t *transfer) beginWhole(response *http.Response, part *part, asked bool) error {
@@ -274,7 +274,7 @@ func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 			t.parts.size(part.begin)
 			t.mutex.Unlock()
 		default:
-			return &temporary{err: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
+			return &temporary{error: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
 		}
 	}
 	return nil
