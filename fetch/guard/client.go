@@ -144,22 +144,18 @@ func (c *Client) Get(ctx context.Context, request Request) (*http.Response, erro
 	return c.do(outgoing, trust{plain: request.Plain, led: request.Led})
 }
 
-// Send sends a request that an SDK has signed. It knows no mirror. Where a GET is redirected, it is sent without credentials.
-func (c *Client) Send(request *http.Request, plain bool) (*http.Response, error) {
+// Send sends a request that an SDK has signed, or one to the agent of EKS Pod Identity, which goes past every proxy. It knows no mirror. Where
+// a GET is redirected, it is sent without credentials.
+func (c *Client) Send(request *http.Request, plain, agent bool) (*http.Response, error) {
+	if agent {
+		return c.do(request, trust{agent: true})
+	}
 	target, err := checkURL(request.URL, plain)
 	if err != nil {
 		return nil, err
 	}
 	request.URL = target
 	return c.do(request, trust{plain: plain, signed: true})
-}
-
-// SendToAgent sends a request to the agent of EKS Pod Identity, past every proxy.
-func (c *Client) SendToAgent(request *http.Request) (*http.Response, error) {
-	if err := CheckAgent(request.URL); err != nil {
-		return nil, err
-	}
-	return c.do(request, trust{agent: true})
 }
 
 func (c *Client) do(request *http.Request, what trust) (*http.Response, error) {

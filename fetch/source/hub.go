@@ -23,6 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 const (
@@ -36,10 +37,8 @@ var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // repository is one commit of a model at a hub.
 type repository struct {
-	base              *url.URL
-	org, name, commit string
-	// prefix is a file or directory of the repository; empty is all of it.
-	prefix string
+	modeluri.URI
+	base *url.URL
 }
 
 // parseHub reads a URI of the hub. A mirror of hf:// is either another hf:// or the hub's endpoint.
@@ -55,17 +54,17 @@ func (s Settings) parseHub() (repository, error) {
 		return repository{}, failure.New(failure.Invalid, "HF_ENDPOINT, or the mirror of hf://, is no URL of a server: write https://host")
 	}
 	parsed, err := s.parse(uri)
-	return repository{base: base, org: parsed.Org, name: parsed.Name, commit: parsed.Commit, prefix: parsed.Path}, err
+	return repository{parsed, base}, err
 }
 
 func (r repository) list() *url.URL {
-	list := r.url("api", "models", r.org, r.name, "tree", r.commit)
+	list := r.url("api", "models", r.Org, r.Name, "tree", r.Commit)
 	list.RawQuery = "recursive=true"
 	return list
 }
 
 func (r repository) file(name string) *url.URL {
-	return r.url(r.org, r.name, "resolve", r.commit, name)
+	return r.url(r.Org, r.Name, "resolve", r.Commit, name)
 }
 
 func (r repository) url(segments ...string) *url.URL {
@@ -73,9 +72,9 @@ func (r repository) url(segments ...string) *url.URL {
 	return &url.URL{Scheme: r.base.Scheme, Host: r.base.Host, Path: whole, RawPath: httpbinding.EscapePath(whole, false)}
 }
 
-// has is true for the files below the prefix, and for the file that is the prefix.
+// has is true for the files below the path of the URI, and for the file that is at it.
 func (r repository) has(name string) bool {
-	return r.prefix == "" || name == r.prefix || strings.HasPrefix(name, r.prefix+"/")
+	return r.Path == "" || name == r.Path || strings.HasPrefix(name, r.Path+"/")
 }
 
 // treeEntry is an entry of the hub's list (https://huggingface.co/docs/hub/api).
@@ -96,11 +95,9 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	var sign func(*http.Request) error
-	if token := s.Getenv("HF_TOKEN"); token != "" {
-		if sign, err = header("Bearer " + token); err != nil {
-			return Model{}, err
-		}
+	sign, err := bearer(s.Getenv("HF_TOKEN"))
+	if err != nil {
+		return Model{}, err
 	}
 	list, err := s.listing()
 	if err != nil {
@@ -114,7 +111,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	}
 	model, err := list.model()
 	if err == nil && len(model.Files) == 0 {
-		err = failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.prefix)))
+		err = failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.Path)))
 	}
 	return model, err
 }
@@ -193,13 +190,15 @@ func (l *lister) nextPage(page *url.URL, header http.Header) (*url.URL, error) {
 
 // add adds an entry of the list if it is a file to fetch.
 func (l *lister) add(entry treeEntry) error {
-	if err := l.entry(); err != nil || entry.Type != "file" || !l.repository.has(entry.Path) {
+	if err := l.entry(); err != nil || entry.Type != "file" || !l.repository.has(entry.Path) || !l.selects(entry.Path) {
 		return err
 	}
-	return l.listing.add(entry.Path, func() (download.Item, error) {
-		hash, size, err := published(entry)
-		return download.Item{Request: l.request(l.repository.file(entry.Path)), Size: size, Hash: hash, Explain: explainHub}, err
-	})
+	hash, size, err := published(entry)
+	if err != nil {
+		return err
+	}
+	item := download.Item{Request: l.request(l.repository.file(entry.Path)), Size: size, Hash: hash, Explain: explainHub}
+	return l.listing.add(File{Item: item, Name: entry.Path})
 }
 
 // published returns the hash and size that the hub publishes for a file: of its content, or where git has the file itself,

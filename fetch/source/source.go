@@ -81,7 +81,7 @@ func (s Settings) Identity() string {
 		if err != nil {
 			return ""
 		}
-		return guard.Show(base) + " " + path.Join(repository.org, repository.name) + "@" + path.Join(repository.commit, repository.prefix) + s.patterns()
+		return guard.Show(base) + " " + path.Join(repository.Org, repository.Name) + "@" + path.Join(repository.Commit, repository.Path) + s.patterns()
 	}
 	return fmt.Sprintf("uri:%x", sha256.Sum256([]byte(s.Mirrors.Text(s.URI)+"\x00"+s.Getenv("AWS_ENDPOINT_URL")+s.patterns())))
 }
@@ -152,13 +152,21 @@ func (s Settings) authorization() (func(*http.Request) error, error) {
 	case user == "" && password != "":
 		return nil, failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_PASSWORD without MODEL_USERNAME: add it")
 	case token != "":
-		return header("Bearer " + token)
+		return bearer(token)
 	case user != "":
 		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 		s.Hide(basic)
 		return header("Basic " + basic)
 	}
 	return nil, nil
+}
+
+// bearer returns how requests get a token; nil is not at all.
+func bearer(token string) (func(*http.Request) error, error) {
+	if token == "" {
+		return nil, nil
+	}
+	return header("Bearer " + token)
 }
 
 // header returns a function that sets the header Authorization.
