@@ -6,16 +6,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 // interrupted is the exit code after SIGTERM, as shells have it.
@@ -69,4 +77,113 @@ func onSignal(end func()) (stop func()) {
 		}
 	}()
 	return func() { signal.Stop(signals); close(signals) }
+}
+
+// flags are the command line.
+type flags struct {
+	models         []modeluri.Argument
+	mirrors        guard.Rules
+	maxFiles       int
+	maxRatio       int64
+	terminationLog string
+	progressEvery  time.Duration
+	connectFor     time.Duration
+	retryFor       time.Duration
+	connections    int
+}
+
+// parse reads the command line. The termination log is known even where the rest is wrong.
+func parse(args []string) (flags, error) {
+	var f flags
+	var one modeluri.Argument // The model of these flags, if --models has none.
+	set := flag.NewFlagSet("fetch-model", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "the file that the last word goes into; empty is none")
+	set.StringVar(&one.URI, "uri", "", "spec.model.uri")
+	set.StringVar(&one.SHA256, "sha256", "", "spec.model.sha256")
+	set.StringVar(&one.Volume, "volume", "", "the directory that the volume is mounted at")
+	set.StringVar(&one.Directory, "directory", "", "the name of the model's directory in the volume")
+	set.Int64Var(&one.SizeLimit, "size-limit", 0, "how many bytes of the volume the fetch may need")
+	var mirrors []string
+	list(set, "mirror", "PREFIX=REPLACEMENT for the beginning of URLs; may be repeated", &mirrors)
+	list(set, "include", "a pattern for the files of hf:// and of a folder of s3:// that are fetched, as hf download has; may be repeated", &one.Include)
+	list(set, "exclude", "a pattern for those that are not; may be repeated", &one.Exclude)
+	set.BoolVar(&one.Shared, "shared", false, "other pods fetch the same model into the same volume")
+	set.IntVar(&f.maxFiles, "max-files", 100_000, "how many files a model may have")
+	set.Int64Var(&f.maxRatio, "max-ratio", 1000, "how many times its size an archive may become beyond 100 MiB")
+	set.DurationVar(&f.progressEvery, "progress-every", 10*time.Second, "how often the progress is logged")
+	set.DurationVar(&f.connectFor, "connect-for", 10*time.Second, "how long attempts may find no server that can serve, until the first byte of the model comes")
+	set.DurationVar(&f.retryFor, "retry-for", 30*time.Minute, "how long attempts may bring no new byte")
+	set.IntVar(&f.connections, "connections", 8, "how many connections fetch files and parts of files at once")
+	set.Func("models", "several models as JSON, instead of the flags of one", func(text string) (err error) {
+		f.models, err = parseModels(text)
+		return err
+	})
+	if err := set.Parse(args); err != nil {
+		return f, failure.New(failure.Invalid, "the command line is wrong: %w: correct the arguments of the container", err)
+	}
+	for _, text := range mirrors { // Not by the FlagSet, whose errors have the value.
+		rule, err := guard.ParseRule(text)
+		if err != nil {
+			return f, err
+		}
+		f.mirrors = append(f.mirrors, rule)
+	}
+	err := f.check(one, set.NArg())
+	return f, err
+}
+
+// list adds a flag that may be repeated.
+func list(set *flag.FlagSet, name, usage string, to *[]string) {
+	set.Func(name, usage, func(text string) error {
+		*to = append(*to, text)
+		return nil
+	})
+}
+
+func (f *flags) check(one modeluri.Argument, rest int) error {
+	switch {
+	case rest > 0:
+		return failure.New(failure.Invalid, "there are arguments that are no flags: correct the arguments of the container")
+	case len(f.models) > 0 && (one.URI != "" || one.Directory != ""):
+		return failure.New(failure.Invalid, "--models is instead of --uri and --directory: remove one of them")
+	case f.maxFiles <= 0 || f.maxRatio <= 0 || f.progressEvery <= 0 || f.connectFor <= 0 || f.retryFor <= 0 || f.connections <= 0:
+		return failure.New(failure.Invalid, "--max-files, --max-ratio, --progress-every, --connect-for, --retry-for and --connections are more than zero: correct them")
+	case len(f.models) == 0:
+		f.models = []modeluri.Argument{one}
+	}
+	return checkModels(f.models, one.Volume)
+}
+
+// checkModels refuses models of which something is missing, and two in one place. The volume is that of those that say none.
+func checkModels(models []modeluri.Argument, volume string) error {
+	places := map[[2]string]bool{}
+	for i := range models {
+		m := &models[i]
+		m.Volume = cmp.Or(m.Volume, volume)
+		at := [2]string{m.Volume, m.Directory}
+		switch {
+		case m.URI == "" || m.Volume == "" || m.Directory == "":
+			return failure.New(failure.Invalid, "--uri, --volume and --directory are required: add what is missing")
+		case m.SizeLimit <= 0:
+			return failure.New(failure.Invalid, "--size-limit is required, and more than zero: correct it")
+		case places[at]:
+			return failure.New(failure.Invalid, "two models have the directory %s: give each its own", failure.Quote(m.Directory))
+		}
+		places[at] = true
+	}
+	return nil
+}
+
+// parseModels reads --models.
+func parseModels(text string) (models []modeluri.Argument, err error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&models); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) || len(models) == 0 {
+		return nil, errors.New("it is no list of models")
+	}
+	return models, nil
 }

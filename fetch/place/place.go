@@ -223,9 +223,8 @@ func WorkName(directory, key string) string {
 	return workPrefix + directory + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Begin makes or takes over the work directory of a key.
-func (v *Volume) Begin(key string) (*Work, error) {
-	name := WorkName(v.name, key)
+// Begin makes or takes over the work directory with a name.
+func (v *Volume) Begin(name string) (*Work, error) {
 	there, err := v.root.Lstat(name)
 	continued := err == nil && there.IsDir()
 	if !continued {

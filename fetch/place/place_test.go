@@ -33,7 +33,7 @@ func open(t *testing.T, path string) *place.Volume {
 
 func begin(t *testing.T, volume *place.Volume) *place.Work {
 	t.Helper()
-	work, err := volume.Begin("key")
+	work, err := volume.Begin(place.WorkName("model", "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
