@@ -8,6 +8,7 @@ import (
 	"context"
 	"hash"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -126,7 +127,7 @@ type Fetched struct {
 // File fetches an item of at most limit bytes into a file. If the hash is wrong, and parts came by several answers, the item is fetched
 // once more from the start. Nothing is fetched if all of it was kept.
 func (d *Downloader) File(ctx context.Context, item Item, to Sink, limit int64) (Fetched, error) {
-	t := newTransfer(d, item, to, limit)
+	t := &transfer{d: d, item: item, to: to, limit: limit, sums: newSums(item), parts: parts{{end: math.MaxInt64}}, total: -1, saved: time.Now()}
 	if err := t.keep(); err != nil {
 		return Fetched{}, err
 	}

@@ -58,26 +58,22 @@ func (t *transfer) accepts(kept *Kept) bool {
 
 // save tells what a later process can continue from.
 func (t *transfer) save() {
-	if t.item.Save != nil && t.item.Hash.Want != "" {
-		t.item.Save(t.now())
+	if t.item.Save == nil || t.item.Hash.Want == "" {
+		return
 	}
-}
-
-// now returns what is kept at this moment; nil is nothing.
-func (t *transfer) now() *Kept {
+	var kept *Kept
 	t.mutex.Lock()
-	defer t.mutex.Unlock()
 	t.saved = time.Now()
-	if t.etag == "" || t.total < 0 || t.written == 0 {
-		return nil
-	}
-	kept := &Kept{ETag: t.etag, Size: t.total}
-	for _, each := range t.parts {
-		if each.begin < each.end {
-			kept.Missing = append(kept.Missing, [2]int64{each.begin, each.end})
+	if t.etag != "" && t.total >= 0 && t.written > 0 {
+		kept = &Kept{ETag: t.etag, Size: t.total}
+		for _, each := range t.parts {
+			if each.begin < each.end {
+				kept.Missing = append(kept.Missing, [2]int64{each.begin, each.end})
+			}
 		}
 	}
-	return kept
+	t.mutex.Unlock()
+	t.item.Save(kept)
 }
 
 // Verify reads a file that is there already. It is an error if the item's hash does not prove that it is the item.

@@ -77,12 +77,6 @@ func (s sums) fetched(bytes int64) Fetched {
 	return Fetched{Bytes: bytes, Sum: hex.EncodeToString(s.wanted.Sum(nil)), SHA256: hex.EncodeToString(s.sha256.Sum(nil))}
 }
 
-func newTransfer(d *Downloader, item Item, to Sink, limit int64) *transfer {
-	t := &transfer{d: d, item: item, to: to, limit: limit, sums: newSums(item), total: -1, saved: time.Now()}
-	t.parts = parts{{end: math.MaxInt64}}
-	return t
-}
-
 // run fetches what is missing, and hashes the file.
 func (t *transfer) run(ctx context.Context) error {
 	ctx, t.fail = context.WithCancelCause(ctx)
