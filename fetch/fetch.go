@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,7 +192,7 @@ func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.
 	if f.work, err = volume.Begin(f.name); err != nil {
 		return record, err
 	}
-	if err := json.Unmarshal(f.work.State(), &f.kept); err != nil || f.kept == nil {
+	if err := f.work.State(&f.kept); err != nil || f.kept == nil {
 		f.kept = map[string]*download.Kept{}
 	}
 	defer func() { f.work.End(f.isOfUse(err)) }()
@@ -342,11 +341,7 @@ func (f *fetcher) save(name string, kept *download.Kept) {
 	if kept == nil {
 		delete(f.kept, name)
 	}
-	content, err := json.Marshal(f.kept)
-	if err == nil {
-		err = f.work.SaveState(content)
-	}
-	if err != nil {
+	if err := f.work.SaveState(f.kept); err != nil {
 		f.Log.Line("the state of the fetch cannot be saved: %v", err)
 	}
 }

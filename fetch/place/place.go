@@ -153,39 +153,47 @@ func (v *Volume) recordName() string { return ".model-" + v.name }
 
 // Recorded returns the record of the model; the zero Record is none, such as of a model that an earlier release has fetched.
 func (v *Volume) Recorded() (record Record) {
-	if err := json.Unmarshal(readFile(v.root, v.recordName(), maxRecord), &record); err != nil {
+	if err := load(v.root, v.recordName(), maxRecord, &record); err != nil {
 		return Record{}
 	}
 	return record
 }
 
-// readFile returns the content of a file of at most size bytes; nil is none. Whatever other pods put there, it neither waits nor grows.
-func readFile(root *os.Root, name string, size int64) []byte {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A FIFO without a writer ends at once.
-	if err != nil {
-		return nil
-	}
-	defer file.Close() //nolint:errcheck // It was only read.
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > size {
-		return nil
-	}
-	content, err := io.ReadAll(io.LimitReader(file, size))
-	if err != nil {
-		return nil
-	}
-	return content
-}
-
 // Record writes the record of the model. Without it, a later start has to verify the files again.
 func (v *Volume) Record(record Record) {
 	record.Sources = record.Sources[max(0, len(record.Sources)-maxSources):]
-	content, err := json.Marshal(record)
-	if err == nil {
-		err = replaceFile(v.root, v.recordName(), content)
-	}
-	if err != nil {
+	if err := save(v.root, v.recordName(), record); err != nil {
 		v.log.Line("what the model is cannot be recorded: %v", err)
 	}
+}
+
+// load decodes a file of at most size bytes that save has written. Whatever other pods put there, it neither waits nor grows.
+func load(root *os.Root, name string, size int64, into any) error {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A FIFO without a writer ends at once.
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > size {
+		return errors.Join(err, fs.ErrInvalid)
+	}
+	return json.NewDecoder(io.LimitReader(file, size)).Decode(into)
+}
+
+// save makes a file have a value as JSON: the old or the new one, whenever the process ends.
+func save(root *os.Root, name string, value any) error {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	next := name + ".next"
+	if err := root.RemoveAll(next); err != nil {
+		return err
+	}
+	if err := root.WriteFile(next, content, 0o644); err != nil {
+		return err
+	}
+	return root.Rename(next, name)
 }
 
 // Model opens the directory of the complete model.
@@ -260,25 +268,11 @@ func (w *Work) Model(empty bool) (*os.Root, error) {
 // maxState bounds the state in bytes: that of 8 files with 1000 parts each.
 const maxState = 1 << 20
 
-// State returns what SaveState wrote last, in this process or an earlier one; nil is nothing.
-func (w *Work) State() []byte { return readFile(w.root, stateName, maxState) }
+// State decodes what SaveState wrote last, in this process or an earlier one.
+func (w *Work) State(into any) error { return load(w.root, stateName, maxState, into) }
 
 // SaveState replaces the state at once.
-func (w *Work) SaveState(state []byte) error {
-	return replaceFile(w.root, stateName, state)
-}
-
-// replaceFile makes a file have a content: the old or the new one, whenever the process ends.
-func replaceFile(root *os.Root, name string, content []byte) error {
-	next := name + ".next"
-	if err := root.RemoveAll(next); err != nil {
-		return err
-	}
-	if err := root.WriteFile(next, content, 0o644); err != nil {
-		return err
-	}
-	return root.Rename(next, name)
-}
+func (w *Work) SaveState(state any) error { return save(w.root, stateName, state) }
 
 // Publish makes the model durable, renames it to its place, and records what it is.
 func (w *Work) Publish(record Record) error {

@@ -99,11 +99,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 			return Model{}, err
 		}
 	}
-	model, err := list.model()
-	if err == nil && len(model.Files) == 0 {
-		err = failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.Path)))
-	}
-	return model, err
+	return list.model("the commit has no file at " + failure.Quote(path.Join("/", repository.Path)) + ": check the end of spec.model.uri")
 }
 
 // lister collects the files of a hub's list.

@@ -100,12 +100,15 @@ func (l *listing) add(file File) error {
 }
 
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
-// and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
-func (l *listing) model() (Model, error) {
+// and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed. empty is the error without any.
+func (l *listing) model(empty string) (Model, error) {
 	for _, each := range l.selectors {
 		if !each.matched {
 			return Model{}, failure.New(failure.NotFound, "%s %s matches no file of the model: correct it, or remove it", each.flag, failure.Quote(each.String()))
 		}
+	}
+	if len(l.files) == 0 {
+		return Model{}, failure.New(failure.NotFound, "%s", empty)
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	directories, need := map[string]bool{".": true}, int64(place.Own)

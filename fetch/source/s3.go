@@ -21,7 +21,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -254,10 +253,7 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 			}
 		}
 	}
-	model, err := list.model()
-	if err == nil && len(model.Files) == 0 {
-		err = failure.New(failure.NotFound, "the bucket has no object below %s: check spec.model.uri", failure.Quote(key))
-	}
+	model, err := list.model("the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri")
 	if err != nil {
 		return Model{}, err
 	}
@@ -295,8 +291,17 @@ func (b bucket) checksum(ctx context.Context, key string, file *File) error {
 	if err != nil || head.ChecksumType == types.ChecksumTypeComposite {
 		return err
 	}
-	for _, each := range checksums {
-		if sum, err := base64.StdEncoding.DecodeString(aws.ToString(each.of(head))); err == nil && len(sum) == each.hash().Size() {
+	for _, each := range []struct { // The strongest first.
+		name, sum string
+		hash      func() hash.Hash
+	}{
+		{"SHA-256", aws.ToString(head.ChecksumSHA256), sha256.New},
+		{"CRC-64/NVME", aws.ToString(head.ChecksumCRC64NVME), func() hash.Hash { return crc64.New(nvme) }},
+		{"CRC-32C", aws.ToString(head.ChecksumCRC32C), func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }},
+		{"CRC-32", aws.ToString(head.ChecksumCRC32), func() hash.Hash { return crc32.NewIEEE() }},
+		{"SHA-1", aws.ToString(head.ChecksumSHA1), sha1.New},
+	} {
+		if sum, err := base64.StdEncoding.DecodeString(each.sum); err == nil && len(sum) == each.hash().Size() {
 			file.Hash = download.Hash{Name: "the checksum " + each.name, Field: "the bucket", Want: hex.EncodeToString(sum), New: each.hash}
 			return nil
 		}
@@ -304,21 +309,8 @@ func (b bucket) checksum(ctx context.Context, key string, file *File) error {
 	return nil
 }
 
-// checksums are those of S3 that are known here, the strongest first.
-var checksums = []struct {
-	name string
-	hash func() hash.Hash
-	of   func(*s3.HeadObjectOutput) *string
-}{
-	{"SHA-256", sha256.New, func(head *s3.HeadObjectOutput) *string { return head.ChecksumSHA256 }},
-	{"CRC-64/NVME", func() hash.Hash { return crc64.New(nvme()) }, func(head *s3.HeadObjectOutput) *string { return head.ChecksumCRC64NVME }},
-	{"CRC-32C", func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }, func(head *s3.HeadObjectOutput) *string { return head.ChecksumCRC32C }},
-	{"CRC-32", func() hash.Hash { return crc32.NewIEEE() }, func(head *s3.HeadObjectOutput) *string { return head.ChecksumCRC32 }},
-	{"SHA-1", sha1.New, func(head *s3.HeadObjectOutput) *string { return head.ChecksumSHA1 }},
-}
-
 // nvme is the table of CRC-64/NVME, with the polynomial in reversed bits.
-var nvme = sync.OnceValue(func() *crc64.Table { return crc64.MakeTable(0x9a6c9329ac4bc9b5) })
+var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
 // s3Error is the body of an S3 server's refusal.
 type s3Error struct {
