@@ -34,14 +34,12 @@ func fetch(ctx context.Context, f flags, getenv func(string) string, log *report
 	client, counter := guard.New(f.mirrors, options), &report.Counter{}
 	defer client.Close()
 	defer report.Progress(log, counter, f.progressEvery)()
-	downloader := &download.Downloader{
-		Client: client, ConnectFor: f.connectFor, RetryFor: f.retryFor, Connections: f.connections, Log: log, Counter: counter,
-	}
+	f.downloader.Client, f.downloader.Log, f.downloader.Counter = client, log, counter
 	var fetchers []*fetcher
 	var works []string
 	for _, m := range f.models {
 		settings := source.Settings{Argument: m, Getenv: environment(m.EnvPrefix, getenv), Mirrors: f.mirrors, MaxFiles: f.maxFiles, Hide: log.Hide}
-		one := &fetcher{Settings: settings, Downloader: downloader, maxRatio: f.maxRatio, name: workName(settings)}
+		one := &fetcher{Settings: settings, Downloader: f.downloader, maxRatio: f.maxRatio, name: workName(settings)}
 		fetchers, works = append(fetchers, one), append(works, one.name)
 	}
 	var done []modeluri.Fetched

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
@@ -56,27 +57,19 @@ func run(args []string, getenv func(string) string, log *report.Log, client guar
 	if err != nil {
 		return end(err)
 	}
-	defer onSignal(func() { end(context.Canceled) })()
+	signaled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// What it leaves in the work directory, the next start removes: that is quicker than to wait for the volume.
+	defer context.AfterFunc(signaled, func() {
+		end(context.Canceled)
+		os.Exit(interrupted)
+	})()
 	models, err := fetch(context.Background(), flags, getenv, log, client)
 	if err != nil {
 		return end(err)
 	}
 	once.Do(func() { log.Success(flags.terminationLog, models) })
 	return 0
-}
-
-// onSignal ends the process at once when it gets SIGTERM or SIGINT. What it leaves in the work directory, the next start
-// removes: that is quicker than to wait for the volume.
-func onSignal(end func()) (stop func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() {
-		if _, open := <-signals; open {
-			end()
-			os.Exit(interrupted)
-		}
-	}()
-	return func() { signal.Stop(signals); close(signals) }
 }
 
 // flags are the command line.
@@ -87,14 +80,12 @@ type flags struct {
 	maxRatio       int64
 	terminationLog string
 	progressEvery  time.Duration
-	connectFor     time.Duration
-	retryFor       time.Duration
-	connections    int
+	downloader     *download.Downloader
 }
 
 // parse reads the command line. The termination log is known even where the rest is wrong.
 func parse(args []string) (flags, error) {
-	var f flags
+	f := flags{downloader: &download.Downloader{}}
 	var one modeluri.Argument // The model of these flags, if --models has none.
 	set := flag.NewFlagSet("fetch-model", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -112,9 +103,9 @@ func parse(args []string) (flags, error) {
 	set.IntVar(&f.maxFiles, "max-files", 100_000, "how many files a model may have")
 	set.Int64Var(&f.maxRatio, "max-ratio", 1000, "how many times its size an archive may become beyond 100 MiB")
 	set.DurationVar(&f.progressEvery, "progress-every", 10*time.Second, "how often the progress is logged")
-	set.DurationVar(&f.connectFor, "connect-for", 10*time.Second, "how long attempts may find no server that can serve, until the first byte of the model comes")
-	set.DurationVar(&f.retryFor, "retry-for", 30*time.Minute, "how long attempts may bring no new byte")
-	set.IntVar(&f.connections, "connections", 8, "how many connections fetch files and parts of files at once")
+	set.DurationVar(&f.downloader.ConnectFor, "connect-for", 10*time.Second, "how long attempts may find no server that can serve, until the first byte of the model comes")
+	set.DurationVar(&f.downloader.RetryFor, "retry-for", 30*time.Minute, "how long attempts may bring no new byte")
+	set.IntVar(&f.downloader.Connections, "connections", 8, "how many connections fetch files and parts of files at once")
 	set.Func("models", "several models as JSON, instead of the flags of one", func(text string) (err error) {
 		f.models, err = parseModels(text)
 		return err
@@ -147,7 +138,7 @@ func (f *flags) check(one modeluri.Argument, rest int) error {
 		return failure.New(failure.Invalid, "there are arguments that are no flags: correct the arguments of the container")
 	case len(f.models) > 0 && (one.URI != "" || one.Directory != ""):
 		return failure.New(failure.Invalid, "--models is instead of --uri and --directory: remove one of them")
-	case f.maxFiles <= 0 || f.maxRatio <= 0 || f.progressEvery <= 0 || f.connectFor <= 0 || f.retryFor <= 0 || f.connections <= 0:
+	case f.maxFiles <= 0 || f.maxRatio <= 0 || f.progressEvery <= 0 || f.downloader.ConnectFor <= 0 || f.downloader.RetryFor <= 0 || f.downloader.Connections <= 0:
 		return failure.New(failure.Invalid, "--max-files, --max-ratio, --progress-every, --connect-for, --retry-for and --connections are more than zero: correct them")
 	case len(f.models) == 0:
 		f.models = []modeluri.Argument{one}

@@ -41,10 +41,7 @@ const (
 	heads = 8
 )
 
-var (
-	errorCode  = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
-	regionName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
-)
+var regionName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
 // bucket returns the one file of s3://bucket/key, or those of s3://bucket/folder/. The key is taken as it is written, without
 // percent-decoding, as the AWS CLI does.
