@@ -63,7 +63,7 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 		progress, err := attempt(ctx)
 		release()
 		if err == nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+			return errors.Join(err, context.Cause(ctx))
 		}
 		if progress && !errors.Is(err, errSlow) {
 			used, failed = spent{since: time.Now()}, 0
@@ -78,7 +78,7 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }
