@@ -25,11 +25,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// maxLastWord is how many bytes of the last word the termination message has, and maxLine how many a line of the log has.
-const maxLastWord, maxLine = 1024, 4096
-
-// maxSuccess is how many bytes of a termination message the kubelet reads.
-const maxSuccess = 4096
+// maxLastWord is how many bytes of the last word the termination message has, maxLine how many a line of the log has, and maxSuccess how many of
+// a termination message the kubelet reads.
+const maxLastWord, maxLine, maxSuccess = 1024, 4096, 4096
 
 // Log writes lines. Its methods may be called concurrently; a nil Log writes nothing.
 type Log struct {

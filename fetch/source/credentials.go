@@ -35,7 +35,7 @@ const maxToken = 64 << 10
 func (s Settings) credentials(ctx context.Context, d *download.Downloader) (aws.CredentialsProvider, error) {
 	id, key, token := s.Getenv("AWS_ACCESS_KEY_ID"), s.Getenv("AWS_SECRET_ACCESS_KEY"), s.Getenv("AWS_SESSION_TOKEN")
 	for _, value := range []string{id, key, token} {
-		if _, err := header(value); err != nil {
+		if err := checkHeader(value); err != nil {
 			return nil, err
 		}
 	}

@@ -85,7 +85,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	sign, err := bearer(s.Getenv("HF_TOKEN"))
+	authorization, err := bearer(s.Getenv("HF_TOKEN"))
 	if err != nil {
 		return Model{}, err
 	}
@@ -93,7 +93,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	lister := lister{list, repository, sign}
+	lister := lister{list, repository, authorization}
 	for page := repository.list(); page != nil; {
 		if page, err = lister.page(ctx, d, page); err != nil {
 			return Model{}, err
@@ -106,7 +106,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 type lister struct {
 	*listing
 	repository
-	sign func(*http.Request) error
+	authorization string
 }
 
 // page adds the files of one page, and returns the URL of the next; nil is none.
@@ -147,13 +147,13 @@ func (l *lister) read(list *json.Decoder) error {
 	return nil
 }
 
-// request signs for the hub's own server, or its mirror, alone, wherever a page of the list leads to.
+// request has the credentials for the hub's own server, or its mirror, alone, wherever a page of the list leads to.
 func (l *lister) request(target *url.URL) guard.Request {
 	request := guard.Request{URL: target}
 	hub, err := l.settings.Mirrors.URL(l.base)
 	server, targetErr := l.settings.Mirrors.URL(target)
 	if err == nil && targetErr == nil && server.Scheme == hub.Scheme && server.Host == hub.Host {
-		request.Sign = l.sign
+		request.Authorization = l.authorization
 	}
 	return request
 }
