@@ -229,7 +229,7 @@ func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetc
 	}
 	f.Counter.Begin("progress", total(list))
 	fetched := make([]download.Fetched, len(list.Files))
-	return fetched, download.Each(ctx, f.Connections, len(list.Files), func(ctx context.Context, i int) (err error) {
+	return fetched, f.Each(ctx, len(list.Files), func(ctx context.Context, i int) (err error) {
 		fetched[i], err = f.plain(ctx, directory, list.Files[i])
 		return err
 	})

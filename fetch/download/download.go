@@ -67,13 +67,13 @@ func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// Each calls one for each of so many, several at once. The first error ends all.
-func Each(ctx context.Context, atOnce, count int, one func(ctx context.Context, i int) error) error {
+// Each calls one for each of so many, as many at once as there are connections. The first error ends all.
+func (d *Downloader) Each(ctx context.Context, count int, one func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(atOnce, count) {
+	for range min(max(1, d.Connections), count) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < count && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := one(ctx, i); err != nil {

@@ -34,12 +34,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 )
 
-const (
-	// maxAnswer bounds an answer of S3 or STS that is no file, in bytes. A list has at most 1000 keys of 1 KiB.
-	maxAnswer = 4 << 20
-	// heads is how many objects are asked for their checksums at the same time.
-	heads = 8
-)
+// maxAnswer bounds an answer of S3 or STS that is no file, in bytes. A list has at most 1000 keys of 1 KiB.
+const maxAnswer = 4 << 20
 
 var regionName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
@@ -255,7 +251,7 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 		return Model{}, err
 	}
 	// A list has no checksums.
-	return model, download.Each(ctx, heads, len(model.Files), func(ctx context.Context, i int) error {
+	return model, b.d.Each(ctx, len(model.Files), func(ctx context.Context, i int) error {
 		return b.checksum(ctx, key+model.Files[i].Name, &model.Files[i])
 	})
 }
