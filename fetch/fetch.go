@@ -31,14 +31,14 @@ import (
 
 // fetch leaves each complete model in its place on its volume, one after another.
 func fetch(ctx context.Context, f flags, getenv func(string) string, log *report.Log, options guard.Options) ([]modeluri.Fetched, error) {
-	client, counter := guard.New(f.mirrors, options), &report.Counter{}
+	client, counter := guard.New(f.Mirrors, options), &report.Counter{}
 	defer client.Close()
 	defer report.Progress(log, counter, f.progressEvery)()
 	f.downloader.Client, f.downloader.Log, f.downloader.Counter = client, log, counter
 	var fetchers []*fetcher
 	var works []string
 	for _, m := range f.models {
-		settings := source.Settings{Argument: m, Getenv: environment(m.EnvPrefix, getenv), Mirrors: f.mirrors, MaxFiles: f.maxFiles, Hide: log.Hide}
+		settings := source.Settings{Argument: m, Getenv: environment(m.EnvPrefix, getenv), Mirrors: f.Mirrors, MaxFiles: f.MaxFiles, Hide: log.Hide}
 		one := &fetcher{Settings: settings, Downloader: f.downloader, maxRatio: f.maxRatio, name: workName(settings)}
 		fetchers, works = append(fetchers, one), append(works, one.name)
 	}

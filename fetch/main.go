@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
@@ -74,9 +75,9 @@ func run(args []string, getenv func(string) string, log *report.Log, client guar
 
 // flags are the command line.
 type flags struct {
+	// Settings are those of all models, with the one model of the flags if there is no --models.
+	source.Settings
 	models         []modeluri.Argument
-	mirrors        guard.Rules
-	maxFiles       int
 	maxRatio       int64
 	terminationLog string
 	progressEvery  time.Duration
@@ -86,21 +87,20 @@ type flags struct {
 // parse reads the command line. The termination log is known even where the rest is wrong.
 func parse(args []string) (flags, error) {
 	f := flags{downloader: &download.Downloader{}}
-	var one modeluri.Argument // The model of these flags, if --models has none.
 	set := flag.NewFlagSet("fetch-model", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "the file that the last word goes into; empty is none")
-	set.StringVar(&one.URI, "uri", "", "spec.model.uri")
-	set.StringVar(&one.SHA256, "sha256", "", "spec.model.sha256")
-	set.StringVar(&one.Volume, "volume", "", "the directory that the volume is mounted at")
-	set.StringVar(&one.Directory, "directory", "", "the name of the model's directory in the volume")
-	set.Int64Var(&one.SizeLimit, "size-limit", 0, "how many bytes of the volume the fetch may need")
+	set.StringVar(&f.URI, "uri", "", "spec.model.uri")
+	set.StringVar(&f.SHA256, "sha256", "", "spec.model.sha256")
+	set.StringVar(&f.Volume, "volume", "", "the directory that the volume is mounted at")
+	set.StringVar(&f.Directory, "directory", "", "the name of the model's directory in the volume")
+	set.Int64Var(&f.SizeLimit, "size-limit", 0, "how many bytes of the volume the fetch may need")
 	var mirrors []string
 	list(set, "mirror", "PREFIX=REPLACEMENT for the beginning of URLs; may be repeated", &mirrors)
-	list(set, "include", "a pattern for the files of hf:// and of a folder of s3:// that are fetched, as hf download has; may be repeated", &one.Include)
-	list(set, "exclude", "a pattern for those that are not; may be repeated", &one.Exclude)
-	set.BoolVar(&one.Shared, "shared", false, "other pods fetch the same model into the same volume")
-	set.IntVar(&f.maxFiles, "max-files", 100_000, "how many files a model may have")
+	list(set, "include", "a pattern for the files of hf:// and of a folder of s3:// that are fetched, as hf download has; may be repeated", &f.Include)
+	list(set, "exclude", "a pattern for those that are not; may be repeated", &f.Exclude)
+	set.BoolVar(&f.Shared, "shared", false, "other pods fetch the same model into the same volume")
+	set.IntVar(&f.MaxFiles, "max-files", 100_000, "how many files a model may have")
 	set.Int64Var(&f.maxRatio, "max-ratio", 1000, "how many times its size an archive may become beyond 100 MiB")
 	set.DurationVar(&f.progressEvery, "progress-every", 10*time.Second, "how often the progress is logged")
 	set.DurationVar(&f.downloader.ConnectFor, "connect-for", 10*time.Second, "how long attempts may find no server that can serve, until the first byte of the model comes")
@@ -118,9 +118,9 @@ func parse(args []string) (flags, error) {
 		if err != nil {
 			return f, err
 		}
-		f.mirrors = append(f.mirrors, rule)
+		f.Mirrors = append(f.Mirrors, rule)
 	}
-	err := f.check(one, set.NArg())
+	err := f.check(set.NArg())
 	return f, err
 }
 
@@ -132,18 +132,18 @@ func list(set *flag.FlagSet, name, usage string, to *[]string) {
 	})
 }
 
-func (f *flags) check(one modeluri.Argument, rest int) error {
+func (f *flags) check(rest int) error {
 	switch {
 	case rest > 0:
 		return failure.New(failure.Invalid, "there are arguments that are no flags: correct the arguments of the container")
-	case len(f.models) > 0 && (one.URI != "" || one.Directory != ""):
+	case len(f.models) > 0 && (f.URI != "" || f.Directory != ""):
 		return failure.New(failure.Invalid, "--models is instead of --uri and --directory: remove one of them")
-	case f.maxFiles <= 0 || f.maxRatio <= 0 || f.progressEvery <= 0 || f.downloader.ConnectFor <= 0 || f.downloader.RetryFor <= 0 || f.downloader.Connections <= 0:
+	case f.MaxFiles <= 0 || f.maxRatio <= 0 || f.progressEvery <= 0 || f.downloader.ConnectFor <= 0 || f.downloader.RetryFor <= 0 || f.downloader.Connections <= 0:
 		return failure.New(failure.Invalid, "--max-files, --max-ratio, --progress-every, --connect-for, --retry-for and --connections are more than zero: correct them")
 	case len(f.models) == 0:
-		f.models = []modeluri.Argument{one}
+		f.models = []modeluri.Argument{f.Argument}
 	}
-	return checkModels(f.models, one.Volume)
+	return checkModels(f.models, f.Volume)
 }
 
 // checkModels refuses models of which something is missing, and two in one place. The volume is that of those that say none.

@@ -83,9 +83,6 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 	}
 }
 
-// connecting is true until the first byte of a file has come.
-func (d *Downloader) connecting() bool { return d.ConnectFor > 0 && !d.begun.Load() }
-
 // next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch. failed is how many
 // attempts have failed before without progress. Until the first byte of a file has come, what servers take while they are connected to,
 // or ask for, does not count as a server that is not there.
@@ -96,10 +93,11 @@ func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, er
 	}
 	wait, limit := max(d.delay(failed), again.after), d.RetryFor
 	used.asked += again.after
-	if d.connecting() {
+	connecting := d.ConnectFor > 0 && !d.begun.Load()
+	if connecting {
 		limit = min(limit, d.ConnectFor+min(used.waited, firstByte)+min(used.asked, maxRetryAfter))
 	}
-	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || d.connecting() && used.waited >= firstByte {
+	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || connecting && used.waited >= firstByte {
 		return 0, failure.New(failure.Unreachable,
 			"%w, and no attempt brought more for %s: check that the server is up, and that NetworkPolicies and HTTPS_PROXY let the pod reach it",
 			again.error, limit.Round(time.Millisecond))

@@ -71,12 +71,9 @@ func New(mirrors Rules, options Options) *Client {
 	c.client = http.Client{Transport: hops{c}, CheckRedirect: c.redirect}
 	dialer := &net.Dialer{Timeout: connectTimeout, ControlContext: c.control}
 	c.transport = &http.Transport{
-		Proxy: c.proxyOf, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		Proxy: c.proxyOf, DialContext: dialer.DialContext, TLSClientConfig: cmp.Or(options.TLS, &tls.Config{MinVersion: tls.VersionTLS12}),
 		DisableCompression: true, TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: idleTimeout,
 		MaxIdleConnsPerHost: maxIdle, MaxResponseHeaderBytes: maxHeaderBytes, ReadBufferSize: 64 << 10, OnProxyConnectResponse: connected,
-	}
-	if options.TLS != nil {
-		c.transport.TLSClientConfig = options.TLS
 	}
 	if options.Dial != nil {
 		c.transport.DialContext = options.Dial
