@@ -58,9 +58,6 @@ var identity = []string{"AWS_ROLE_", "AWS_WEB_IDENTITY_", "AWS_CONTAINER_", "AWS
 
 // environment returns the variables of a model, whose names begin with a prefix: no model gets the credentials of another one.
 func environment(envPrefix string, of func(string) string) func(string) string {
-	if envPrefix == "" {
-		return of
-	}
 	return func(key string) string {
 		value := of(envPrefix + key)
 		for _, prefix := range identity {

@@ -4,7 +4,6 @@
 package download
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"hash"
@@ -53,8 +52,6 @@ type Downloader struct {
 
 // buffers has those that are free.
 var buffers = sync.Pool{New: func() any { return new([buffer]byte) }}
-
-func (d *Downloader) chunk() int64 { return cmp.Or(d.Chunk, 32<<20) }
 
 // acquire waits for one of the connections, and returns what releases it.
 func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {

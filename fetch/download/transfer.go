@@ -4,6 +4,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -133,12 +134,13 @@ func (t *transfer) attempt(ctx context.Context, part *part, helper bool) error {
 func (t *transfer) divide(ctx context.Context, response *http.Response, from *part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	count := min(int64(t.d.Connections), (t.total-t.written)/t.d.chunk()) - 1
+	chunk := cmp.Or(t.d.Chunk, 32<<20)
+	count := min(int64(t.d.Connections), (t.total-t.written)/chunk) - 1
 	serves := response.StatusCode == http.StatusPartialContent || response.Header.Get("Accept-Ranges") == "bytes"
 	if count < 1 || !serves || t.etag == "" || t.whole || t.chunk > 0 {
 		return
 	}
-	t.chunk, t.several = t.d.chunk(), true
+	t.chunk, t.several = chunk, true
 	t.parts.split(from, t.chunk)
 	ctx, t.endHelpers = context.WithCancel(ctx)
 	for range count {
