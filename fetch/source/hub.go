@@ -89,17 +89,12 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	list, err := s.listing()
-	if err != nil {
-		return Model{}, err
-	}
-	lister := lister{list, repository, authorization}
-	for page := repository.list(); page != nil; {
-		if page, err = lister.page(ctx, d, page); err != nil {
-			return Model{}, err
-		}
-	}
-	return list.model("the commit has no file at " + failure.Quote(path.Join("/", repository.Path)) + ": check the end of spec.model.uri")
+	page, empty := repository.list(), "the commit has no file at "+failure.Quote(path.Join("/", repository.Path))+": check the end of spec.model.uri"
+	return s.collect(empty, func(list *listing) (_ bool, err error) {
+		lister := lister{list, repository, authorization}
+		page, err = lister.page(ctx, d, page)
+		return page != nil, err
+	})
 }
 
 // lister collects the files of a hub's list.
@@ -111,9 +106,6 @@ type lister struct {
 
 // page adds the files of one page, and returns the URL of the next; nil is none.
 func (l *lister) page(ctx context.Context, d *download.Downloader, page *url.URL) (*url.URL, error) {
-	if err := l.listing.page(); err != nil {
-		return nil, err
-	}
 	request := l.request(page)
 	request.Led = l.pages > 1
 	body, header, err := d.Read(ctx, download.Item{Request: request, Explain: explainHub}, maxPage)

@@ -56,6 +56,21 @@ func (s Settings) listing() (*listing, error) {
 	return list, nil
 }
 
+// collect returns the files of a list, of which next adds a page, and says whether there are more. empty is the error without any file.
+func (s Settings) collect(empty string, next func(*listing) (bool, error)) (Model, error) {
+	list, err := s.listing()
+	for more := true; err == nil && more; {
+		if list.pages++; list.pages > s.MaxFiles+maxListed {
+			return Model{}, failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
+		}
+		more, err = next(list)
+	}
+	if err != nil {
+		return Model{}, err
+	}
+	return list.model(empty)
+}
+
 // selects is true for the name of a file to fetch. It asks all patterns, because each has to match a file.
 func (l *listing) selects(name string) bool {
 	included, excluded := len(l.settings.Include) == 0, false
@@ -65,14 +80,6 @@ func (l *listing) selects(name string) bool {
 		}
 	}
 	return included && !excluded
-}
-
-// page counts a page of the list.
-func (l *listing) page() error {
-	if l.pages++; l.pages > l.settings.MaxFiles+maxListed {
-		return failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
-	}
-	return nil
 }
 
 // entry counts an entry of the list.
@@ -100,7 +107,7 @@ func (l *listing) add(file File) error {
 }
 
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
-// and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed. empty is the error without any.
+// and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
 func (l *listing) model(empty string) (Model, error) {
 	for _, each := range l.selectors {
 		if !each.matched {

@@ -225,28 +225,23 @@ func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context
 
 // folder returns the objects below a key.
 func (b bucket) folder(ctx context.Context, key string) (Model, error) {
-	list, err := b.settings.listing()
-	if err != nil {
-		return Model{}, err
-	}
-	for pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key}); pages.HasMorePages(); {
-		if err := list.page(); err != nil {
-			return Model{}, err
-		}
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key})
+	empty := "the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri"
+	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
 		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
 			page, err = pages.NextPage(ctx, sending)
 			return err
 		}); err != nil {
-			return Model{}, err
+			return false, err
 		}
 		for _, object := range page.Contents {
 			if err := b.add(list, object, key); err != nil {
-				return Model{}, err
+				return false, err
 			}
 		}
-	}
-	model, err := list.model("the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri")
+		return pages.HasMorePages(), nil
+	})
 	if err != nil {
 		return Model{}, err
 	}
