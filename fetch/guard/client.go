@@ -143,6 +143,9 @@ func (c *Client) Get(ctx context.Context, request Request) (*http.Response, erro
 // a GET is redirected, it is sent without credentials.
 func (c *Client) Send(request *http.Request, plain, agent bool) (*http.Response, error) {
 	if agent {
+		if err := CheckAgent(request.URL); err != nil {
+			return nil, err
+		}
 		return c.do(request, trust{agent: true})
 	}
 	target, err := checkURL(request.URL, plain)
