@@ -244,7 +244,7 @@ func bindFetcher(flags *flag.FlagSet, f *modelsource.Fetcher) {
 		func(value string) error { return addMirror(f, value) })
 }
 
-// addMirror adds a mirror. The program that fetches parses mirrors in the same way (fetch/mirror).
+// addMirror adds a mirror. The program that fetches parses mirrors in the same way (fetch/guard).
 func addMirror(f *modelsource.Fetcher, value string) error {
 	if len(value) > maxMirror || len(f.Mirrors) >= maxMirrors {
 		return fmt.Errorf("there may be %d mirrors of at most %d bytes each", maxMirrors, maxMirror)
