@@ -359,8 +359,7 @@ func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) er
 	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
 }
 
-// applyConfiguration encodes a desired object without its status and without the nulls that the
-// Go type cannot omit: an apply would own these fields.
+// applyConfiguration encodes a desired object.
 func applyConfiguration(desired client.Object) ([]byte, error) {
 	content, err := contentOf(desired)
 	if err != nil {
@@ -369,8 +368,13 @@ func applyConfiguration(desired client.Object) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-func contentOf(desired client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+// contentOf returns an object in JSON without its status, which other controllers write, and without the nulls that the
+// Go type cannot omit: an apply would own these fields.
+func contentOf(obj client.Object) (map[string]any, error) {
+	if crd, ok := obj.(*unstructured.Unstructured); ok {
+		obj = crd.DeepCopy() // The converter returns the content itself.
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	delete(content, "status")
 	removeNulls(content)
 	return content, err
