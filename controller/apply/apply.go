@@ -48,7 +48,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // FieldManager is the field manager of all writes.
@@ -75,7 +74,7 @@ func NewWriter(mgr manager.Manager) Writer {
 }
 
 // ReadOnlyIf returns a Writer that, if paused, sends no request: where it would write, Apply
-// returns ErrPaused.
+// returns the readiness of a paused object.
 func (w Writer) ReadOnlyIf(paused bool) Writer {
 	w.readOnly = paused
 	return w
@@ -106,10 +105,9 @@ func (c *Child) Exists() bool { return c.found }
 // fields do not have their desired value because admission rewrote them, in a sentence that is
 // empty if there are none.
 //
-// Errors: ErrNameConflict if a child's name is taken, *RefusedError if the API server refused
-// a write, *limit.ContestedError if other clients undo its writes, ErrDeleting while an old child is
-// being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where ReadOnlyIf prevented a
-// write; any other error is worth a retry.
+// Errors: a status.Readiness if a child's name is taken, while an old child is being deleted, and where
+// ReadOnlyIf prevented a write; *RefusedError if the API server refused a write, *limit.ContestedError if
+// other clients undo its writes, ErrOwnerGone if the owner was deleted; any other error is worth a retry.
 func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Child) (rewritten string, err error) {
 	for _, child := range children {
 		if err := w.read(ctx, owner, child); err != nil {
@@ -229,7 +227,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	}
 	switch {
 	case w.readOnly:
-		return nil, ErrPaused
+		return nil, status.Readiness{Reason: status.ReasonPaused, Message: "spec.paused is true: changes are not written"}
 	case child.Desired == nil:
 		return nil, w.delete(ctx, child.Live)
 	}
@@ -562,40 +560,26 @@ func encoded(value any) string {
 	return cmp.Or(strings.Trim(string(data), `"`), "nothing")
 }
 
-// ErrDeleting reports that an object with the name of the child is being deleted, and that
-// the child is created afterwards. The watch event of the deletion starts that reconcile.
-var ErrDeleting = errors.New("waiting for the deletion of an old object")
-
-// ErrPaused reports that a child differs from its desired state and was not written.
-var ErrPaused = errors.New("spec.paused is true: changes are not written")
-
-// ErrNameConflict reports that an object with the name of a child exists which the owner does
-// not control. Such an object is never adopted, changed or deleted.
-var ErrNameConflict = errors.New("already exists")
-
-// ErrAutoscaled reports that the object has schedules, and that an autoscaler sets its replicas too.
-var ErrAutoscaled = errors.New("scales this object, and so do its schedules")
-
-// ErrFrozen reports that a number of replicas waits for the end of a freeze of the namespace.
-var ErrFrozen = errors.New("the namespace is frozen")
-
-// checkOwner returns an error unless the owner of the desired child controls live.
+// checkOwner returns a status.Readiness unless the owner of the desired child controls live. An object of another owner is never
+// adopted, changed or deleted. A child that is being deleted is created afterwards; the watch event of the deletion starts
+// that reconcile.
 func checkOwner(live, desired client.Object) error {
+	const deleting = "waiting for the deletion of an old object: %s %q is "
 	owner, held := metav1.GetControllerOfNoCopy(desired), "has no controller"
 	switch controller := metav1.GetControllerOfNoCopy(live); {
 	case controller == nil:
 	case controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
 		return nil
 	case controller.UID == owner.UID:
-		return fmt.Errorf("%w: %s %q is being deleted", ErrDeleting, limit.KindOf(live), live.GetName())
+		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(deleting+"being deleted", limit.KindOf(live), live.GetName()))
 	case controller.Name == owner.Name && groupKind(controller) == groupKind(owner): // The garbage collector deletes its children.
-		return fmt.Errorf("%w: %s %q is controlled by a deleted %s of this name and waits for garbage collection",
-			ErrDeleting, limit.KindOf(live), live.GetName(), controller.Kind)
+		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(
+			deleting+"controlled by a deleted %s of this name and waits for garbage collection", limit.KindOf(live), live.GetName(), controller.Kind))
 	default:
 		held = "is controlled by " + controller.Kind + "/" + controller.Name
 	}
-	return fmt.Errorf("%s %q %w and %s: it is not changed; delete or rename it, or give this object another name",
-		limit.KindOf(live), live.GetName(), ErrNameConflict, held)
+	return status.NewStalled(status.ReasonNameConflict, fmt.Sprintf(
+		"%s %q already exists and %s: it is not changed; delete or rename it, or give this object another name", limit.KindOf(live), live.GetName(), held))
 }
 
 func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
@@ -653,33 +637,17 @@ func isTransient(err error) bool {
 // to be retried. What ends with a watch event, such as a name conflict or the deletion of
 // an old child, is not retried. Result turns the error into the result of a reconcile.
 func ReadinessOf(err error) (*status.Readiness, error) {
-	if err == nil {
-		return nil, nil
-	}
-	var (
-		invalid   *rules.InvalidSpecError
-		refused   *RefusedError
-		contested *limit.ContestedError
-		readiness status.Readiness
-	)
+	readiness, known := errors.AsType[status.Readiness](err)
+	contested, isContested := errors.AsType[*limit.ContestedError](err)
+	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
-	case errors.As(err, &invalid):
-		readiness, err = status.NewStalled(status.ReasonInvalidSpec, invalid.Error()), nil
-	case errors.Is(err, ErrNameConflict):
-		readiness, err = status.NewStalled(status.ReasonNameConflict, err.Error()), nil
-	case errors.Is(err, ErrAutoscaled):
-		readiness, err = status.NewStalled(status.ReasonConflict, err.Error()), nil
-	case errors.Is(err, ErrFrozen):
-		readiness, err = status.NewReconciling(status.ReasonFrozen, err.Error()), nil
-	case errors.Is(err, ErrDeleting):
-		readiness, err = status.NewReconciling(status.ReasonWaitingForDeletion, err.Error()), nil
-	case errors.Is(err, ErrPaused):
-		readiness, err = status.Readiness{Reason: status.ReasonPaused, Message: err.Error()}, nil
+	case known:
+		err = nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		readiness, err = status.NewStalled(status.ReasonTerminating, "the namespace is being deleted: no object can be created in it"), nil
-	case errors.As(err, &contested):
+	case isContested:
 		readiness = status.NewStalled(status.ReasonContested, contested.Error())
-	case errors.As(err, &refused):
+	case isRefused:
 		readiness = status.NewStalled(status.ReasonChildRefused, refused.Error())
 	default:
 		return nil, err

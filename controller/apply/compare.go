@@ -92,22 +92,26 @@ type comparison struct {
 	found      []difference
 }
 
-// compare adds the differences of two objects, which are want and have or a part of them.
-func (c *comparison) compare(schema managedfields.TypeConverter, want, have map[string]any) error {
+func compare(schema managedfields.TypeConverter, want, have map[string]any) (*typed.Comparison, error) {
 	desired, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: want}, typed.AllowDuplicates)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	live, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: have}, typed.AllowDuplicates)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	compared, err := desired.Compare(live)
+	return desired.Compare(live)
+}
+
+// compare adds the differences of two objects, which are want and have or a part of them.
+func (c *comparison) compare(schema managedfields.TypeConverter, want, have map[string]any) error {
+	compared, err := compare(schema, want, have)
 	if err != nil {
 		return err
 	}
 	for p := range compared.Removed.All() {
-		if !compared.Removed.Has(p[:len(p)-1]) && !(isEmpty(valueOf(c.want, p)) && !hasEffect(p)) {
+		if !compared.Removed.Has(p[:len(p)-1]) && (hasEffect(p) || !isEmpty(valueOf(c.want, p))) {
 			c.differ(p, compared.Added.Has(p))
 		}
 	}
@@ -117,7 +121,7 @@ func (c *comparison) compare(schema managedfields.TypeConverter, want, have map[
 		}
 	}
 	for p := range compared.Added.All() {
-		if isUnionMember(p) && !compared.Added.Has(p[:len(p)-1]) && !c.isRollingUpdate(p) {
+		if !compared.Added.Has(p[:len(p)-1]) && c.isSurplus(p) {
 			c.differ(p, true)
 		}
 	}
@@ -283,10 +287,14 @@ func isUnionMember(p fieldpath.Path) bool {
 	return ok && name != nil && *name != "name" && (members == nil || slices.Contains(members, *name))
 }
 
-// isRollingUpdate reports whether a field is the API server's default for a strategy.
-func (c *comparison) isRollingUpdate(p fieldpath.Path) bool {
+// isSurplus reports whether a field that only live has is a member of a union, and not the API server's default for a
+// strategy.
+func (c *comparison) isSurplus(p fieldpath.Path) bool {
+	if !isUnionMember(p) {
+		return false
+	}
 	kind, _ := valueOf(c.want, append(p[:len(p)-1:len(p)-1], fieldpath.FieldNameElement("type"))).(string)
-	return *p[len(p)-1].FieldName == "rollingUpdate" && (kind == "" || kind == "RollingUpdate")
+	return *p[len(p)-1].FieldName != "rollingUpdate" || kind != "" && kind != "RollingUpdate"
 }
 
 // defaults are the API server's defaults in structs of a name, where any other value that is unset in desired is a

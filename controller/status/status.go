@@ -399,6 +399,16 @@ type Readiness struct {
 	Message string
 }
 
+// Error makes a readiness the error of what keeps an object from its desired state, and has a meaning for its status alone: a
+// retry before the next watch event is of no use.
+func (r Readiness) Error() string { return r.Message }
+
+// HasReason reports whether an error is a readiness with a reason.
+func HasReason(err error, reason string) bool {
+	readiness, ok := errors.AsType[Readiness](err)
+	return ok && readiness.Reason == reason
+}
+
 // NewReady returns the readiness of an object whose observed state is the desired state.
 func NewReady(message string) Readiness {
 	return Readiness{Ready: true, Reason: ReasonReady, Message: message}

@@ -104,7 +104,7 @@ func (w *Workload) Children() ([]client.Object, error) {
 }
 
 // Template returns the desired pod template, which is the one that admission validates. Its error is
-// a *rules.InvalidSpecError: admission would have refused the spec.
+// a status.Readiness: admission would have refused the spec.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	template, errs := w.Effective()
 	return template, Buildable(errs)
@@ -209,7 +209,7 @@ func (w *Workload) Address() string {
 	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
 }
 
-// checkSelector returns a *rules.InvalidSpecError if a live Deployment does not have the selector of an adopted
+// checkSelector returns a status.Readiness if a live Deployment does not have the selector of an adopted
 // object. The API server would refuse to change it, and the Service would select other pods.
 func (w *Workload) checkSelector(live *appsv1.Deployment) error {
 	have := metav1.FormatLabelSelector(live.Spec.Selector)
@@ -217,17 +217,17 @@ func (w *Workload) checkSelector(live *appsv1.Deployment) error {
 	if have == want {
 		return nil
 	}
-	return &rules.InvalidSpecError{Message: fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
-		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have)}
+	return status.NewStalled(status.ReasonInvalidSpec, fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
+		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have))
 }
 
-// Buildable returns a *rules.InvalidSpecError with the errors of a spec that leave open
+// Buildable returns a status.Readiness with the errors of a spec that leave open
 // what its children have to be, nil if there are none. With any other error the children
 // are built and the API server decides: a rule that is newer than a stored object must not
 // stop the scaling and the repair of what runs.
 func Buildable(errs field.ErrorList) error {
 	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
-		return &rules.InvalidSpecError{Message: rules.FormatErrors(blocking)}
+		return status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(blocking))
 	}
 	return nil
 }

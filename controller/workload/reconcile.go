@@ -136,7 +136,7 @@ type Observed struct {
 
 // Desired returns the desired children of a workload, whose observed state goes to into. errs
 // are the errors of its spec. If these leave open what the children have to be, it returns a
-// *rules.InvalidSpecError, and children without a desired state. It is pure.
+// status.Readiness, and children without a desired state. It is pure.
 func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*Children, error) {
 	children := &Children{
 		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
