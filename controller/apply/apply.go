@@ -86,9 +86,9 @@ type Child struct {
 	Desired client.Object
 	// Live is filled with the observed state; its type determines what is read.
 	Live client.Object
-	// Keep changes Desired to what is to stay as it is in Live, before the two are compared. It
-	// is called if the child exists, and may be nil.
-	Keep func() error
+	// Keep change Desired, one after the other, to what is to stay as it is in Live, before the two are compared. They
+	// are called if the child exists.
+	Keep []func() error
 	// Verify returns an error, of a type that the API server could respond with, if what it stores
 	// of Desired lacks what the child must not be without. It may be nil.
 	Verify func(stored client.Object) error
@@ -173,8 +173,8 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	if err := checkOwner(child.Live, child.Desired); err != nil {
 		return err
 	}
-	if child.Keep != nil {
-		if err := child.Keep(); err != nil {
+	for _, keep := range child.Keep {
+		if err := keep(); err != nil {
 			return err
 		}
 	}

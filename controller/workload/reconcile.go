@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,17 +152,12 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 		return children, err
 	}
 	children.Pods.Desired = deployment
-	if len(w.Models) > 0 {
-		children.Pods.Keep = func() error { return w.keepFetcher(deployment) }
-		children.Pods.Verify = w.VerifyModel
+	if len(w.MatchLabels) > 0 {
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.checkSelector(children.Pods.Live.(*appsv1.Deployment)) })
 	}
-	if keep := children.Pods.Keep; len(w.MatchLabels) > 0 {
-		children.Pods.Keep = func() error {
-			if err := w.checkSelector(children.Pods.Live.(*appsv1.Deployment)); err != nil || keep == nil {
-				return err
-			}
-			return keep()
-		}
+	if len(w.Models) > 0 {
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.keepFetcher(deployment) })
+		children.Pods.Verify = w.VerifyModel
 	}
 	if service := w.Service(); service != nil {
 		children.Service.Desired = service
@@ -176,6 +172,30 @@ func (c *Children) all() []*apply.Child {
 		return []*apply.Child{c.Pods}
 	}
 	return append([]*apply.Child{c.Pods, c.Service}, c.surroundings.all()...)
+}
+
+// Run is the part of a reconcile that is the same for all kinds with a Deployment: it writes the replicas of a scheduled time or
+// applies the children, and sets the status, which into is a part of. errs are the errors of the spec. It returns the
+// children if they have been applied.
+func (r *Reconciler) Run(
+	ctx context.Context, w *Workload, into *modelv1.WorkloadStatus, at []modelv1.Schedule, errs field.ErrorList,
+) (applied *Children, result reconcile.Result, err error) {
+	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
+		Object: w.Owner, Kind: w.OwnerKind, Schedules: at, Replicas: *w.Replicas, Status: &into.Schedule, Held: w.Paused,
+	})
+	if scaled {
+		return nil, reconcile.Result{}, nil
+	}
+	children, err := Desired(w, into, errs)
+	if err == nil {
+		err = r.Apply(ctx, children)
+	}
+	if err == nil {
+		applied = children
+	}
+	result, err = r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	return applied, result, err
 }
 
 // Apply creates, applies or deletes the children; see apply.Writer for its errors.
@@ -402,13 +422,7 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) error {
 		return value
 	}
 	set("", false) // For a child that does not exist.
-	keep := c.Pods.Keep
-	c.Pods.Keep = func() error {
-		if keep != nil {
-			if err := keep(); err != nil {
-				return err
-			}
-		}
+	c.Pods.Keep = append(c.Pods.Keep, func() error {
 		live := templateOf(c.Pods.Live).Annotations[api.AnnotationConfiguration]
 		held := set(live, true)
 		if value := set(live, false); value != held {
@@ -416,7 +430,7 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) error {
 		}
 		r.Turns.Leave(r.subject(owner))
 		return nil
-	}
+	})
 	return nil
 }
 
