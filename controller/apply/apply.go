@@ -362,7 +362,8 @@ func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) er
 	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
 }
 
-// applyConfiguration encodes a desired object.
+// applyConfiguration encodes a desired object without its status and without the nulls that the
+// Go type cannot omit: an apply would own these fields.
 func applyConfiguration(desired client.Object) ([]byte, error) {
 	content, err := contentOf(desired)
 	if err != nil {
@@ -371,13 +372,8 @@ func applyConfiguration(desired client.Object) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-// contentOf returns an object in JSON without its status, which other controllers write, and without the nulls that the
-// Go type cannot omit: an apply would own these fields.
-func contentOf(obj client.Object) (map[string]any, error) {
-	if crd, ok := obj.(*unstructured.Unstructured); ok {
-		obj = crd.DeepCopy() // The converter returns the content itself.
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+func contentOf(desired client.Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	delete(content, "status")
 	removeNulls(content)
 	return content, err

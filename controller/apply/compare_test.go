@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -210,12 +209,8 @@ func TestDifferencesOfAnUntypedObject(t *testing.T) {
 		`spec: {hosts: [a, b], weight: 2, parent: {}}`:                 "spec.parent.name",
 		`spec: {hosts: [a, b], weight: null, parent: {name: gateway}}`: "spec.weight",
 	} {
-		before, after := object(live), object(live)
-		if got := firstDifference(t, object(desired), after); got != want {
+		if got := firstDifference(t, object(desired), object(live)); got != want {
 			t.Errorf("%s: the first difference is %q, want %q", live, got, want)
-		}
-		if diff := gocmp.Diff(before, after); diff != "" {
-			t.Errorf("%s has changed (-before +after):\n%s", live, diff)
 		}
 	}
 }
