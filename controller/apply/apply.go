@@ -220,9 +220,9 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	case child.Desired == nil && !child.found:
 		return nil, nil
 	case child.Desired != nil && child.found:
-		found, err := differences(child.Desired, child.Live)
-		if err != nil || len(w.Rewrites.without(owner, child.Live, found)) == 0 {
-			return found, cmp.Or(err, child.verified())
+		found := differences(child.Desired, child.Live)
+		if len(w.Rewrites.without(owner, child.Live, found)) == 0 {
+			return found, child.verified()
 		}
 	}
 	switch {
@@ -237,8 +237,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	if err := w.createOrUpdate(ctx, owner, child); err != nil {
 		return nil, err
 	}
-	found, err := differences(child.Desired, child.Live)
-	return found, cmp.Or(err, child.verified())
+	return differences(child.Desired, child.Live), child.verified()
 }
 
 func (w Writer) createOrUpdate(ctx context.Context, owner client.Object, child *Child) error {
@@ -264,10 +263,9 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 		return err
 	}
 	child.Live = live
-	found, err := differences(child.Desired, live)
-	found = w.Rewrites.without(owner, live, found)
-	if err != nil || len(found) == 0 {
-		return err
+	found := w.Rewrites.without(owner, live, differences(child.Desired, live))
+	if len(found) == 0 {
+		return nil
 	}
 	// After the child was read: one that another leader writes from now on causes a conflict.
 	if err := w.checkLive(ctx, owner); err != nil {
@@ -282,42 +280,39 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 	if err != nil {
 		return Refused("applying", child.Desired, err)
 	}
-	left, err := differences(child.Desired, child.Live)
-	for _, after := range left {
+	for _, after := range differences(child.Desired, child.Live) {
 		found = slices.DeleteFunc(found, func(before difference) bool { return before.field == after.field })
 	}
 	if drifted && len(found) > 0 {
 		w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
 			limit.KindOf(live), owner.GetName(), found[0].field, limit.Describe(manager), replaced)
 	}
-	return err
+	return nil
 }
 
 // repair writes the desired fields of the live child by a forced server-side apply. An apply
 // keeps the fields of other managers, and with them the object may be invalid: a second source of
 // a volume, a second port of one name. Nor can it remove a value that the desired state leaves
-// unset. Then one merge patch sets and removes what differs. It returns, for an event, the lists
+// unset. Then one JSON patch sets and removes what differs. It returns, for an event, the lists
 // that the patch replaced.
 func (w Writer) repair(ctx context.Context, child *Child) (replaced string, err error) {
 	err = w.serverSideApply(ctx, child)
-	found, failed := differences(child.Desired, child.Live)
+	found := differences(child.Desired, child.Live)
 	switch {
-	case failed != nil:
-		return "", failed
 	case err == nil:
 		// A value that was applied and is not in the response was rewritten by admission.
-		found = slices.DeleteFunc(found, func(d difference) bool { return d.want != nil })
+		found = slices.DeleteFunc(found, func(d difference) bool { return d.want.IsValid() })
 	case !apierrors.IsInvalid(err):
 		return "", err
 	}
 	if len(found) == 0 {
 		return "", err
 	}
-	patch, replaced, patchErr := mergePatch(child.Live, found)
+	patch, replaced, patchErr := jsonPatch(child.Live, found)
 	if patchErr != nil {
 		return "", patchErr
 	}
-	patchErr = w.Client.Patch(ctx, child.Live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+	patchErr = w.Client.Patch(ctx, child.Live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
 	switch {
 	case apierrors.IsInvalid(patchErr) && err != nil:
 		return "", err
@@ -325,6 +320,26 @@ func (w Writer) repair(ctx context.Context, child *Child) (replaced string, err 
 		return replaced, patchErr
 	}
 	return replaced, w.serverSideApply(ctx, child) // It removes fields that are no longer desired.
+}
+
+// jsonPatch returns a JSON patch of live that sets and removes what differs, with its
+// resourceVersion as precondition.
+func jsonPatch(live client.Object, found []difference) (patch []byte, replaced string, err error) {
+	// A patch of a list makes the paths into it invalid, so it comes after these.
+	slices.SortStableFunc(found, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(len(b.operation.Path), len(a.operation.Path)), cmp.Compare(a.operation.Path, b.operation.Path))
+	})
+	operations := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()}}
+	for i := range found {
+		if o := found[i].operation; o.Path != operations[len(operations)-1].Path {
+			operations = append(operations, o)
+			if found[i].list != "" {
+				replaced += fmt.Sprintf("; replaced %s, with what other field managers added there", found[i].list)
+			}
+		}
+	}
+	patch, err = json.Marshal(operations)
+	return patch, replaced, err
 }
 
 // serverSideApply applies a child to the version that was read. If it has changed since, or was
@@ -352,7 +367,7 @@ func (w Writer) serverSideApply(ctx context.Context, child *Child) error {
 	return nil
 }
 
-// upgradeManagedFields changes the Update entry of a plain create, or of a merge patch, into an
+// upgradeManagedFields changes the Update entry of a plain create, or of a JSON patch, into an
 // Apply entry. There is no patch if there is no such entry.
 func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
@@ -431,7 +446,7 @@ func (w Writer) dryRun(ctx context.Context, child *Child) (stored client.Object,
 	if err != nil {
 		return nil, err
 	}
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": content["spec"]}})
+	patch, err := json.Marshal([]operation{{Op: "replace", Path: "/spec", Value: content["spec"]}})
 	if err != nil {
 		return nil, err
 	}
@@ -545,11 +560,11 @@ func describe(rewrites []string) string {
 }
 
 // encoded returns a value in JSON, without quotes.
-func encoded(value any) string {
-	if value == nil {
+func encoded(value reflect.Value) string {
+	if !value.IsValid() {
 		return "nothing"
 	}
-	data, err := json.Marshal(value)
+	data, err := json.Marshal(value.Interface())
 	if err != nil {
 		return err.Error()
 	}

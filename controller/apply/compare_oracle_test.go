@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
@@ -43,8 +44,9 @@ func filler(seed int64, empty float64) *randfill.Filler {
 	)
 }
 
-// TestDifferencesAreWhatAnApplyWouldChange compares two objects with what the merge of an apply would change: a field differs
-// if an apply would change it, or if it is a second member of a union.
+// TestDifferencesAreWhatAnApplyWouldChange compares the comparison of Go values with the
+// library by which the API server merges an apply: a field differs if an apply would change
+// it, or if it is a second member of a union.
 func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 	t.Parallel()
 	const rounds = 400
@@ -55,23 +57,23 @@ func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 			fill(seed, desired, 0.8)
 			desired.GetObjectKind().SetGroupVersionKind(kind)
 			live := desired.DeepCopyObject().(client.Object)
-			if found := differing(t, desired, live); len(found) > 0 {
-				t.Errorf("%T of seed %d differs from itself at %s", desired, seed, found[0].field)
+			if len(differences(desired, live)) > 0 {
+				t.Errorf("%T of seed %d differs from itself at %s", desired, seed, firstDifference(desired, live))
 			}
 			refillOneField(seed, live)
-			changes, found := applied(t, desired, live), differing(t, desired, live)
-			for _, d := range found {
-				if union := d.want == nil; len(changes) == 0 && !union {
+			changed := applied(t, desired, live)
+			for _, d := range differences(desired, live) {
+				if union := !d.want.IsValid(); !changed && !union {
 					t.Errorf("%T of seed %d differs at %s, and an apply changes nothing", desired, seed, d.field)
 				}
 			}
-			if len(changes) > 0 && len(found) == 0 {
-				t.Errorf("%T of seed %d has no difference, but an apply changes something: %s", desired, seed, changes)
+			if changed && len(differences(desired, live)) == 0 {
+				t.Errorf("%T of seed %d has no difference, but an apply changes something: %s", desired, seed, compared(t, desired, live))
 			}
-			if left := differing(t, desired, patched(t, live, found)); len(left) > 0 {
-				t.Errorf("%T of seed %d still differs at %s after a merge patch", desired, seed, left[0].field)
+			if live = patched(t, live, differences(desired, live)); len(differences(desired, live)) > 0 {
+				t.Errorf("%T of seed %d still differs at %s after a JSON patch", desired, seed, firstDifference(desired, live))
 			}
-			if len(changes) == 0 {
+			if !changed {
 				unchanged++
 			}
 		}
@@ -81,10 +83,14 @@ func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 	}
 }
 
-// patched returns live after the merge patch that sets what differs.
+// patched returns live after the JSON patch that sets what differs.
 func patched(t *testing.T, live client.Object, found []difference) client.Object {
 	t.Helper()
-	patch, _, err := mergePatch(live, found)
+	patch, _, err := jsonPatch(live, found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +98,7 @@ func patched(t *testing.T, live client.Object, found []difference) client.Object
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := jsonpatch.MergePatch(before, patch)
+	after, err := decoded.Apply(before)
 	if err != nil {
 		t.Fatalf("%s\ndoes not apply to\n%s\n%v", patch, before, err)
 	}
@@ -117,57 +123,37 @@ func refillOneField(seed int64, obj client.Object) {
 	filler(seed+1, 0.4).Fill(of.Field(int(seed) % of.NumField()).Addr().Interface())
 }
 
-// applied returns what an apply of desired would change in live, without the empty structs that it adds, which have no effect.
-func applied(t *testing.T, desired, live client.Object) (changes []string) {
+// applied reports whether an apply of desired would change live.
+func applied(t *testing.T, desired, live client.Object) bool {
 	t.Helper()
-	want, have := asApplied(t, desired), asApplied(t, live)
-	after, err := have.Merge(want)
+	return !compared(t, desired, live).IsSame()
+}
+
+func compared(t *testing.T, desired, live client.Object) *typed.Comparison {
+	t.Helper()
+	desired = desired.DeepCopyObject().(client.Object)
+	withoutEmpty(reflect.ValueOf(desired).Elem()) // An apply adds them, which has no effect.
+	before := asApplied(t, live)
+	after, err := before.Merge(asApplied(t, desired))
 	if err != nil {
 		t.Fatal(err)
 	}
-	compared, err := have.Compare(after)
+	comparison, err := before.Compare(after)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p := range compared.Added.Union(compared.Modified).Union(compared.Removed).All() {
-		if !compared.Added.Has(p) || !isEmpty(valueOf(after.AsValue().Unstructured(), p)) || hasEffect(p) {
-			changes = append(changes, p.String())
-		}
-	}
-	return changes
+	return comparison
 }
 
 // asApplied returns an object as an apply sends it. Quantities are as the API server stores
 // them.
 func asApplied(t *testing.T, obj client.Object) *typed.TypedValue {
 	t.Helper()
-	content, err := contentOf(obj)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	setDefaults("", content)
-	value, err := schemaOfKubernetes().ObjectToTyped(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-// children returns an empty object of each type of child, with TypeMeta.
-func children() []client.Object {
-	deployment, daemonSet, service := &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}
-	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	daemonSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
-	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-	return []client.Object{deployment, daemonSet, service}
-}
-
-// differing returns the differences of two objects.
-func differing(t *testing.T, desired, live client.Object) []difference {
-	t.Helper()
-	found, err := differences(desired, live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	delete(content, "status")
+	removeNulls(content)
+	return typedValue(t, &unstructured.Unstructured{Object: content})
 }

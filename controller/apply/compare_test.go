@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +19,7 @@ import (
 )
 
 func deployment(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	d := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}}
+	d := &appsv1.Deployment{}
 	d.Name, d.Namespace = "box", "default"
 	d.Labels = map[string]string{"a": "b"}
 	d.Spec.Replicas = new(int32(2))
@@ -64,7 +63,7 @@ func TestDifferencesNameTheField(t *testing.T) {
 		{"a default of the server", func(d *appsv1.Deployment) { d.Spec.Template.Spec.RestartPolicy = "Always" }, ""},
 		{"a member more in an item of an atomic list", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Tolerations[0].TolerationSeconds = new(int64(5))
-		}, "spec.template.spec.tolerations"},
+		}, "spec.template.spec.tolerations[0].tolerationSeconds"},
 		{"an injected sidecar, last", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "side"})
 		}, ""},
@@ -86,7 +85,7 @@ func TestDifferencesNameTheField(t *testing.T) {
 		{"a variable's value", func(d *appsv1.Deployment) { main0(d).Env[1].Value = "3" }, "spec.template.spec.containers[name=main].env[name=B].value"},
 		{"a variable", func(d *appsv1.Deployment) { main0(d).Env = main0(d).Env[:1] }, "spec.template.spec.containers[name=main].env[name=B]"},
 		{"an argument more", func(d *appsv1.Deployment) { main0(d).Args = append(main0(d).Args, "--c") }, "spec.template.spec.containers[name=main].args"},
-		{"an argument", func(d *appsv1.Deployment) { main0(d).Args[1] = "--c" }, "spec.template.spec.containers[name=main].args"},
+		{"an argument", func(d *appsv1.Deployment) { main0(d).Args[1] = "--c" }, "spec.template.spec.containers[name=main].args[1]"},
 		{"a quantity", func(d *appsv1.Deployment) {
 			main0(d).Resources.Limits[corev1.ResourceCPU] = resource.MustParse("2")
 		}, "spec.template.spec.containers[name=main].resources.limits.cpu"},
@@ -98,7 +97,7 @@ func TestDifferencesNameTheField(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := firstDifference(t, deployment(), deployment(test.change)); got != test.want {
+			if got := firstDifference(deployment(), deployment(test.change)); got != test.want {
 				t.Errorf("the first difference is %q, want %q", got, test.want)
 			}
 		})
@@ -112,7 +111,7 @@ func TestDifferencesTakeNullAsUnset(t *testing.T) {
 			main0(d).StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: service}}}
 		}
 	}
-	if got := firstDifference(t, deployment(probe(nil)), deployment(probe(new("")))); got != "" {
+	if got := firstDifference(deployment(probe(nil)), deployment(probe(new("")))); got != "" {
 		t.Errorf("the first difference is %q, want no difference", got)
 	}
 }
@@ -120,7 +119,7 @@ func TestDifferencesTakeNullAsUnset(t *testing.T) {
 // A container port without a protocol matches the one that the API server defaulted.
 func TestDifferencesMatchAKeyThatTheServerDefaults(t *testing.T) {
 	desired := deployment(func(d *appsv1.Deployment) { main0(d).Ports[0].Protocol = "" })
-	if got := firstDifference(t, desired, deployment()); got != "" {
+	if got := firstDifference(desired, deployment()); got != "" {
 		t.Errorf("the first difference is %q, want no difference", got)
 	}
 }
@@ -131,19 +130,18 @@ func TestDifferencesLeaveWhatTheClusterChoseForAService(t *testing.T) {
 	live.Spec.ClusterIP = "10.0.0.1"
 	live.Spec.Ports[0].NodePort = 31000
 	live.Spec.SessionAffinity = corev1.ServiceAffinityNone
-	if got := firstDifference(t, desired, live); got != "" {
+	if got := firstDifference(desired, live); got != "" {
 		t.Errorf("the first difference is %q, want no difference", got)
 	}
 	live.Spec.Ports[0].TargetPort = intstr.FromInt32(81)
-	if got := firstDifference(t, desired, live); got != "spec.ports[port=80,protocol=TCP].targetPort" {
+	if got := firstDifference(desired, live); got != "spec.ports[port=80,protocol=TCP].targetPort" {
 		t.Errorf("the first difference is %q, want the target port", got)
 	}
 }
 
 // firstDifference returns the path of the first difference, "" if there is none.
-func firstDifference(t *testing.T, desired, live client.Object) string {
-	t.Helper()
-	for _, d := range differing(t, desired, live) {
+func firstDifference(desired, live client.Object) string {
+	for _, d := range differences(desired, live) {
 		return d.field
 	}
 	return ""
@@ -158,7 +156,7 @@ func TestDifferencesHaveAnOrder(t *testing.T) {
 		desired.Labels[fmt.Sprint("label-", i)], live.Labels[fmt.Sprint("label-", i)] = "x", "y"
 	}
 	fields := func() (all []string) {
-		for _, d := range differing(t, desired, live) {
+		for _, d := range differences(desired, live) {
 			all = append(all, d.field)
 		}
 		return all
@@ -171,20 +169,20 @@ func TestDifferencesHaveAnOrder(t *testing.T) {
 	}
 }
 
-// The items of a list are found by their keys: a child of the largest size that is read has fewer variables.
+// The items of a list are found by their keys at a cost that does not grow with the square of their number.
 func TestLongListsAreComparedQuickly(t *testing.T) {
 	t.Parallel()
 	desired, live := deployment(), deployment()
-	for i := range 15_000 {
+	for i := range 50_000 {
 		variable := corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", i), Value: "x"}
 		main0(desired).Env, main0(live).Env = append(main0(desired).Env, variable), append(main0(live).Env, variable)
 	}
 	main0(live).Env = append([]corev1.EnvVar{{Name: "INJECTED"}}, main0(live).Env...)
 	start := time.Now()
-	if got := firstDifference(t, desired, live); got != "" {
+	if got := firstDifference(desired, live); got != "" {
 		t.Errorf("the first difference is %q", got)
 	}
-	if took := time.Since(start); took > 10*time.Second { // It is half a second.
+	if took := time.Since(start); took > 30*time.Second { // The square takes minutes.
 		t.Errorf("it took %s", took)
 	}
 }
@@ -206,26 +204,17 @@ func TestDifferencesOfAnUntypedObject(t *testing.T) {
 		`metadata: {}`: "metadata.labels",
 		`spec: {hosts: [a], weight: 1, parent: {name: gateway}}`:       "spec.hosts",
 		`spec: {hosts: [a, b], weight: 2, parent: {name: g}}`:          "spec.parent.name",
-		`spec: {hosts: [a, b], weight: 2, parent: {}}`:                 "spec.parent.name",
+		`spec: {hosts: [a, b], weight: 2, parent: {}}`:                 "spec.parent",
 		`spec: {hosts: [a, b], weight: null, parent: {name: gateway}}`: "spec.weight",
 	} {
-		if got := firstDifference(t, object(desired), object(live)); got != want {
+		if got := firstDifference(object(desired), object(live)); got != want {
 			t.Errorf("%s: the first difference is %q, want %q", live, got, want)
 		}
 	}
 }
 
-func BenchmarkDifferences(b *testing.B) {
-	desired, live := deployment(), deployment()
-	for b.Loop() {
-		if found, err := differences(desired, live); err != nil || len(found) > 0 {
-			b.Fatal(found, err)
-		}
-	}
-}
-
 func service() *corev1.Service {
-	s := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}}
+	s := &corev1.Service{}
 	s.Name, s.Namespace = "box", "default"
 	s.Spec.Type = corev1.ServiceTypeNodePort
 	s.Spec.Ports = []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(80)}}
