@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
@@ -162,14 +161,13 @@ func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstruc
 
 func (o *nextOptions) documents() (out []unstructured.Unstructured, err error) {
 	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
-	for i := range docs {
-		obj := unstructured.Unstructured{}
-		if err := cmp.Or(docs[i].Err, yaml.Unmarshal(docs[i].Data, &obj.Object)); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
+	for _, doc := range docs {
+		if doc.Err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, doc.Err)
 		}
-		if kinds.Of(docs[i].GVK.GroupKind()) != nil {
-			obj.SetNamespace(cmp.Or(docs[i].Namespace, *o.cluster.Namespace, metav1.NamespaceDefault))
-			out = append(out, obj)
+		if kinds.Of(doc.Object.GroupVersionKind().GroupKind()) != nil {
+			doc.Object.SetNamespace(cmp.Or(doc.Object.GetNamespace(), *o.cluster.Namespace, metav1.NamespaceDefault))
+			out = append(out, *doc.Object)
 		}
 	}
 	return out, err

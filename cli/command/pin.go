@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/pin"
@@ -83,10 +83,10 @@ func (o *pinOptions) run(ctx context.Context) error {
 // document returns the edits that pin the models of a document, and whether all are pinned with them.
 func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data []byte) (edits []manifest.Edit, pinned bool) {
 	box := &modelv1.ModelBox{}
-	if doc.GVK != kinds.ModelBox().GVK && doc.Err == nil {
+	if doc.Object.GroupVersionKind() != kinds.ModelBox().GVK && doc.Err == nil {
 		return nil, true
 	}
-	if err := cmp.Or(doc.Err, yaml.Unmarshal(doc.Data, box)); err != nil {
+	if err := cmp.Or(doc.Err, create.Into(doc.Object, box)); err != nil {
 		fmt.Fprintf(o.ErrOut, "%s:%d: %v\n", doc.File, doc.Line, err)
 		return nil, false
 	}

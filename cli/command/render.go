@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
@@ -109,8 +108,8 @@ func (o *renderOptions) read() ([]lint.Object, error) {
 		if c.Stored == nil {
 			return nil, fmt.Errorf("%s:%d: the values of a size of the cluster are not known: name its file with --sizes", c.File, c.Line)
 		}
-		c.Stored.SetNamespace(cmp.Or(c.Namespace, o.namespace))
-		c.Stored.SetUID(types.UID(c.UID))
+		c.Stored.SetNamespace(cmp.Or(c.Object.GetNamespace(), o.namespace))
+		c.Stored.SetUID(c.Object.GetUID())
 	}
 	return checked, nil
 }

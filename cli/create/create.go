@@ -9,11 +9,9 @@
 package create
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -22,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
@@ -32,9 +29,9 @@ import (
 
 // Request is the creation or the update of an object.
 type Request struct {
-	// Object is the object; if it is nil, YAML is its text.
-	Object *unstructured.Unstructured
-	YAML   []byte
+	// Object is the object, and Duplicates are the errors of keys that its text has twice.
+	Object     *unstructured.Unstructured
+	Duplicates []error
 	// Namespace is that of the request.
 	Namespace string
 	// AllowUnknown is that unknown and duplicate fields are no errors.
@@ -71,10 +68,7 @@ func (r *Response) Err() error {
 
 // Dry returns the result of a request for an object of a kind.
 func Dry(kind *kinds.Kind, req Request) (r Response) {
-	object, data, duplicates, err := decode(&req)
-	if err != nil {
-		return Response{Invalid: undecodable(nil, err)}
-	}
+	object := req.Object.DeepCopy()
 	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, object.Object)
 	if delete(object.Object, "status"); req.Old == nil {
 		clean(object, req.Namespace)
@@ -84,8 +78,8 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		r.add(wrong)
 		return r // To decode it could take minutes.
 	}
-	unknown, _ := kjson.UnmarshalStrict(data, kind.New()) // The next decoder returns the error.
-	for _, err := range append(duplicates, unknown...) {
+	unknown, _ := Strict(req.Object, kind.New()) // The next decoder returns the error.
+	for _, err := range append(req.Duplicates, unknown...) {
 		if !req.AllowUnknown {
 			r.Strict = append(r.Strict, err.Error())
 		}
@@ -154,37 +148,6 @@ func undecodable(wrong field.ErrorList, err error) field.ErrorList {
 	return wrong
 }
 
-// decode returns a copy of the object, the same as JSON, and the errors of duplicate keys in YAML.
-func decode(req *Request) (object *unstructured.Unstructured, data []byte, duplicates []error, err error) {
-	if req.Object != nil {
-		data, err = req.Object.MarshalJSON()
-		return req.Object.DeepCopy(), data, nil, err
-	}
-	if _, err := yaml.YAMLToJSONStrict(req.YAML); err != nil {
-		duplicates = lines(err)
-	}
-	if data, err = yaml.YAMLToJSON(req.YAML); err != nil {
-		return nil, nil, nil, err
-	}
-	object = &unstructured.Unstructured{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
-		return nil, nil, nil, err
-	}
-	if object.Object == nil {
-		return nil, nil, nil, errors.New("it is not an object")
-	}
-	return object, data, duplicates, nil
-}
-
-// lines returns an error of YAML as one for each line, which is named.
-func lines(err error) (out []error) {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
-		out = append(out, errors.New(strings.TrimSpace(line)))
-	}
-	return out
-}
-
 // assigned are the fields of metadata that the API server sets. It ignores them in a create.
 var assigned = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
@@ -236,9 +199,15 @@ func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.U
 
 // Into decodes a stored object into the type of its kind.
 func Into(obj *unstructured.Unstructured, into any) error {
+	_, err := Strict(obj, into)
+	return err
+}
+
+// Strict decodes an object into the type of its kind, and returns the errors of its unknown fields as well.
+func Strict(obj *unstructured.Unstructured, into any) (unknown []error, err error) {
 	data, err := obj.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(data, into)
+	return kjson.UnmarshalStrict(data, into)
 }

@@ -126,7 +126,7 @@ func (c *checker) check() (object Object, ours bool) {
 		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
 		return object, false
 	}
-	kind, unknown := kinds.Match(c.doc.GVK)
+	kind, unknown := kinds.Match(c.doc.Object.GroupVersionKind())
 	switch {
 	case unknown != nil:
 		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknown.Error()})
@@ -139,7 +139,9 @@ func (c *checker) check() (object Object, ours bool) {
 
 // create adds the findings of a creation, and returns what would be stored.
 func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
-	resp := create.Dry(kind, create.Request{YAML: c.doc.Data, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Sizes: c.sizes})
+	resp := create.Dry(kind, create.Request{
+		Object: c.doc.Object, Duplicates: c.doc.Duplicates, Namespace: cmp.Or(c.doc.Object.GetNamespace(), c.namespace), Sizes: c.sizes,
+	})
 	for _, text := range resp.Warnings {
 		severity := Warning
 		if announcement.MatchString(text) {
@@ -209,7 +211,7 @@ func (c *checker) text(text string, severity Severity, rule string) {
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // The expression matches digits only.
 		f.Message = strings.TrimPrefix(text, found[0])
-		c.add(c.doc.Shifted(n), f)
+		c.add(n, f)
 		return
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
@@ -222,7 +224,7 @@ func (c *checker) text(text string, severity Severity, rule string) {
 
 func (c *checker) add(line int, f Finding) {
 	f.File, f.Line = c.doc.File, line
-	f.Kind, f.Namespace, f.Name = c.doc.GVK.Kind, c.doc.Namespace, c.doc.Name
+	f.Kind, f.Namespace, f.Name = c.doc.Object.GetKind(), c.doc.Object.GetNamespace(), c.doc.Object.GetName()
 	c.found = append(c.found, f)
 }
 

@@ -81,7 +81,7 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 
 // at returns the node of a field, nil if there is none, or if it is that of an alias, which other fields have too.
 func (d *Document) at(path string) *yaml.Node {
-	node := d.fields.root
+	node := d.root
 	for _, names := range token.FindAllStringSubmatch(path, -1) {
 		if _, node = entry(node, names[1]+names[2]); node != nil && node.Kind == yaml.AliasNode {
 			return nil
@@ -101,7 +101,7 @@ func (d *Document) token(file []byte, node *yaml.Node) (from, to int, err error)
 	}
 	text := bytes.TrimPrefix(file, []byte("\ufeff"))
 	from = len(file) - len(text)
-	for range d.fields.before + node.Line - 1 {
+	for range node.Line - 1 {
 		from += bytes.IndexByte(file[from:], '\n') + 1
 	}
 	line := []rune(string(file[from : from+len(bytes.SplitN(file[from:], []byte("\n"), 2)[0])]))

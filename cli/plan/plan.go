@@ -20,8 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -90,10 +88,10 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	plan, errs := &Plan{}, []error(nil)
 	p.actors = map[string][]actor{}
 	for i := range docs {
-		object, err := decoded(&docs[i])
-		if err != nil {
+		if err := check(&docs[i]); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
 		}
+		object := docs[i].Object
 		object.SetNamespace(cmp.Or(object.GetNamespace(), p.Namespace))
 		p.manifests = append(p.manifests, object)
 	}
@@ -111,27 +109,17 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	return plan, errors.Join(errs...)
 }
 
-// decoded returns the object of a document, which may be of any kind.
-func decoded(doc *manifest.Document) (object *unstructured.Unstructured, err error) {
-	if doc.Err != nil {
-		return nil, doc.Err
+// check returns the errors of a document, of any kind, that the API server in memory would return in other words.
+func check(doc *manifest.Document) error {
+	if err := errors.Join(append(doc.Duplicates, doc.Err)...); err != nil {
+		return err
 	}
-	kind, err := kinds.Match(doc.GVK)
-	if err != nil {
-		return nil, err
+	kind, err := kinds.Match(doc.Object.GroupVersionKind())
+	if kind == nil {
+		return err
 	}
-	data, err := yaml.YAMLToJSONStrict(doc.Data)
-	if err != nil {
-		return nil, err
-	}
-	if kind != nil { // The API server in memory would name an unknown field, too, but in its own words.
-		unknown, err := kjson.UnmarshalStrict(data, kind.New())
-		if err := errors.Join(append(unknown, err)...); err != nil {
-			return nil, err
-		}
-	}
-	object = &unstructured.Unstructured{}
-	return object, object.UnmarshalJSON(data)
+	unknown, err := create.Strict(doc.Object, kind.New())
+	return errors.Join(append(unknown, err)...)
 }
 
 func (p *Planner) object(ctx context.Context, o *Object) error {
