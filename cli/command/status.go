@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
 
 type statusOptions struct {
@@ -83,15 +82,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if o.watch {
 		return o.follow(ctx, target)
 	}
-	return o.show(ctx, target)
-}
-
-func (o *statusOptions) show(ctx context.Context, t *target) error {
-	snapshot, err := t.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	return snapshot.Tree(o.Clock.Now()).Write(o.Out)
+	return target.show(ctx)
 }
 
 // followEach is the time between two reads of an object that is followed.
@@ -124,11 +115,11 @@ func (t *target) progress(ctx context.Context, uid *types.UID) (text string, don
 	switch first := *uid == ""; {
 	case err == nil && (first || obj.GetUID() == *uid):
 		*uid = obj.GetUID()
-		text, state := tree.Message(obj), tree.State(obj)
-		if state == tree.Stalled {
+		text, state := message(obj), stateOf(obj)
+		if state == stateStalled {
 			err = fmt.Errorf("%s is Stalled: %s", t, text)
 		}
-		return text, state == tree.Ready, err
+		return text, state == stateReady, err
 	case first, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return "", true, err
 	case err == nil, apierrors.IsNotFound(err):
@@ -154,7 +145,8 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 		}
 		for i := range items {
 			found = true
-			if err := o.show(ctx, &target{o.Env, kind, client.ObjectKeyFromObject(&items[i]), c}); err != nil {
+			t := &target{o.Env, kind, client.ObjectKeyFromObject(&items[i]), c}
+			if err := t.show(ctx); err != nil {
 				return err
 			}
 		}
