@@ -49,17 +49,14 @@ type Response struct {
 	Object   *unstructured.Unstructured
 	Warnings []string
 	// Strict are the errors of unknown and duplicate fields.
-	Strict []string
+	Strict []error
 	// Invalid are all other errors.
 	Invalid field.ErrorList
 }
 
 // Err returns all errors as one, nil if the object is created.
 func (r *Response) Err() error {
-	errs := make([]error, 0, len(r.Strict)+len(r.Invalid))
-	for _, text := range r.Strict {
-		errs = append(errs, errors.New(text))
-	}
+	errs := slices.Clone(r.Strict)
 	for _, err := range r.Invalid {
 		errs = append(errs, err)
 	}
@@ -79,10 +76,8 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return r // To decode it could take minutes.
 	}
 	unknown, _ := Strict(req.Object, kind.New()) // The next decoder returns the error.
-	for _, err := range append(req.Duplicates, unknown...) {
-		if !req.AllowUnknown {
-			r.Strict = append(r.Strict, err.Error())
-		}
+	if !req.AllowUnknown {
+		r.Strict = slices.Concat(req.Duplicates, unknown)
 	}
 	ops := &patch.Ops{}
 	obj, old, err := decoded(kind, object, req.Old)
@@ -91,15 +86,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return r
 	}
 	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
-	invalid := kind.Validate(obj)
-	if len(invalid) > 0 && old != nil {
-		kind.Default(old, nil, nil, nil)
-		invalid = rules.Added(invalid, kind.Validate(old))
-	}
-	r.Invalid = append(r.Invalid, rules.Others(invalid, r.Invalid)...)
-	if old != nil {
-		r.Invalid = append(r.Invalid, kind.Immutable(obj, old)...)
-	}
+	r.Invalid = append(r.Invalid, rules.Others(kind.Validate(obj, old), r.Invalid)...)
 	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	r.add(wrong)
 	if len(r.Strict)+len(r.Invalid) > 0 {

@@ -50,7 +50,10 @@ func dry(body string) create.Response {
 
 // findings returns the fields of all errors, in any order.
 func findings(r *create.Response) []string {
-	out := slices.Clone(r.Strict)
+	var out []string
+	for _, err := range r.Strict {
+		out = append(out, err.Error())
+	}
 	for _, err := range r.Invalid {
 		out = append(out, err.Field)
 	}

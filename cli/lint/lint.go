@@ -9,11 +9,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -22,6 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Severity is Error for what the API server refuses, Warning for what it warns of, and Note
@@ -45,6 +49,8 @@ const (
 	RuleUnknownField = "UnknownField"
 	// RuleWarning is that of a warning.
 	RuleWarning = "Warning"
+	// RuleHint is that of what is valid, and likely to be a mistake.
+	RuleHint = "Hint"
 )
 
 // Finding is one error or warning.
@@ -149,13 +155,11 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		}
 		c.text(text, severity, RuleWarning)
 	}
-	for _, text := range resp.Strict {
-		c.text(text, Error, RuleUnknownField)
-	}
-	if resp.Object != nil && kind == kinds.ModelBox() {
-		c.hints(resp.Object)
+	for _, err := range resp.Strict {
+		c.text(err.Error(), Error, RuleUnknownField)
 	}
 	if resp.Object != nil {
+		c.hints(resp.Object)
 		c.count(resp.Object, time.Now())
 	}
 	for _, err := range resp.Invalid {
@@ -190,6 +194,51 @@ func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 			}
 		}
 	}
+}
+
+// modelFlag matches the options of servers that name the directory or the file of a model: --model of vLLM, -m of llama.cpp,
+// --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving.
+var modelFlag = regexp.MustCompile(`^--?(m|model([-_](path|dir|file|store|repository|base[-_]path))?)$`)
+
+// hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of the image is possible, and a
+// mount path that was mistaken is more likely.
+func (c *checker) hints(obj *unstructured.Unstructured) {
+	box := &modelv1.ModelBox{}
+	err := create.Into(obj, box)
+	models := modelsource.Of(&box.Spec)
+	if err != nil || len(models) == 0 {
+		return // Other kinds have no models.
+	}
+	template, errs := modelbox.Pods(box, modelsource.Fetcher{Image: modelsource.Container}).Effective()
+	at := slices.IndexFunc(template.Spec.Containers, func(c corev1.Container) bool { return c.Name == box.Spec.Name })
+	if len(errs) > 0 || at < 0 {
+		return
+	}
+	for i := range box.Spec.Args {
+		if named := modelPath(box.Spec.Args, i); named != "" && !isMounted(template.Spec.Containers[at].VolumeMounts, named) {
+			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, named, models[0].At, models[0].MountPath), Note, RuleHint)
+		}
+	}
+}
+
+// modelPath returns the absolute path that an argument names as that of a model, "" if it names none.
+func modelPath(args []string, i int) string {
+	flag, value, joined := strings.Cut(args[i], "=")
+	if !joined && i > 0 {
+		flag, value = args[i-1], args[i]
+	}
+	if !modelFlag.MatchString(flag) || !path.IsAbs(value) || strings.Contains(value, "$(") {
+		return ""
+	}
+	return path.Clean(value)
+}
+
+// isMounted reports whether a path is in a volume, or has one below it.
+func isMounted(mounts []corev1.VolumeMount, named string) bool {
+	return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool {
+		at := path.Clean(m.MountPath) + "/"
+		return strings.HasPrefix(named+"/", at) || strings.HasPrefix(at, strings.TrimSuffix(named, "/")+"/")
+	})
 }
 
 // isSize reports whether a refused resourceType can be a size of the cluster.
