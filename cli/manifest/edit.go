@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ func Apply(file []byte, edits []Edit) []byte {
 	}
 	return file
 }
+
+// lineEnd matches the end of a line, as on Windows too, and of the file.
+var lineEnd = regexp.MustCompile(`\r?\n|$`)
 
 // Set returns the edits of the file of a document that set fields beside the field with a path: in their place where they
 // are, and otherwise after that one. Each of them must be a text on one line, without escapes, and not of an alias.
@@ -62,15 +66,9 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 			quote := quotes[key.Style] // JSON has them.
 			added.Text += ", " + quote + f.Name + quote + ": " + quote + f.Value + quote
 		default:
-			line, newline := file[end:], "\n"
-			if at := bytes.IndexByte(line, '\n'); at >= 0 {
-				line = line[:at]
-			}
-			if line = bytes.TrimSuffix(line, []byte("\r")); bytes.HasPrefix(file[end+len(line):], []byte("\r")) {
-				newline = "\r\n"
-			}
-			added.From, added.To = end+len(line), end+len(line)
-			added.Text += newline + strings.Repeat(" ", key.Column-1) + f.Name + ": " + f.Value
+			at := lineEnd.FindIndex(file[end:])
+			added.From, added.To = end+at[0], end+at[0]
+			added.Text += cmp.Or(string(file[end+at[0]:end+at[1]]), "\n") + strings.Repeat(" ", key.Column-1) + f.Name + ": " + f.Value
 		}
 	}
 	if added.Text != "" {

@@ -128,7 +128,7 @@ func (p *Planner) reconcile(ctx context.Context, o *Object, owner client.Object)
 			continue
 		}
 		if err == nil && before != nil {
-			err = KeepConfiguration(owner, write.Desired, before)
+			KeepConfiguration(o.Stored, write.Desired, before)
 			memory.WithObjects(before.DeepCopyObject().(client.Object))
 		}
 		if err != nil {
@@ -213,19 +213,14 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its owner has
 // spec.restartOnChange: only the controller, which may read the data, knows their values.
-func KeepConfiguration(owner, desired, live client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(owner)
-	if err != nil {
-		return err
-	}
-	asked, _, _ := unstructured.NestedString(content, "spec", "restartOnChange")
+func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
+	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)
 	if into == nil || from == nil || asked != string(modelv1.RestartOnChangeReferenced) {
-		return nil
+		return
 	}
 	if into.Annotations == nil {
 		into.Annotations = map[string]string{}
 	}
 	into.Annotations[api.AnnotationConfiguration] = cmp.Or(from.Annotations[api.AnnotationConfiguration], "set by the controller")
-	return nil
 }
