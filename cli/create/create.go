@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	crvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -65,12 +66,12 @@ func (r *Response) Err() error {
 
 // Dry returns the result of a request for an object of a kind.
 func Dry(kind *kinds.Kind, req Request) (r Response) {
-	object := req.Object.DeepCopy()
-	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, object.Object)
+	object, schema := req.Object.DeepCopy(), schemaOf(kind)
+	schema.complete(object.Object)
 	if delete(object.Object, "status"); req.Old == nil {
 		clean(object, req.Namespace)
 	}
-	wrong := bySchema(SchemaOf(kind), object.Object)
+	wrong := crvalidation.ValidateCustomResource(nil, object.Object, schema)
 	if r.Invalid = rules.Expensive(field.NewPath("spec"), object.Object["spec"]); len(r.Invalid) > 0 {
 		r.add(wrong)
 		return r // To decode it could take minutes.
@@ -96,7 +97,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	if r.Object, err = patched(object, ops); err != nil {
 		return Response{Invalid: undecodable(nil, err)}
 	}
-	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, r.Object.Object)
+	schema.complete(r.Object.Object)
 	return r
 }
 
