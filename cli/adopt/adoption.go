@@ -158,17 +158,9 @@ func (a *Adoption) same(desired, live []client.Object) error {
 // preview asks the API server, by a dry run, what the operator's first apply would make of a live child,
 // and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
+	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
 	data, err := apply.Manifest(desired)
 	if err != nil {
-		return err
-	}
-	manifest := &unstructured.Unstructured{}
-	if err := manifest.UnmarshalJSON(data); err != nil {
-		return err
-	}
-	manifest.SetAnnotations(nil)     // The operator's own.
-	manifest.SetOwnerReferences(nil) // Their owner may not exist yet.
-	if data, err = manifest.MarshalJSON(); err != nil {
 		return err
 	}
 	// Into an object with values, a response would be decoded beside what it does not have any more.
@@ -235,7 +227,11 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 		if metav1.IsControlledBy(child.live, a.Object) {
 			continue
 		}
-		if err := a.take(ctx, c, child); err != nil {
+		patch, err := child.taken(a.Object)
+		if err == nil {
+			err = c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
+		}
+		if err != nil {
 			return fmt.Errorf("giving %s %q to %s: %w; run the command again to continue", render.KindOf(child.live), child.live.GetName(), name, err)
 		}
 		say("%s/%s is controlled by %s, and its fields belong to the operator", strings.ToLower(render.KindOf(child.live)), child.live.GetName(), name)
@@ -251,15 +247,6 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 	}
 	say("%s resumed", name)
 	return nil
-}
-
-// take makes the object the controller of a child.
-func (a *Adoption) take(ctx context.Context, c client.Client, child child) error {
-	patch, err := child.taken(a.Object)
-	if err != nil {
-		return err
-	}
-	return c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
 }
 
 // Differences returns the unified diffs of what may not change by an adoption, "" if nothing does: the pod

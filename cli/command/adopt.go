@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -86,28 +85,17 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 
 // proceed prints what was prepared for an object, or makes its steps.
 func (o *adoptOptions) proceed(ctx context.Context, adoption *adopt.Adoption, name string, args []string) error {
+	o.explain(adoption)
 	switch {
 	case adoption.Done:
 		fmt.Fprintf(o.Out, "%s has adopted %s already (unchanged)\n", name, strings.Join(args, " and "))
 		return nil
-	case o.apply || o.dryRun:
-		return o.write(ctx, adoption)
-	case adoption.Exists:
-		o.explain(adoption)
+	case !o.apply && !o.dryRun && adoption.Exists:
 		fmt.Fprintf(o.Out, "%s exists, and has not adopted everything yet: --apply continues\n", name)
 		return nil
-	}
-	text, err := yaml.Marshal(adoption.Object.Object)
-	if err == nil {
-		_, err = o.Out.Write(text)
-	}
-	o.explain(adoption)
-	return err
-}
-
-func (o *adoptOptions) write(ctx context.Context, adoption *adopt.Adoption) error {
-	o.explain(adoption)
-	if len(adoption.Conflicts) > 0 && !o.force && !o.dryRun {
+	case !o.apply && !o.dryRun:
+		return o.print("yaml", adoption.Object.Object, nil)
+	case len(adoption.Conflicts) > 0 && !o.force && !o.dryRun:
 		return errors.New("nothing was written: resolve the conflicts, or use --force")
 	}
 	suffix := "\n"

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -130,9 +129,8 @@ func isReference(arg string) bool {
 	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
 }
 
-// objects returns the object of the argument; those of the files; or those of the namespace, or of all, of the kinds that the
-// cluster has.
-func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstructured.Unstructured, err error) {
+// objects returns the object of the argument; those of the files; or those of the namespace, or of all.
+func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructured.Unstructured, error) {
 	switch {
 	case len(o.files.names) > 0:
 		return o.documents()
@@ -146,17 +144,13 @@ func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstruc
 		return []unstructured.Unstructured{*obj}, err
 	}
 	c, namespace, err := o.cluster.connect()
+	if err != nil {
+		return nil, err
+	}
 	if o.all {
 		namespace = metav1.NamespaceAll
 	}
-	for i := 0; err == nil && i < len(kinds.All); i++ {
-		var items []unstructured.Unstructured
-		if items, err = listOf(ctx, c, kinds.All[i], namespace); meta.IsNoMatchError(err) {
-			err = nil
-		}
-		out = append(out, items...)
-	}
-	return out, err
+	return objectsIn(ctx, c, namespace)
 }
 
 func (o *nextOptions) documents() (out []unstructured.Unstructured, err error) {

@@ -316,16 +316,20 @@ func selects(m *modelv1.Model, folder, name string) (bool, error) {
 	if folder != "" && name != folder && !strings.HasPrefix(name, folder+"/") {
 		return false, nil
 	}
-	matches := func(text string) bool {
+	included, excluded := len(m.Include) == 0, false
+	for i, text := range slices.Concat(m.Include, m.Exclude) {
 		pattern, err := modeluri.ParsePattern(text)
-		return err == nil && pattern.Match(name)
-	}
-	for _, text := range slices.Concat(m.Include, m.Exclude) {
-		if _, err := modeluri.ParsePattern(text); err != nil {
+		switch {
+		case err != nil:
 			return false, fmt.Errorf("the pattern %q %w", text, err)
+		case !pattern.Match(name):
+		case i < len(m.Include):
+			included = true
+		default:
+			excluded = true
 		}
 	}
-	return (len(m.Include) == 0 || slices.ContainsFunc(m.Include, matches)) && !slices.ContainsFunc(m.Exclude, matches), nil
+	return included && !excluded, nil
 }
 
 // fitting returns a limit for what is needed, with a tenth and 16 MiB more, rounded up to one of eight steps between two

@@ -98,7 +98,7 @@ func (o *renderOptions) read() ([]lint.Object, error) {
 		return nil, err
 	}
 	found, checked := lint.Check(docs, cmp.Or(o.namespace, metav1.NamespaceDefault), sizes)
-	if failures, _ := lint.Count(found); failures > 0 {
+	if lint.Count(found)[lint.Error] > 0 {
 		if err := lint.Write(o.ErrOut, found); err != nil {
 			return nil, err
 		}

@@ -128,39 +128,32 @@ func (t *target) progress(ctx context.Context, uid *types.UID) (text string, don
 	return err.Error(), false, nil
 }
 
-// showAll shows the objects of all kinds that the cluster has.
+// showAll shows the objects of the namespace.
 func (o *statusOptions) showAll(ctx context.Context) error {
 	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, kind := range kinds.All {
-		items, err := listOf(ctx, c, kind, namespace)
-		if meta.IsNoMatchError(err) {
-			continue // The CRD of this kind is not installed.
-		}
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", kind.Resource(), err)
-		}
-		for i := range items {
-			found = true
-			t := &target{o.Env, kind, client.ObjectKeyFromObject(&items[i]), c}
-			if err := t.show(ctx); err != nil {
-				return err
-			}
-		}
+	objects, err := objectsIn(ctx, c, namespace)
+	for i := 0; i < len(objects) && err == nil; i++ {
+		t := &target{o.Env, kinds.Of(objects[i].GroupVersionKind().GroupKind()), client.ObjectKeyFromObject(&objects[i]), c}
+		err = t.show(ctx)
 	}
-	if !found {
+	if err == nil && len(objects) == 0 {
 		fmt.Fprintf(o.ErrOut, "No objects of the five kinds in namespace %s.\n", namespace)
 	}
-	return nil
+	return err
 }
 
-// listOf returns a kind's objects in a namespace, or in all namespaces if it is empty.
-func listOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace string) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
-	err := c.List(ctx, list, client.InNamespace(namespace))
-	return list.Items, err
+// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all namespaces if it is empty.
+func objectsIn(ctx context.Context, c client.Client, namespace string) (out []unstructured.Unstructured, err error) {
+	for _, kind := range kinds.All {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("listing %s: %w", kind.Resource(), err)
+		}
+		out = append(out, list.Items...)
+	}
+	return out, nil
 }

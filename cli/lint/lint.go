@@ -277,15 +277,11 @@ func (c *checker) add(line int, f Finding) {
 	c.found = append(c.found, f)
 }
 
-// Count returns the number of errors and of warnings.
-func Count(found []Finding) (errors, warnings int) {
+// Count returns the number of findings of each severity.
+func Count(found []Finding) map[Severity]int {
+	counts := map[Severity]int{}
 	for _, f := range found {
-		if f.Severity == Error {
-			errors++
-		}
-		if f.Severity == Warning {
-			warnings++
-		}
+		counts[f.Severity]++
 	}
-	return errors, warnings
+	return counts
 }

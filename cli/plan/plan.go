@@ -11,12 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -212,7 +209,7 @@ func (o *Object) compare(children []child) error {
 	}
 	for _, c := range append([]child{self}, children...) {
 		known := cmp.Or(c.after, c.before)
-		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), plain(c.before), plain(c.after))
+		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), c.before, c.after)
 		if err != nil {
 			return err
 		}
@@ -227,21 +224,4 @@ func (o *Object) compare(children []child) error {
 		o.Change = Configured
 	}
 	return nil
-}
-
-// plain returns a copy of an object without the annotations that kubectl and the operator write for
-// themselves. It is nil for nil.
-func plain(obj client.Object) client.Object {
-	if obj == nil {
-		return nil
-	}
-	obj = obj.DeepCopyObject().(client.Object)
-	annotations := obj.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, "model.github.com/")
-	})
-	if obj.SetAnnotations(annotations); len(annotations) == 0 {
-		obj.SetAnnotations(nil)
-	}
-	return obj
 }
