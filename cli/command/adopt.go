@@ -62,7 +62,7 @@ kubectl delete app/NAME --cascade=orphan`,
 }
 
 func (o *adoptOptions) run(ctx context.Context, args []string) error {
-	key, withService, err := o.named(args)
+	key, withService, err := named(args)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,11 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if err != nil || !hasHistory(kind) {
 		return fmt.Errorf("--as is the kind of the object, App or ModelBox, and not %q", o.as)
 	}
-	c, err := o.client()
+	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
+	key.Namespace = namespace
 	return again(func() error {
 		adoption := &adopt.Adoption{Client: c, FieldManager: fieldManager}
 		if err := adoption.Prepare(ctx, kind, key, withService); err != nil {
@@ -124,7 +125,7 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 }
 
 // named returns the name that deployment/NAME and service/NAME have, and whether there is a Service.
-func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService bool, err error) {
+func named(args []string) (key client.ObjectKey, withService bool, err error) {
 	const usage = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
 	for i, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
@@ -139,6 +140,5 @@ func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService b
 		}
 		key.Name, withService = name, isService
 	}
-	key.Namespace, err = o.namespace()
-	return key, withService, err
+	return key, withService, nil
 }

@@ -119,12 +119,12 @@ func (o *statusOptions) showOlder(ctx context.Context) error {
 	fmt.Fprintln(table, "NAME\tSIZE\tOLDER FIELDS")
 	for i := range list.Items {
 		box := &list.Items[i]
-		if _, known := sizes[box.Spec.ResourceType]; known {
-			if fields := older(box, sizes); len(fields) > 0 {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, strings.Join(fields, ", "))
-			}
-		} else if modelbox.IsSize(box.Spec.ResourceType) {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, "no such size")
+		fields := []string{"no such size"}
+		if sizes[box.Spec.ResourceType] != nil {
+			fields = older(box, sizes)
+		}
+		if len(fields) > 0 && modelbox.IsSize(box.Spec.ResourceType) {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, strings.Join(fields, ", "))
 		}
 	}
 	return table.Flush()

@@ -83,7 +83,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	ops := &patch.Ops{}
 	obj, old, err := decoded(kind, object, req.Old)
 	if err != nil {
-		r.Invalid = undecodable(wrong, err)
+		if r.Invalid = wrong; len(wrong) == 0 { // It names all values of a wrong type, and the decoder only the first.
+			r.Invalid = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
+		}
 		return r
 	}
 	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
@@ -95,7 +97,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
 	if r.Object, err = patched(object, ops); err != nil {
-		return Response{Invalid: undecodable(nil, err)}
+		return Response{Invalid: field.ErrorList{field.InternalError(nil, err)}}
 	}
 	schema.complete(r.Object.Object)
 	return r
@@ -125,15 +127,6 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 		}
 	}
 	return obj, old, nil
-}
-
-// undecodable returns the errors of an object that is not decoded. The schema names all values of
-// a wrong type, and the decoder only the first.
-func undecodable(wrong field.ErrorList, err error) field.ErrorList {
-	if len(wrong) == 0 {
-		return field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
-	}
-	return wrong
 }
 
 // assigned are the fields of metadata that the API server sets. It ignores them in a create.

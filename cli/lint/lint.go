@@ -167,7 +167,8 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		if f.Field == "<nil>" { // It is about the object as a whole.
 			f.Field = ""
 		}
-		if c.sizes == nil && f.Field == "spec.resourceType" && isSize(err.BadValue) {
+		size, _ := err.BadValue.(modelv1.ResourceType)
+		if c.sizes == nil && f.Field == "spec.resourceType" && modelbox.IsSize(size) {
 			f.Severity, f.Rule = Warning, RuleWarning
 			f.Message = fmt.Sprintf("%v is a size of the cluster; name its file with --sizes to check the object with it", err.BadValue)
 		}
@@ -239,12 +240,6 @@ func isMounted(mounts []corev1.VolumeMount, named string) bool {
 		at := path.Clean(m.MountPath) + "/"
 		return strings.HasPrefix(named+"/", at) || strings.HasPrefix(at, strings.TrimSuffix(named, "/")+"/")
 	})
-}
-
-// isSize reports whether a refused resourceType can be a size of the cluster.
-func isSize(value any) bool {
-	name, ok := value.(modelv1.ResourceType)
-	return ok && modelbox.IsSize(name)
 }
 
 var (

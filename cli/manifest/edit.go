@@ -40,12 +40,9 @@ var lineEnd = regexp.MustCompile(`\r?\n|$`)
 // Set returns the edits of the file of a document that set fields beside the field with a path: in their place where they
 // are, and otherwise after that one. Each of them must be a text on one line, without escapes, and not of an alias.
 func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error) {
-	parent, name := "", path
-	if at := strings.LastIndexByte(path, '.'); at >= 0 {
-		parent, name = path[:at], path[at+1:]
-	}
-	mapping := d.at(parent)
-	key, value := entry(mapping, name)
+	at := strings.LastIndexByte(path, '.')
+	mapping := d.at(path[:max(at, 0)])
+	key, value := entry(mapping, path[at+1:])
 	_, end, err := d.token(file, value)
 	if err != nil {
 		return nil, err
