@@ -227,11 +227,7 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 		if metav1.IsControlledBy(child.live, a.Object) {
 			continue
 		}
-		patch, err := child.taken(a.Object)
-		if err == nil {
-			err = c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
-		}
-		if err != nil {
+		if err := a.take(ctx, c, child); err != nil {
 			return fmt.Errorf("giving %s %q to %s: %w; run the command again to continue", render.KindOf(child.live), child.live.GetName(), name, err)
 		}
 		say("%s/%s is controlled by %s, and its fields belong to the operator", strings.ToLower(render.KindOf(child.live)), child.live.GetName(), name)
@@ -247,6 +243,15 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 	}
 	say("%s resumed", name)
 	return nil
+}
+
+// take makes the object the controller of a child.
+func (a *Adoption) take(ctx context.Context, c client.Client, child child) error {
+	patch, err := child.taken(a.Object)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
 }
 
 // Differences returns the unified diffs of what may not change by an adoption, "" if nothing does: the pod

@@ -50,7 +50,10 @@ var extensions = []string{".json", ".yaml", ".yml"}
 func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 	var out []Document
 	for _, path := range paths {
-		files, err := expand(path, recursive)
+		files, err := []string{path}, error(nil)
+		if path != "-" {
+			files, err = expand(path, recursive)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -73,14 +76,8 @@ func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 
 // expand returns the files that a path stands for.
 func expand(path string, recursive bool) (out []string, err error) {
-	if path == "-" {
-		return []string{path}, nil
-	}
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return nil, fmt.Errorf("%s is a URL, and this command uses no network: download the file, or pipe it to -f -", path)
-	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
 	}
 	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
@@ -162,7 +159,7 @@ func objects(file string, node *yaml.Node, data []byte) (out []Document) {
 	}
 	for _, item := range items.Content {
 		data, _ := yaml.Marshal(item) // It was unmarshalled.
-		out = append(out, objects(file, item, data)...)
+		out = append(out, objects(file, item, append(bytes.Repeat([]byte("\n"), item.Line-1), data...))...)
 	}
 	return out
 }

@@ -157,22 +157,22 @@ func note(schedule cron.Schedule, before, run time.Time) string {
 			notes = append(notes, nominal.In(old).Format("15:04")+" does not exist on this day, so it runs right after the change")
 		}
 	}
-	for _, change := range []time.Time{end, start} {
-		by := shift(change)
-		if by >= 0 || run.Sub(change) < by || run.Sub(change) >= -by {
-			continue
-		}
-		other, which := run.Add(by), "second"
-		if run.Before(change) {
-			other, which = run.Add(-by), "first"
-		}
-		text := "it runs the first time only"
-		if runsAt(schedule, other, run.Location()) {
-			text = "this is the " + which + " of two runs"
-		}
-		notes = append(notes, run.Format("15:04")+" comes twice on this day, and "+text)
+	if by := shift(end); by < 0 && end.Sub(run) <= -by {
+		notes = append(notes, twice(schedule, run, run.Add(-by), "first"))
+	}
+	if by := shift(start); by < 0 && run.Sub(start) < -by {
+		notes = append(notes, twice(schedule, run, run.Add(by), "second"))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// twice says which of two instants of one local time a run is, and whether there is a run at the other one.
+func twice(schedule cron.Schedule, run, other time.Time, which string) string {
+	text := "it runs the first time only"
+	if runsAt(schedule, other, run.Location()) {
+		text = "this is the " + which + " of two runs"
+	}
+	return run.Format("15:04") + " comes twice on this day, and " + text
 }
 
 // runsAt reports whether an instant is one of the schedule in a time zone.
