@@ -200,7 +200,7 @@ func (o *pinOptions) resolve(ctx context.Context, m modelv1.Model) (_ *modelv1.M
 
 // get returns the answer to a request, with the token that the environment has by a name. A redirect to another host gets no token.
 func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil) //nolint:gosec // The user names the server.
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Respo
 	if value := os.Getenv(token); value != "" {
 		request.Header.Set("Authorization", "Bearer "+value)
 	}
-	response, err := cmp.Or(o.HTTP, http.DefaultClient).Do(request)
+	response, err := cmp.Or(o.HTTP, http.DefaultClient).Do(request) //nolint:gosec // The user names the server.
 	if err == nil && response.StatusCode != http.StatusOK {
 		_ = response.Body.Close() // What it has does not matter.
 		err = fmt.Errorf("%s answers %s; a private model needs %s in the environment", request.URL.Host, response.Status, token)
