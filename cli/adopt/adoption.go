@@ -158,17 +158,9 @@ func (a *Adoption) same(desired, live []client.Object) error {
 // preview asks the API server, by a dry run, what the operator's first apply would make of a live child,
 // and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
+	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
 	data, err := apply.Manifest(desired)
 	if err != nil {
-		return err
-	}
-	manifest := &unstructured.Unstructured{}
-	if err := manifest.UnmarshalJSON(data); err != nil {
-		return err
-	}
-	manifest.SetAnnotations(nil)     // The operator's own.
-	manifest.SetOwnerReferences(nil) // Their owner may not exist yet.
-	if data, err = manifest.MarshalJSON(); err != nil {
 		return err
 	}
 	// Into an object with values, a response would be decoded beside what it does not have any more.

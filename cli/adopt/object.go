@@ -50,22 +50,19 @@ func Object(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstruc
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]any{}
-	for key, value := range d.Spec.Selector.MatchLabels {
-		labels[key] = value
+	fields := ofDeployment(d, isBox)
+	if main := mainContainer(d); main != d.Name {
+		fields.Name = main
 	}
-	spec := map[string]any{"replicas": int64(ptr.Deref(d.Spec.Replicas, 1)), "selector": labels, "podTemplate": template}
-	main := mainContainer(d)
-	if main != d.Name {
-		spec["name"] = main
+	if s != nil {
+		ofService(s, fields, isBox)
 	}
-	moveFields(template, main, spec, isBox)
-	if err := ofDeployment(d, spec, isBox); err != nil {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fields)
+	if err != nil {
 		return nil, err
 	}
-	if err := service(s, spec, isBox); err != nil {
-		return nil, err
-	}
+	spec["podTemplate"] = template
+	moveFields(template, mainContainer(d), spec, isBox)
 	obj := kind.Unstructured()
 	obj.Object["spec"] = spec
 	obj.SetNamespace(d.Namespace)
@@ -155,41 +152,33 @@ func moveFields(template map[string]any, main string, spec map[string]any, isBox
 	}
 }
 
-// ofDeployment sets what the object has fields for of the Deployment itself.
-func ofDeployment(d *appsv1.Deployment, spec map[string]any, isBox bool) error {
+// ofDeployment returns what the object has fields for of the Deployment itself, for an App those that it has, too.
+func ofDeployment(d *appsv1.Deployment, isBox bool) *modelv1.ModelBoxSpec {
 	const byDefault, most = 600, 86400
-	least := int32(1)
+	spec, least := &modelv1.ModelBoxSpec{Replicas: new(ptr.Deref(d.Spec.Replicas, 1)), Selector: map[string]modelv1.LabelValue{}}, int32(1)
+	for key, value := range d.Spec.Selector.MatchLabels {
+		spec.Selector[key] = modelv1.LabelValue(value)
+	}
 	if isBox {
 		least = 4 // More than its minReadySeconds.
-		spec["resourceType"], spec["defaultProbes"] = string(modelv1.ResourceTypeCustom), string(modelv1.DefaultProbesDisabled)
-		if spec["resources"] == nil {
-			spec["resources"] = map[string]any{}
-		}
+		spec.ResourceType, spec.DefaultProbes, spec.Resources = modelv1.ResourceTypeCustom, modelv1.DefaultProbesDisabled, &corev1.ResourceRequirements{}
 		quarter := new(intstr.FromString("25%"))
 		usual := appsv1.DeploymentStrategy{
 			Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: quarter, MaxUnavailable: quarter},
 		}
 		if !equality.Semantic.DeepEqual(d.Spec.Strategy, usual) {
-			strategy, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&d.Spec.Strategy)
-			if err != nil {
-				return err
-			}
-			spec["strategy"] = strategy
+			spec.Strategy = &d.Spec.Strategy
 		}
 	}
 	deadline := ptr.Deref(d.Spec.ProgressDeadlineSeconds, byDefault)
 	if (isBox || deadline != byDefault) && deadline >= least && deadline <= most {
-		spec["progressDeadlineSeconds"] = int64(deadline)
+		spec.ProgressDeadlineSeconds = &deadline
 	}
-	return nil
+	return spec
 }
 
-// service sets the ports of a Service, and its type, with the node ports that it has. s may be nil.
-func service(s *corev1.Service, spec map[string]any, isBox bool) error {
-	if s == nil {
-		return nil
-	}
-	list := make([]any, 0, len(s.Spec.Ports))
+// ofService sets the ports of a Service, and its type, with the node ports that it has.
+func ofService(s *corev1.Service, spec *modelv1.ModelBoxSpec, isBox bool) {
 	for _, p := range s.Spec.Ports {
 		port := modelv1.Port{Name: p.Name, Port: p.Port, NodePort: p.NodePort, AppProtocol: p.AppProtocol}
 		if p.Protocol != corev1.ProtocolTCP {
@@ -198,16 +187,11 @@ func service(s *corev1.Service, spec map[string]any, isBox bool) error {
 		if p.TargetPort != intstr.FromInt32(p.Port) {
 			port.TargetPort = &p.TargetPort
 		}
-		item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&port)
-		if err != nil {
-			return err
-		}
-		list = append(list, item)
+		spec.Ports = append(spec.Ports, port)
 	}
-	if spec["ports"] = list; isBox {
-		spec["serviceType"] = string(s.Spec.Type)
+	if isBox {
+		spec.ServiceType = s.Spec.Type
 	}
-	return nil
 }
 
 // withoutDefaults returns a live pod template as JSON, without what the API server, or the operator, sets

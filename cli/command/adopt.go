@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -63,7 +62,7 @@ kubectl delete app/NAME --cascade=orphan`,
 }
 
 func (o *adoptOptions) run(ctx context.Context, args []string) error {
-	key, withService, err := o.named(args)
+	key, withService, err := named(args)
 	if err != nil {
 		return err
 	}
@@ -71,10 +70,11 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if err != nil || !hasHistory(kind) {
 		return fmt.Errorf("--as is the kind of the object, App or ModelBox, and not %q", o.as)
 	}
-	c, err := o.client()
+	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
+	key.Namespace = namespace
 	return again(func() error {
 		adoption := &adopt.Adoption{Client: c, FieldManager: fieldManager}
 		if err := adoption.Prepare(ctx, kind, key, withService); err != nil {
@@ -86,28 +86,17 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 
 // proceed prints what was prepared for an object, or makes its steps.
 func (o *adoptOptions) proceed(ctx context.Context, adoption *adopt.Adoption, name string, args []string) error {
+	o.explain(adoption)
 	switch {
 	case adoption.Done:
 		fmt.Fprintf(o.Out, "%s has adopted %s already (unchanged)\n", name, strings.Join(args, " and "))
 		return nil
-	case o.apply || o.dryRun:
-		return o.write(ctx, adoption)
-	case adoption.Exists:
-		o.explain(adoption)
+	case !o.apply && !o.dryRun && adoption.Exists:
 		fmt.Fprintf(o.Out, "%s exists, and has not adopted everything yet: --apply continues\n", name)
 		return nil
-	}
-	text, err := yaml.Marshal(adoption.Object.Object)
-	if err == nil {
-		_, err = o.Out.Write(text)
-	}
-	o.explain(adoption)
-	return err
-}
-
-func (o *adoptOptions) write(ctx context.Context, adoption *adopt.Adoption) error {
-	o.explain(adoption)
-	if len(adoption.Conflicts) > 0 && !o.force && !o.dryRun {
+	case !o.apply && !o.dryRun:
+		return o.print("yaml", adoption.Object.Object, nil)
+	case len(adoption.Conflicts) > 0 && !o.force && !o.dryRun:
 		return errors.New("nothing was written: resolve the conflicts, or use --force")
 	}
 	suffix := "\n"
@@ -136,7 +125,7 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 }
 
 // named returns the name that deployment/NAME and service/NAME have, and whether there is a Service.
-func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService bool, err error) {
+func named(args []string) (key client.ObjectKey, withService bool, err error) {
 	const usage = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
 	for i, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
@@ -151,6 +140,5 @@ func (o *adoptOptions) named(args []string) (key client.ObjectKey, withService b
 		}
 		key.Name, withService = name, isService
 	}
-	key.Namespace, err = o.namespace()
-	return key, withService, err
+	return key, withService, nil
 }

@@ -34,12 +34,6 @@ func newClusterFlags(env Env) clusterFlags {
 	return clusterFlags{env, flags}
 }
 
-// namespace returns the namespace of the flag, or that of the context.
-func (f clusterFlags) namespace() (string, error) {
-	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
-	return namespace, err
-}
-
 // client returns a client of the API server.
 func (f clusterFlags) client() (client.WithWatch, error) {
 	if f.Client != nil {
@@ -58,7 +52,7 @@ func (f clusterFlags) client() (client.WithWatch, error) {
 // connect returns a client of the API server, and the namespace of the flag, or that of the context.
 func (f clusterFlags) connect() (c client.WithWatch, namespace string, err error) {
 	if c, err = f.client(); err == nil { // Its error says what to do.
-		namespace, err = f.namespace()
+		namespace, _, err = f.ToRawKubeConfigLoader().Namespace()
 	}
 	return c, namespace, err
 }

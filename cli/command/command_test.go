@@ -68,7 +68,7 @@ func TestLint(t *testing.T) {
 			"1 object checked: 1 error, 0 warnings\n", 1,
 		}},
 		"other kinds":            {"apiVersion: v1\nkind: Pod", []string{"-"}, result{"", "0 objects checked: 0 errors, 0 warnings\n", 0}},
-		"no file":                {"", []string{"-f", "none.yaml"}, result{"", "error: stat none.yaml: no such file or directory\n", 3}},
+		"no file":                {"", []string{"-f", "none.yaml"}, result{"", "error: lstat none.yaml: no such file or directory\n", 3}},
 		"nothing":                {"", nil, result{"", "error: name what to check: -f FILE, -f FOLDER, or -f - for the standard input\n", 3}},
 		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\"; see --help\n", 3}},
 		"an unknown flag":        {"", []string{"--x"}, result{"", "error: unknown flag: --x; see 'modelbox lint --help'\n", 1}},

@@ -97,17 +97,10 @@ func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *hist
 	name, _, _ := unstructured.NestedString(obj.Object, "spec", "name") // The schema knows its type.
 	container := cmp.Or(name, obj.GetName())
 	revisions := rollout.Revisions(deployment, sets.Items, container)
-	addDigest(revisions, obj)
-	return obj, &history{deployment, revisions, container}, nil
-}
-
-// addDigest adds to the current revision what status says of its model. Only the operator writes status.
-func addDigest(revisions []rollout.Revision, obj *unstructured.Unstructured) {
-	if len(revisions) == 0 {
-		return
-	}
 	uri, _, _ := unstructured.NestedString(obj.Object, "status", "model", "uri") // The schema knows its type.
-	if last := &revisions[len(revisions)-1]; last.Digest == "" && last.Model == uri {
-		last.Digest, _, _ = unstructured.NestedString(obj.Object, "status", "model", "digest")
+	if n := len(revisions); n > 0 && revisions[n-1].Digest == "" && revisions[n-1].Model == uri {
+		// What status says of the model, which only the operator writes, is about the current revision.
+		revisions[n-1].Digest, _, _ = unstructured.NestedString(obj.Object, "status", "model", "digest")
 	}
+	return obj, &history{deployment, revisions, container}, nil
 }

@@ -88,7 +88,8 @@ func (o *lintOptions) run(args []string) error {
 	if err != nil {
 		return exitError{Code: exitFailed, Err: err}
 	}
-	failures, warnings := lint.Count(found)
+	counts := lint.Count(found)
+	failures, warnings := counts[lint.Error], counts[lint.Warning]
 	if o.output == "text" {
 		fmt.Fprintf(o.ErrOut, "%s checked: %s, %s\n", counted(len(checked), "object"), counted(failures, "error"), counted(warnings, "warning"))
 	}

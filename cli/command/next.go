@@ -14,11 +14,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
@@ -131,9 +129,8 @@ func isReference(arg string) bool {
 	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
 }
 
-// objects returns the object of the argument; those of the files; or those of the namespace, or of all, of the kinds that the
-// cluster has.
-func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstructured.Unstructured, err error) {
+// objects returns the object of the argument; those of the files; or those of the namespace, or of all.
+func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructured.Unstructured, error) {
 	switch {
 	case len(o.files.names) > 0:
 		return o.documents()
@@ -147,29 +144,24 @@ func (o *nextOptions) objects(ctx context.Context, args []string) (out []unstruc
 		return []unstructured.Unstructured{*obj}, err
 	}
 	c, namespace, err := o.cluster.connect()
+	if err != nil {
+		return nil, err
+	}
 	if o.all {
 		namespace = metav1.NamespaceAll
 	}
-	for i := 0; err == nil && i < len(kinds.All); i++ {
-		var items []unstructured.Unstructured
-		if items, err = listOf(ctx, c, kinds.All[i], namespace); meta.IsNoMatchError(err) {
-			err = nil
-		}
-		out = append(out, items...)
-	}
-	return out, err
+	return objectsIn(ctx, c, namespace)
 }
 
 func (o *nextOptions) documents() (out []unstructured.Unstructured, err error) {
 	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
-	for i := range docs {
-		obj := unstructured.Unstructured{}
-		if err := cmp.Or(docs[i].Err, yaml.Unmarshal(docs[i].Data, &obj.Object)); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
+	for _, doc := range docs {
+		if doc.Err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, doc.Err)
 		}
-		if kinds.Of(docs[i].GVK.GroupKind()) != nil {
-			obj.SetNamespace(cmp.Or(docs[i].Namespace, *o.cluster.Namespace, metav1.NamespaceDefault))
-			out = append(out, obj)
+		if kinds.Of(doc.Object.GroupVersionKind().GroupKind()) != nil {
+			doc.Object.SetNamespace(cmp.Or(doc.Object.GetNamespace(), *o.cluster.Namespace, metav1.NamespaceDefault))
+			out = append(out, *doc.Object)
 		}
 	}
 	return out, err

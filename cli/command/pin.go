@@ -6,20 +6,31 @@ package command
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/bits"
 	"net/http"
+	"net/url"
 	"os"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
-	"github.com/modelbox-operator/modelbox-operator/cli/pin"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 type pinOptions struct {
@@ -83,10 +94,10 @@ func (o *pinOptions) run(ctx context.Context) error {
 // document returns the edits that pin the models of a document, and whether all are pinned with them.
 func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data []byte) (edits []manifest.Edit, pinned bool) {
 	box := &modelv1.ModelBox{}
-	if doc.GVK != kinds.ModelBox().GVK && doc.Err == nil {
+	if doc.Object.GroupVersionKind() != kinds.ModelBox().GVK && doc.Err == nil {
 		return nil, true
 	}
-	if err := cmp.Or(doc.Err, yaml.Unmarshal(doc.Data, box)); err != nil {
+	if err := cmp.Or(doc.Err, create.Into(doc.Object, box)); err != nil {
 		fmt.Fprintf(o.ErrOut, "%s:%d: %v\n", doc.File, doc.Line, err)
 		return nil, false
 	}
@@ -114,35 +125,217 @@ func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data 
 
 // model returns the edits that pin one model.
 func (o *pinOptions) model(ctx context.Context, doc *manifest.Document, data []byte, path string, m *modelv1.Model) ([]manifest.Edit, error) {
-	missing, err := pin.Missing(m)
+	fields, err := unpinned(m)
 	switch {
-	case err != nil || len(missing) == 0:
+	case err != nil || len(fields) == 0:
 		return nil, err
 	case o.check:
-		return nil, fmt.Errorf("is not pinned: %s; run 'modelbox pin -f %s'", strings.Join(missing, ", "), doc.File)
+		return nil, fmt.Errorf("is not pinned: %s; run 'modelbox pin -f %s'", strings.Join(fields, ", "), doc.File)
 	case !strings.HasSuffix(path, ".uri"):
 		return nil, errors.New("is an alias; write it as spec.model.uri")
 	}
 	fmt.Fprintf(o.ErrOut, "%s:%d: asking for %s\n", doc.File, doc.LineOf(path), m.URI)
-	client := pin.Client{HTTP: cmp.Or(o.HTTP, http.DefaultClient), Getenv: os.Getenv}
-	now, err := client.Resolve(ctx, *m)
+	now, err := o.resolve(ctx, *m)
 	if err != nil {
 		return nil, err
 	}
-	var fields []manifest.Field
+	var changed []manifest.Field
 	for _, f := range [...]struct{ name, before, now string }{
-		{"uri", m.URI, now.URI}, {"sha256", m.SHA256, now.SHA256}, {"sizeLimit", quantity(m), quantity(now)},
+		{"uri", m.URI, now.URI}, {"sha256", m.SHA256, now.SHA256}, {"sizeLimit", m.SizeLimit.String(), now.SizeLimit.String()},
 	} {
 		if f.before != f.now {
-			fields = append(fields, manifest.Field{Name: f.name, Value: f.now})
+			changed = append(changed, manifest.Field{Name: f.name, Value: f.now})
 		}
 	}
-	return doc.Set(data, path, fields...)
+	return doc.Set(data, path, changed...)
 }
 
-func quantity(m *modelv1.Model) string {
-	if m.SizeLimit == nil {
-		return ""
+// defaultHub is the hub of hf:// unless the environment has HF_ENDPOINT.
+const defaultHub = "https://huggingface.co"
+
+// maxList is how many bytes of a hub's answer are read: about 100,000 files.
+const maxList = 64 << 20
+
+var (
+	hubURI = regexp.MustCompile(`^hf://([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?$`)
+	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+)
+
+// unpinned returns the fields of a model, as a manifest has it, whose values are to be found out: uri if it is a branch, a tag or
+// nothing of hf://, sha256, and sizeLimit. Its error says what cannot be found out.
+func unpinned(m *modelv1.Model) (fields []string, err error) {
+	uri, parsed := modelsource.Parse(m.URI)
+	switch scheme, _, _ := strings.Cut(m.URI, "://"); {
+	case scheme == modelsource.Hub && parsed != nil && hubURI.MatchString(m.URI):
+		fields = []string{"uri"}
+	case parsed != nil:
+		return nil, parsed
+	case !uri.IsFetched():
+		return nil, nil
+	case m.SHA256 != "" || scheme == modelsource.Hub || uri.Folder:
+	case scheme == modelsource.HTTPS:
+		fields = []string{"sha256"}
+	default:
+		return nil, fmt.Errorf("sha256 of %s:// is not found out here; set it to what sha256sum prints for a copy that you trust", scheme)
 	}
-	return m.SizeLimit.String()
+	if m.SizeLimit == nil && uri.Scheme != modelsource.S3 {
+		fields = append(fields, "sizeLimit")
+	}
+	return fields, nil
+}
+
+// resolve returns a model with these fields as they are now.
+func (o *pinOptions) resolve(ctx context.Context, m modelv1.Model) (_ *modelv1.Model, err error) {
+	var need int64
+	if parts := hubURI.FindStringSubmatch(m.URI); parts != nil {
+		m.URI, need, err = o.hub(ctx, &m, parts[1], parts[2], parts[3])
+	} else {
+		need, err = o.file(ctx, &m)
+	}
+	if limit := fitting(need); err == nil && (m.SizeLimit == nil || m.SizeLimit.Cmp(limit) < 0) {
+		m.SizeLimit = &limit
+	}
+	return &m, err
+}
+
+// get returns the answer to a request, with the token that the environment has by a name. A redirect to another host gets no token.
+func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil) //nolint:gosec // The user names the server.
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept-Encoding", "identity") // The bytes as they are, which the fetch hashes.
+	if value := os.Getenv(token); value != "" {
+		request.Header.Set("Authorization", "Bearer "+value)
+	}
+	response, err := cmp.Or(o.HTTP, http.DefaultClient).Do(request) //nolint:gosec // The user names the server.
+	if err == nil && response.StatusCode != http.StatusOK {
+		_ = response.Body.Close() // What it has does not matter.
+		err = fmt.Errorf("%s answers %s; a private model needs %s in the environment", request.URL.Host, response.Status, token)
+	}
+	return response, err
+}
+
+// file sets the hash of a file or of an archive, and returns what the volume needs.
+func (o *pinOptions) file(ctx context.Context, m *modelv1.Model) (int64, error) {
+	response, err := o.get(ctx, m.URI, "MODEL_TOKEN")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close() //nolint:errcheck // It was only read.
+	if name := strings.ToLower(path.Base(response.Request.URL.Path)); strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") && !strings.Contains(name, ".htm") {
+		return 0, errors.New("the answer is a web page and no model")
+	}
+	sum := sha256.New()
+	size, err := io.Copy(sum, response.Body)
+	if err != nil {
+		return 0, err
+	}
+	hash := hex.EncodeToString(sum.Sum(nil))
+	if m.SHA256 != "" && !strings.EqualFold(m.SHA256, hash) {
+		return 0, fmt.Errorf("sha256 is %s, and the file has %s; find out which of them is right", m.SHA256, hash)
+	}
+	m.SHA256 = hash
+	if uri, err := modeluri.Parse(m.URI); err == nil && archive.MatchString(uri.File) {
+		size *= 3 // The archive, and files of twice its size: weights are hardly compressed.
+	}
+	return size, nil
+}
+
+// archive matches the names of what is unpacked.
+var archive = regexp.MustCompile(`(?i)\.(tar|zip|gz|tgz|zst|bz2|tbz2?)$`)
+
+// revision is what a hub says of a revision (https://huggingface.co/docs/hub/api).
+type revision struct {
+	Commit string `json:"sha"`
+	Files  []struct {
+		Name string `json:"rfilename"`
+		Size int64  `json:"size"`
+	} `json:"siblings"`
+}
+
+// hub returns the URI of the commit, and what the volume needs for the files that are selected.
+func (o *pinOptions) hub(ctx context.Context, m *modelv1.Model, repository, of, folder string) (uri string, need int64, err error) {
+	says, err := o.revision(ctx, repository, cmp.Or(of, "main"))
+	if err != nil {
+		return "", 0, err
+	}
+	uri = "hf://" + repository + "@" + says.Commit
+	if folder = strings.TrimSuffix(folder, "/"); folder != "" {
+		uri += "/" + folder
+	}
+	if _, err := modeluri.Parse(uri); err != nil {
+		return "", 0, fmt.Errorf("with the commit of the hub, %s %w", uri, err)
+	}
+	need, err = says.need(m, folder)
+	return uri, need, err
+}
+
+// revision asks the hub for a revision: a commit, a branch or a tag.
+func (o *pinOptions) revision(ctx context.Context, repository, of string) (*revision, error) {
+	endpoint := strings.TrimSuffix(cmp.Or(os.Getenv("HF_ENDPOINT"), defaultHub), "/")
+	response, err := o.get(ctx, endpoint+"/api/models/"+repository+"/revision/"+url.PathEscape(of)+"?blobs=true", "HF_TOKEN")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // It was only read.
+	says := &revision{}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxList)).Decode(says); err != nil {
+		return nil, fmt.Errorf("the answer of the hub: %w", err)
+	}
+	if commit.MatchString(of) && of != says.Commit {
+		return nil, fmt.Errorf("the hub has another commit than %s: %q", of, says.Commit)
+	}
+	return says, nil
+}
+
+// need returns what the volume needs for the files of a revision that a model selects, in bytes.
+func (r *revision) need(m *modelv1.Model, folder string) (need int64, err error) {
+	for _, f := range r.Files {
+		selected, err := selects(m, folder, f.Name)
+		switch {
+		case err != nil:
+			return 0, err
+		case f.Size < 0 || f.Size > 1<<50:
+			return 0, fmt.Errorf("the hub says that %q has %d bytes", f.Name, f.Size)
+		case selected:
+			need += f.Size + 2*block // Its last block, and a directory.
+		}
+	}
+	if need == 0 {
+		err = errors.New("the hub has no such file at this revision")
+	}
+	return need, err
+}
+
+// block is the unit in which volumes count.
+const block = 4096
+
+// selects reports whether a file of a repository is fetched.
+func selects(m *modelv1.Model, folder, name string) (bool, error) {
+	if folder != "" && name != folder && !strings.HasPrefix(name, folder+"/") {
+		return false, nil
+	}
+	included, excluded := len(m.Include) == 0, false
+	for i, text := range slices.Concat(m.Include, m.Exclude) {
+		pattern, err := modeluri.ParsePattern(text)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("the pattern %q %w", text, err)
+		case !pattern.Match(name):
+		case i < len(m.Include):
+			included = true
+		default:
+			excluded = true
+		}
+	}
+	return included && !excluded, nil
+}
+
+// fitting returns a limit for what is needed, with a tenth and 16 MiB more, rounded up to one of eight steps between two
+// powers of two, and to mebibytes.
+func fitting(need int64) resource.Quantity {
+	need += need/10 + 16<<20
+	step := max(int64(1)<<bits.Len64(uint64(need))>>4, 1<<20) //nolint:gosec // It is positive.
+	return *resource.NewQuantity((need+step-1)/step*step, resource.BinarySI)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
@@ -99,7 +98,7 @@ func (o *renderOptions) read() ([]lint.Object, error) {
 		return nil, err
 	}
 	found, checked := lint.Check(docs, cmp.Or(o.namespace, metav1.NamespaceDefault), sizes)
-	if failures, _ := lint.Count(found); failures > 0 {
+	if lint.Count(found)[lint.Error] > 0 {
 		if err := lint.Write(o.ErrOut, found); err != nil {
 			return nil, err
 		}
@@ -109,8 +108,8 @@ func (o *renderOptions) read() ([]lint.Object, error) {
 		if c.Stored == nil {
 			return nil, fmt.Errorf("%s:%d: the values of a size of the cluster are not known: name its file with --sizes", c.File, c.Line)
 		}
-		c.Stored.SetNamespace(cmp.Or(c.Namespace, o.namespace))
-		c.Stored.SetUID(types.UID(c.UID))
+		c.Stored.SetNamespace(cmp.Or(c.Object.GetNamespace(), o.namespace))
+		c.Stored.SetUID(c.Object.GetUID())
 	}
 	return checked, nil
 }

@@ -56,7 +56,7 @@ func resize(ctx context.Context, t *target) error {
 	}
 	write := func(options ...client.PatchOption) (*unstructured.Unstructured, error) {
 		next := stored.DeepCopy()
-		err := t.client.Patch(ctx, next, client.RawPatch(types.JSONPatchType, body), append(options, client.FieldOwner(fieldManager))...)
+		err := t.client.Patch(ctx, next, client.RawPatch(types.MergePatchType, body), append(options, client.FieldOwner(fieldManager))...)
 		return next, err
 	}
 	next, err := write(client.DryRunAll)
@@ -74,7 +74,7 @@ func resize(ctx context.Context, t *target) error {
 	return nil
 }
 
-// resizePatch returns the JSON patch that asks for the current values. Admission is asked only if the spec
+// resizePatch returns the merge patch that asks for the current values. Admission is asked only if the spec
 // changes, so it removes a field that no client has set, and that admission sets again.
 func resizePatch(stored *unstructured.Unstructured) ([]byte, error) {
 	meta := metav1.ObjectMeta{ManagedFields: stored.GetManagedFields(), Annotations: stored.GetAnnotations()}
@@ -84,16 +84,8 @@ func resizePatch(stored *unstructured.Unstructured) ([]byte, error) {
 		if owners.IsSet("/spec/"+name, func(any) bool { return true }) {
 			continue
 		}
-		annotations := stored.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[modelv1.ResizeAnnotation] = strconv.FormatInt(stored.GetGeneration(), 10)
-		return json.Marshal([]map[string]any{
-			{"op": "replace", "path": "/metadata/resourceVersion", "value": stored.GetResourceVersion()},
-			{"op": "add", "path": "/metadata/annotations", "value": annotations},
-			{"op": "remove", "path": "/spec/" + name},
-		})
+		return fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:"%d"}},"spec":{%q:null}}`,
+			stored.GetResourceVersion(), modelv1.ResizeAnnotation, stored.GetGeneration(), name), nil
 	}
 	return nil, fmt.Errorf("clients have set all fields of %s, so it has no value of its size", stored.GetName())
 }
@@ -127,12 +119,12 @@ func (o *statusOptions) showOlder(ctx context.Context) error {
 	fmt.Fprintln(table, "NAME\tSIZE\tOLDER FIELDS")
 	for i := range list.Items {
 		box := &list.Items[i]
-		if _, known := sizes[box.Spec.ResourceType]; known {
-			if fields := older(box, sizes); len(fields) > 0 {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, strings.Join(fields, ", "))
-			}
-		} else if modelbox.IsSize(box.Spec.ResourceType) {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, "no such size")
+		fields := []string{"no such size"}
+		if sizes[box.Spec.ResourceType] != nil {
+			fields = older(box, sizes)
+		}
+		if len(fields) > 0 && modelbox.IsSize(box.Spec.ResourceType) {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", box.Name, box.Spec.ResourceType, strings.Join(fields, ", "))
 		}
 	}
 	return table.Flush()

@@ -44,8 +44,12 @@ func restart(ctx context.Context, t *target) error {
 	if err := t.client.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return fmt.Errorf("%s has nothing to restart: %w", t, err)
 	}
-	if err := restartable(child); err != nil {
-		return err
+	kind, name := strings.ToLower(render.KindOf(child)), child.GetName()
+	if child.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s %q is being deleted", kind, name)
+	}
+	if deployment, ok := child.(*appsv1.Deployment); ok && deployment.Spec.Paused {
+		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", name, name)
 	}
 	at := t.Clock.Now().UTC().Truncate(time.Second)
 	if last, err := time.Parse(time.RFC3339, render.TemplateOf(child).Annotations[api.AnnotationRestartedAt]); err == nil && !at.After(last) {
@@ -54,22 +58,9 @@ func restart(ctx context.Context, t *target) error {
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
 		child.GetUID(), child.GetResourceVersion(), api.AnnotationRestartedAt, at.Format(time.RFC3339))
-	name := child.GetName()
 	if err := t.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("restarting %s: %w", name, err)
 	}
-	fmt.Fprintf(t.Out, "%s restarted (%s/%s)\n", t, strings.ToLower(render.KindOf(child)), name)
-	return nil
-}
-
-// restartable returns why a restart would have no effect.
-func restartable(child client.Object) error {
-	deployment, ok := child.(*appsv1.Deployment)
-	switch {
-	case child.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s %q is being deleted", strings.ToLower(render.KindOf(child)), child.GetName())
-	case ok && deployment.Spec.Paused:
-		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", child.GetName(), child.GetName())
-	}
+	fmt.Fprintf(t.Out, "%s restarted (%s/%s)\n", t, kind, name)
 	return nil
 }

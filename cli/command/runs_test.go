@@ -56,9 +56,9 @@ func TestRuns(t *testing.T) {
 2026-03-30T03:00:00+02:00
 2026-03-31T03:00:00+02:00`},
 		"years apart": {"0 0 29 2 *", "Europe/Berlin", "2026-01-01T00:00:00Z", `
-2028-02-29T00:00:00+01:00 clocks go forward 1h at 2026-03-29 02:00; clocks go back 1h at 2026-10-25 03:00; clocks go forward 1h at 2027-03-28 02:00; clocks go back 1h at 2027-10-31 03:00`},
+2028-02-29T00:00:00+01:00 clocks go back 1h at 2027-10-31 03:00`},
 		"years apart, after 2037": {"0 0 29 2 *", "Europe/Berlin", "2040-11-01T00:00:00Z", `
-2044-02-29T00:00:00+01:00 clocks go forward 1h at 2041-03-31 02:00; clocks go back 1h at 2041-10-27 03:00; clocks go forward 1h at 2042-03-30 02:00; clocks go back 1h at 2042-10-26 03:00`},
+2044-02-29T00:00:00+01:00 clocks go back 1h at 2043-10-25 03:00`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/cli/tree"
 )
 
 type statusOptions struct {
@@ -83,15 +82,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if o.watch {
 		return o.follow(ctx, target)
 	}
-	return o.show(ctx, target)
-}
-
-func (o *statusOptions) show(ctx context.Context, t *target) error {
-	snapshot, err := t.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	return snapshot.Tree(o.Clock.Now()).Write(o.Out)
+	return target.show(ctx)
 }
 
 // followEach is the time between two reads of an object that is followed.
@@ -124,11 +115,11 @@ func (t *target) progress(ctx context.Context, uid *types.UID) (text string, don
 	switch first := *uid == ""; {
 	case err == nil && (first || obj.GetUID() == *uid):
 		*uid = obj.GetUID()
-		text, state := tree.Message(obj), tree.State(obj)
-		if state == tree.Stalled {
+		text, state := message(obj), stateOf(obj)
+		if state == stateStalled {
 			err = fmt.Errorf("%s is Stalled: %s", t, text)
 		}
-		return text, state == tree.Ready, err
+		return text, state == stateReady, err
 	case first, apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return "", true, err
 	case err == nil, apierrors.IsNotFound(err):
@@ -137,38 +128,32 @@ func (t *target) progress(ctx context.Context, uid *types.UID) (text string, don
 	return err.Error(), false, nil
 }
 
-// showAll shows the objects of all kinds that the cluster has.
+// showAll shows the objects of the namespace.
 func (o *statusOptions) showAll(ctx context.Context) error {
 	c, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, kind := range kinds.All {
-		items, err := listOf(ctx, c, kind, namespace)
-		if meta.IsNoMatchError(err) {
-			continue // The CRD of this kind is not installed.
-		}
-		if err != nil {
-			return fmt.Errorf("listing %s: %w", kind.Resource(), err)
-		}
-		for i := range items {
-			found = true
-			if err := o.show(ctx, &target{o.Env, kind, client.ObjectKeyFromObject(&items[i]), c}); err != nil {
-				return err
-			}
-		}
+	objects, err := objectsIn(ctx, c, namespace)
+	for i := 0; i < len(objects) && err == nil; i++ {
+		t := &target{o.Env, kinds.Of(objects[i].GroupVersionKind().GroupKind()), client.ObjectKeyFromObject(&objects[i]), c}
+		err = t.show(ctx)
 	}
-	if !found {
+	if err == nil && len(objects) == 0 {
 		fmt.Fprintf(o.ErrOut, "No objects of the five kinds in namespace %s.\n", namespace)
 	}
-	return nil
+	return err
 }
 
-// listOf returns a kind's objects in a namespace, or in all namespaces if it is empty.
-func listOf(ctx context.Context, c client.Client, kind *kinds.Kind, namespace string) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
-	err := c.List(ctx, list, client.InNamespace(namespace))
-	return list.Items, err
+// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all namespaces if it is empty.
+func objectsIn(ctx context.Context, c client.Client, namespace string) (out []unstructured.Unstructured, err error) {
+	for _, kind := range kinds.All {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("listing %s: %w", kind.Resource(), err)
+		}
+		out = append(out, list.Items...)
+	}
+	return out, nil
 }

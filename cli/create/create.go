@@ -9,20 +9,18 @@
 package create
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	crvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
@@ -32,9 +30,9 @@ import (
 
 // Request is the creation or the update of an object.
 type Request struct {
-	// Object is the object; if it is nil, YAML is its text.
-	Object *unstructured.Unstructured
-	YAML   []byte
+	// Object is the object, and Duplicates are the errors of keys that its text has twice.
+	Object     *unstructured.Unstructured
+	Duplicates []error
 	// Namespace is that of the request.
 	Namespace string
 	// AllowUnknown is that unknown and duplicate fields are no errors.
@@ -52,17 +50,14 @@ type Response struct {
 	Object   *unstructured.Unstructured
 	Warnings []string
 	// Strict are the errors of unknown and duplicate fields.
-	Strict []string
+	Strict []error
 	// Invalid are all other errors.
 	Invalid field.ErrorList
 }
 
 // Err returns all errors as one, nil if the object is created.
 func (r *Response) Err() error {
-	errs := make([]error, 0, len(r.Strict)+len(r.Invalid))
-	for _, text := range r.Strict {
-		errs = append(errs, errors.New(text))
-	}
+	errs := slices.Clone(r.Strict)
 	for _, err := range r.Invalid {
 		errs = append(errs, err)
 	}
@@ -71,41 +66,30 @@ func (r *Response) Err() error {
 
 // Dry returns the result of a request for an object of a kind.
 func Dry(kind *kinds.Kind, req Request) (r Response) {
-	object, data, duplicates, err := decode(&req)
-	if err != nil {
-		return Response{Invalid: undecodable(nil, err)}
-	}
-	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, object.Object)
+	object, schema := req.Object.DeepCopy(), schemaOf(kind)
+	schema.complete(object.Object)
 	if delete(object.Object, "status"); req.Old == nil {
 		clean(object, req.Namespace)
 	}
-	wrong := bySchema(SchemaOf(kind), object.Object)
+	wrong := crvalidation.ValidateCustomResource(nil, object.Object, schema)
 	if r.Invalid = rules.Expensive(field.NewPath("spec"), object.Object["spec"]); len(r.Invalid) > 0 {
 		r.add(wrong)
 		return r // To decode it could take minutes.
 	}
-	unknown, _ := kjson.UnmarshalStrict(data, kind.New()) // The next decoder returns the error.
-	for _, err := range append(duplicates, unknown...) {
-		if !req.AllowUnknown {
-			r.Strict = append(r.Strict, err.Error())
-		}
+	unknown, _ := Strict(req.Object, kind.New()) // The next decoder returns the error.
+	if !req.AllowUnknown {
+		r.Strict = slices.Concat(req.Duplicates, unknown)
 	}
 	ops := &patch.Ops{}
 	obj, old, err := decoded(kind, object, req.Old)
 	if err != nil {
-		r.Invalid = undecodable(wrong, err)
+		if r.Invalid = wrong; len(wrong) == 0 { // It names all values of a wrong type, and the decoder only the first.
+			r.Invalid = field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
+		}
 		return r
 	}
 	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
-	invalid := kind.Validate(obj)
-	if len(invalid) > 0 && old != nil {
-		kind.Default(old, nil, nil, nil)
-		invalid = rules.Added(invalid, kind.Validate(old))
-	}
-	r.Invalid = append(r.Invalid, rules.Others(invalid, r.Invalid)...)
-	if old != nil {
-		r.Invalid = append(r.Invalid, kind.Immutable(obj, old)...)
-	}
+	r.Invalid = append(r.Invalid, rules.Others(kind.Validate(obj, old), r.Invalid)...)
 	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	r.add(wrong)
 	if len(r.Strict)+len(r.Invalid) > 0 {
@@ -113,9 +97,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
 	if r.Object, err = patched(object, ops); err != nil {
-		return Response{Invalid: undecodable(nil, err)}
+		return Response{Invalid: field.ErrorList{field.InternalError(nil, err)}}
 	}
-	complete(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema, r.Object.Object)
+	schema.complete(r.Object.Object)
 	return r
 }
 
@@ -143,46 +127,6 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 		}
 	}
 	return obj, old, nil
-}
-
-// undecodable returns the errors of an object that is not decoded. The schema names all values of
-// a wrong type, and the decoder only the first.
-func undecodable(wrong field.ErrorList, err error) field.ErrorList {
-	if len(wrong) == 0 {
-		return field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
-	}
-	return wrong
-}
-
-// decode returns a copy of the object, the same as JSON, and the errors of duplicate keys in YAML.
-func decode(req *Request) (object *unstructured.Unstructured, data []byte, duplicates []error, err error) {
-	if req.Object != nil {
-		data, err = req.Object.MarshalJSON()
-		return req.Object.DeepCopy(), data, nil, err
-	}
-	if _, err := yaml.YAMLToJSONStrict(req.YAML); err != nil {
-		duplicates = lines(err)
-	}
-	if data, err = yaml.YAMLToJSON(req.YAML); err != nil {
-		return nil, nil, nil, err
-	}
-	object = &unstructured.Unstructured{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
-		return nil, nil, nil, err
-	}
-	if object.Object == nil {
-		return nil, nil, nil, errors.New("it is not an object")
-	}
-	return object, data, duplicates, nil
-}
-
-// lines returns an error of YAML as one for each line, which is named.
-func lines(err error) (out []error) {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
-		out = append(out, errors.New(strings.TrimSpace(line)))
-	}
-	return out
 }
 
 // assigned are the fields of metadata that the API server sets. It ignores them in a create.
@@ -236,9 +180,15 @@ func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.U
 
 // Into decodes a stored object into the type of its kind.
 func Into(obj *unstructured.Unstructured, into any) error {
+	_, err := Strict(obj, into)
+	return err
+}
+
+// Strict decodes an object into the type of its kind, and returns the errors of its unknown fields as well.
+func Strict(obj *unstructured.Unstructured, into any) (unknown []error, err error) {
 	data, err := obj.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(data, into)
+	return kjson.UnmarshalStrict(data, into)
 }

@@ -24,8 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -41,13 +39,21 @@ import (
 
 const head = "apiVersion: model.github.com/v1\nkind: ModelBox\n"
 
+func request(body string) create.Request {
+	doc := manifest.Parse("", []byte(body))[0]
+	return create.Request{Object: doc.Object, Duplicates: doc.Duplicates, Namespace: "default"}
+}
+
 func dry(body string) create.Response {
-	return create.Dry(kinds.ModelBox(), create.Request{YAML: []byte(body), Namespace: "default"})
+	return create.Dry(kinds.ModelBox(), request(body))
 }
 
 // findings returns the fields of all errors, in any order.
 func findings(r *create.Response) []string {
-	out := slices.Clone(r.Strict)
+	var out []string
+	for _, err := range r.Strict {
+		out = append(out, err.Error())
+	}
 	for _, err := range r.Invalid {
 		out = append(out, err.Field)
 	}
@@ -103,7 +109,9 @@ func TestImmutable(t *testing.T) {
 	body := head + "metadata: {name: web, namespace: default}\nspec: {image: 'a:1', selector: {a: b}, podTemplate: {metadata: {labels: {a: b}}}}"
 	stored := dry(body)
 	update := func(change string) string {
-		r := create.Dry(kinds.ModelBox(), create.Request{YAML: []byte(strings.ReplaceAll(body, "{a: b}", change)), Namespace: "default", Old: stored.Object})
+		req := request(strings.ReplaceAll(body, "{a: b}", change))
+		req.Old = stored.Object
+		r := create.Dry(kinds.ModelBox(), req)
 		return strings.Join(findings(&r), " ")
 	}
 	if got := update("{a: b}"); stored.Object == nil || got != "" {
@@ -192,25 +200,17 @@ func TestManifestsAreStoredAsByTheAPIServer(t *testing.T) {
 	}
 	checked := map[string]int{}
 	for _, doc := range docs {
-		kind := kinds.Of(doc.GVK.GroupKind())
+		kind := kinds.Of(doc.Object.GroupVersionKind().GroupKind())
 		if kind == nil {
 			continue
 		}
-		r := create.Dry(kind, create.Request{YAML: doc.Data, Namespace: "default"})
+		r := create.Dry(kind, create.Request{Object: doc.Object, Namespace: "default"})
 		if r.Object == nil {
 			t.Errorf("%s:%d: %v", doc.File, doc.Line, r.Err())
 			continue
 		}
 		checked[kind.GVK.Kind]++
-		data, err := yaml.YAMLToJSON(doc.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		object := map[string]any{}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object); err != nil {
-			t.Fatal(err)
-		}
-		stored, errs := newServed(t, kind).create(t, kind, object)
+		stored, errs := newServed(t, kind).create(t, kind, doc.Object.Object)
 		if diff := cmp.Diff(stored, r.Object.Object); diff != "" || errs != "" {
 			t.Errorf("%s:%d: %s (-API server +ours):\n%s", doc.File, doc.Line, errs, diff)
 		}

@@ -38,6 +38,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 )
 
@@ -51,11 +52,10 @@ type Kind struct {
 	Default func(obj, old client.Object, sizes modelbox.Sizes, ops *patch.Ops) field.ErrorList
 	// Stored sets the defaults of a stored object in memory, as its controller does.
 	Stored func(client.Object)
-	// Validate returns all errors of an object with its defaults, and Warn what is risky in it.
-	Validate func(client.Object) field.ErrorList
+	// Validate returns all errors of an object with its defaults, of an update those that it adds, and Warn what
+	// is risky in it. It may set the defaults of old, which is nil for a new object.
+	Validate func(obj, old client.Object) field.ErrorList
 	Warn     func(client.Object) []string
-	// Immutable returns the errors of an update that changes what cannot change.
-	Immutable func(obj, old client.Object) field.ErrorList
 	// Children returns the desired children of an object that has its defaults and no
 	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
 	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
@@ -106,16 +106,21 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 			k.Default(obj.(P), was, ops)
 			return nil
 		},
-		Stored:   func(obj client.Object) { k.Default(obj.(P), nil, nil) },
-		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
-		Warn:     func(obj client.Object) []string { return k.Warn(obj.(P)) },
-		Immutable: func(obj, old client.Object) field.ErrorList {
-			if k.Immutable == nil {
-				return nil
+		Stored: func(obj client.Object) { k.Default(obj.(P), nil, nil) },
+		Validate: func(obj, old client.Object) field.ErrorList {
+			errs := k.Validate(obj.(P))
+			was, isUpdate := old.(P)
+			if isUpdate && len(errs) > 0 {
+				k.Default(was, nil, nil)
+				errs = rules.Added(errs, k.Validate(was))
 			}
-			return k.Immutable(obj.(P), old.(P))
+			if isUpdate && k.Immutable != nil {
+				errs = append(errs, k.Immutable(obj.(P), was)...)
+			}
+			return errs
 		},
-		CRD: sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
+		Warn: func(obj client.Object) []string { return k.Warn(obj.(P)) },
+		CRD:  sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
 	if children != nil {
 		out.Children = func(obj client.Object, fetcher modelsource.Fetcher) ([]client.Object, error) {

@@ -9,11 +9,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -22,6 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // Severity is Error for what the API server refuses, Warning for what it warns of, and Note
@@ -45,6 +49,8 @@ const (
 	RuleUnknownField = "UnknownField"
 	// RuleWarning is that of a warning.
 	RuleWarning = "Warning"
+	// RuleHint is that of what is valid, and likely to be a mistake.
+	RuleHint = "Hint"
 )
 
 // Finding is one error or warning.
@@ -126,7 +132,7 @@ func (c *checker) check() (object Object, ours bool) {
 		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
 		return object, false
 	}
-	kind, unknown := kinds.Match(c.doc.GVK)
+	kind, unknown := kinds.Match(c.doc.Object.GroupVersionKind())
 	switch {
 	case unknown != nil:
 		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknown.Error()})
@@ -139,7 +145,9 @@ func (c *checker) check() (object Object, ours bool) {
 
 // create adds the findings of a creation, and returns what would be stored.
 func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
-	resp := create.Dry(kind, create.Request{YAML: c.doc.Data, Namespace: cmp.Or(c.doc.Namespace, c.namespace), Sizes: c.sizes})
+	resp := create.Dry(kind, create.Request{
+		Object: c.doc.Object, Duplicates: c.doc.Duplicates, Namespace: cmp.Or(c.doc.Object.GetNamespace(), c.namespace), Sizes: c.sizes,
+	})
 	for _, text := range resp.Warnings {
 		severity := Warning
 		if announcement.MatchString(text) {
@@ -147,13 +155,11 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		}
 		c.text(text, severity, RuleWarning)
 	}
-	for _, text := range resp.Strict {
-		c.text(text, Error, RuleUnknownField)
-	}
-	if resp.Object != nil && kind == kinds.ModelBox() {
-		c.hints(resp.Object)
+	for _, err := range resp.Strict {
+		c.text(err.Error(), Error, RuleUnknownField)
 	}
 	if resp.Object != nil {
+		c.hints(resp.Object)
 		c.count(resp.Object, time.Now())
 	}
 	for _, err := range resp.Invalid {
@@ -161,7 +167,8 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		if f.Field == "<nil>" { // It is about the object as a whole.
 			f.Field = ""
 		}
-		if c.sizes == nil && f.Field == "spec.resourceType" && isSize(err.BadValue) {
+		size, _ := err.BadValue.(modelv1.ResourceType)
+		if c.sizes == nil && f.Field == "spec.resourceType" && modelbox.IsSize(size) {
 			f.Severity, f.Rule = Warning, RuleWarning
 			f.Message = fmt.Sprintf("%v is a size of the cluster; name its file with --sizes to check the object with it", err.BadValue)
 		}
@@ -190,10 +197,49 @@ func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 	}
 }
 
-// isSize reports whether a refused resourceType can be a size of the cluster.
-func isSize(value any) bool {
-	name, ok := value.(modelv1.ResourceType)
-	return ok && modelbox.IsSize(name)
+// modelFlag matches the options of servers that name the directory or the file of a model: --model of vLLM, -m of llama.cpp,
+// --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving.
+var modelFlag = regexp.MustCompile(`^--?(m|model([-_](path|dir|file|store|repository|base[-_]path))?)$`)
+
+// hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of the image is possible, and a
+// mount path that was mistaken is more likely.
+func (c *checker) hints(obj *unstructured.Unstructured) {
+	box := &modelv1.ModelBox{}
+	err := create.Into(obj, box)
+	models := modelsource.Of(&box.Spec)
+	if err != nil || len(models) == 0 {
+		return // Other kinds have no models.
+	}
+	template, errs := modelbox.Pods(box, modelsource.Fetcher{Image: modelsource.Container}).Effective()
+	at := slices.IndexFunc(template.Spec.Containers, func(c corev1.Container) bool { return c.Name == box.Spec.Name })
+	if len(errs) > 0 || at < 0 {
+		return
+	}
+	for i := range box.Spec.Args {
+		if named := modelPath(box.Spec.Args, i); named != "" && !isMounted(template.Spec.Containers[at].VolumeMounts, named) {
+			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, named, models[0].At, models[0].MountPath), Note, RuleHint)
+		}
+	}
+}
+
+// modelPath returns the absolute path that an argument names as that of a model, "" if it names none.
+func modelPath(args []string, i int) string {
+	flag, value, joined := strings.Cut(args[i], "=")
+	if !joined && i > 0 {
+		flag, value = args[i-1], args[i]
+	}
+	if !modelFlag.MatchString(flag) || !path.IsAbs(value) || strings.Contains(value, "$(") {
+		return ""
+	}
+	return path.Clean(value)
+}
+
+// isMounted reports whether a path is in a volume, or has one below it.
+func isMounted(mounts []corev1.VolumeMount, named string) bool {
+	return slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool {
+		at := path.Clean(m.MountPath) + "/"
+		return strings.HasPrefix(named+"/", at) || strings.HasPrefix(at, strings.TrimSuffix(named, "/")+"/")
+	})
 }
 
 var (
@@ -209,7 +255,7 @@ func (c *checker) text(text string, severity Severity, rule string) {
 	if found := yamlLine.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // The expression matches digits only.
 		f.Message = strings.TrimPrefix(text, found[0])
-		c.add(c.doc.Shifted(n), f)
+		c.add(n, f)
 		return
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
@@ -222,19 +268,15 @@ func (c *checker) text(text string, severity Severity, rule string) {
 
 func (c *checker) add(line int, f Finding) {
 	f.File, f.Line = c.doc.File, line
-	f.Kind, f.Namespace, f.Name = c.doc.GVK.Kind, c.doc.Namespace, c.doc.Name
+	f.Kind, f.Namespace, f.Name = c.doc.Object.GetKind(), c.doc.Object.GetNamespace(), c.doc.Object.GetName()
 	c.found = append(c.found, f)
 }
 
-// Count returns the number of errors and of warnings.
-func Count(found []Finding) (errors, warnings int) {
+// Count returns the number of findings of each severity.
+func Count(found []Finding) map[Severity]int {
+	counts := map[Severity]int{}
 	for _, f := range found {
-		if f.Severity == Error {
-			errors++
-		}
-		if f.Severity == Warning {
-			warnings++
-		}
+		counts[f.Severity]++
 	}
-	return errors, warnings
+	return counts
 }

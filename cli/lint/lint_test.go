@@ -88,7 +88,7 @@ x.yaml:4: note: Eru "a": spec.schedule: the next restarts are at T, T, T`},
 		"the next runs of a disabled Eru": {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}\n", `
 x.yaml:1: note: Eru "a": spec.enabled is false: it would run at T, T, T`},
 		"the schema's own rules": {"apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec: []\n", `
-x.yaml:4: error: ModelBox "web": spec: Invalid value: must be of type object: "array"`},
+x.yaml:4: error: ModelBox "web": spec: Invalid value: "array": spec in body must be of type object: "array"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

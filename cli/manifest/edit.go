@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,15 +34,15 @@ func Apply(file []byte, edits []Edit) []byte {
 	return file
 }
 
+// lineEnd matches the end of a line, as on Windows too, and of the file.
+var lineEnd = regexp.MustCompile(`\r?\n|$`)
+
 // Set returns the edits of the file of a document that set fields beside the field with a path: in their place where they
 // are, and otherwise after that one. Each of them must be a text on one line, without escapes, and not of an alias.
 func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error) {
-	parent, name := "", path
-	if at := strings.LastIndexByte(path, '.'); at >= 0 {
-		parent, name = path[:at], path[at+1:]
-	}
-	mapping := d.at(parent)
-	key, value := entry(mapping, name)
+	at := strings.LastIndexByte(path, '.')
+	mapping := d.at(path[:max(at, 0)])
+	key, value := entry(mapping, path[at+1:])
 	_, end, err := d.token(file, value)
 	if err != nil {
 		return nil, err
@@ -62,15 +63,9 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 			quote := quotes[key.Style] // JSON has them.
 			added.Text += ", " + quote + f.Name + quote + ": " + quote + f.Value + quote
 		default:
-			line, newline := file[end:], "\n"
-			if at := bytes.IndexByte(line, '\n'); at >= 0 {
-				line = line[:at]
-			}
-			if line = bytes.TrimSuffix(line, []byte("\r")); bytes.HasPrefix(file[end+len(line):], []byte("\r")) {
-				newline = "\r\n"
-			}
-			added.From, added.To = end+len(line), end+len(line)
-			added.Text += newline + strings.Repeat(" ", key.Column-1) + f.Name + ": " + f.Value
+			at := lineEnd.FindIndex(file[end:])
+			added.From, added.To = end+at[0], end+at[0]
+			added.Text += cmp.Or(string(file[end+at[0]:end+at[1]]), "\n") + strings.Repeat(" ", key.Column-1) + f.Name + ": " + f.Value
 		}
 	}
 	if added.Text != "" {
@@ -81,7 +76,7 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 
 // at returns the node of a field, nil if there is none, or if it is that of an alias, which other fields have too.
 func (d *Document) at(path string) *yaml.Node {
-	node := d.fields.root
+	node := d.root
 	for _, names := range token.FindAllStringSubmatch(path, -1) {
 		if _, node = entry(node, names[1]+names[2]); node != nil && node.Kind == yaml.AliasNode {
 			return nil
@@ -101,7 +96,7 @@ func (d *Document) token(file []byte, node *yaml.Node) (from, to int, err error)
 	}
 	text := bytes.TrimPrefix(file, []byte("\ufeff"))
 	from = len(file) - len(text)
-	for range d.fields.before + node.Line - 1 {
+	for range node.Line - 1 {
 		from += bytes.IndexByte(file[from:], '\n') + 1
 	}
 	line := []rune(string(file[from : from+len(bytes.SplitN(file[from:], []byte("\n"), 2)[0])]))

@@ -6,22 +6,22 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// Stdin is the path of the standard input, and StdinName how it is called in messages.
-const (
-	Stdin     = "-"
-	StdinName = "<stdin>"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+	kyaml "sigs.k8s.io/yaml"
 )
 
 // Document is an object in a file.
@@ -30,35 +30,37 @@ type Document struct {
 	File string
 	// Line is the first line of the object, counted from 1.
 	Line int
-	// Data is the object in YAML, or in JSON.
-	Data []byte
-	// GVK, Namespace, Name and UID are what the object has, which may be nothing.
-	GVK                  schema.GroupVersionKind
-	Namespace, Name, UID string
-	// Err is the error of a document that cannot be parsed; Line is its line.
-	Err error
+	// Object is what the document has, which may be nothing.
+	Object *unstructured.Unstructured
+	// Duplicates are the errors of keys that are set twice, and Err is that of a document that cannot be parsed;
+	// Line is its line.
+	Duplicates []error
+	Err        error
 
-	fields fields
+	root *yaml.Node
 }
 
 // extensions are those that are read in folders, as by kubectl.
 var extensions = []string{".json", ".yaml", ".yml"}
 
-// Read returns the objects of the given files, in their order. A folder stands for its files
+// Read returns the objects of the given files, in their order; - is the standard input. A folder stands for its files
 // with an extension of JSON or YAML, with those of the folders below it if recursive is set.
 // A document that cannot be parsed is returned with an error; the error that Read returns is
 // that of a file that cannot be read.
 func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 	var out []Document
 	for _, path := range paths {
-		files, err := expand(path, recursive)
+		files, err := []string{path}, error(nil)
+		if path != "-" {
+			files, err = expand(path, recursive)
+		}
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range files {
 			var data []byte
-			if file == Stdin {
-				file = StdinName
+			if file == "-" {
+				file = "<stdin>"
 				data, err = io.ReadAll(stdin)
 			} else {
 				data, err = os.ReadFile(file) //nolint:gosec // The user names the file.
@@ -73,23 +75,11 @@ func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 }
 
 // expand returns the files that a path stands for.
-func expand(path string, recursive bool) ([]string, error) {
-	if path == Stdin {
-		return []string{path}, nil
-	}
+func expand(path string, recursive bool) (out []string, err error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return nil, fmt.Errorf("%s is a URL, and this command uses no network: download the file, or pipe it to -f -", path)
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
-	}
-	return filesIn(path, recursive)
-}
-
-// filesIn returns a file itself, or the manifests in a folder.
-func filesIn(path string, recursive bool) ([]string, error) {
-	var out []string
-	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -104,4 +94,121 @@ func filesIn(path string, recursive bool) ([]string, error) {
 		err = errors.New(path + " has no file with one of the extensions " + strings.Join(extensions, ", ") + "; use -R to search the folders below it")
 	}
 	return out, err
+}
+
+// separator matches the lines at which a file is split, as kubectl does.
+var separator = regexp.MustCompile(`^---(\s|$)`)
+
+// Parse returns the objects in the text of a file: documents in YAML, of which JSON is a part, that are separated by ---. A
+// list is returned as its items.
+func Parse(file string, data []byte) []Document {
+	var out []Document
+	var part []byte
+	line := 0
+	for text := range strings.Lines(string(bytes.TrimPrefix(data, []byte("\ufeff")))) {
+		if separator.MatchString(text) {
+			out = append(out, documents(file, part)...)
+			part = bytes.Repeat([]byte("\n"), line)       // So its lines have their numbers in the file.
+			text = strings.Replace(text, "---", "   ", 1) // What follows belongs to the document.
+		}
+		part = append(part, text...)
+		line++
+	}
+	return append(out, documents(file, part)...)
+}
+
+// documents returns the object of a part of a file, or the items of a list.
+func documents(file string, part []byte) []Document {
+	var root yaml.Node
+	if err := yaml.Unmarshal(part, &root); err != nil {
+		return []Document{broken(file, err)}
+	}
+	if root.Kind != yaml.DocumentNode || len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
+		return nil
+	}
+	return objects(file, root.Content[0], part)
+}
+
+var lineIn = regexp.MustCompile(`line (\d+): `)
+
+// broken returns the document of a syntax error, with its line in the file.
+func broken(file string, err error) Document {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	doc := Document{File: file, Line: 1, Object: &unstructured.Unstructured{}}
+	if found := lineIn.FindStringSubmatch(text); found != nil {
+		doc.Line, _ = strconv.Atoi(found[1])
+		text = strings.Replace(text, found[0], "", 1)
+	}
+	doc.Err = fmt.Errorf("cannot be parsed as YAML or JSON: %s", text)
+	return doc
+}
+
+// objects returns the object of a node and its text, or the items of a List, and of a list of a kind.
+func objects(file string, node *yaml.Node, data []byte) (out []Document) {
+	doc := Document{File: file, Line: node.Line, Object: &unstructured.Unstructured{}, root: node}
+	if _, err := kyaml.YAMLToJSONStrict(data); err != nil {
+		doc.Duplicates = lines(err)
+	}
+	text, err := kyaml.YAMLToJSON(data)
+	if doc.Err = err; err == nil && node.Kind == yaml.MappingNode {
+		doc.Err = kjson.UnmarshalCaseSensitivePreserveInts(text, &doc.Object.Object)
+	}
+	_, items := entry(node, "items")
+	if !strings.HasSuffix(doc.Object.GetKind(), "List") || items == nil || items.Kind != yaml.SequenceNode {
+		return []Document{doc}
+	}
+	for _, item := range items.Content {
+		data, _ := yaml.Marshal(item) // It was unmarshalled.
+		out = append(out, objects(file, item, append(bytes.Repeat([]byte("\n"), item.Line-1), data...))...)
+	}
+	return out
+}
+
+// lines returns an error of YAML as one for each line, which is named.
+func lines(err error) (out []error) {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
+		out = append(out, errors.New(strings.TrimSpace(line)))
+	}
+	return out
+}
+
+// token matches a name in a path, or an index or a key in brackets.
+var token = regexp.MustCompile(`\[([^\]]*)\]|([^.\[]+)`)
+
+// LineOf returns the line of a field with a path as in an error of the API server, such as
+// spec.ports[0].name or metadata.labels[a.b/c]. Of a field that the object does not have it
+// is the line of the innermost one around it.
+func (d *Document) LineOf(path string) int {
+	node, line := d.root, d.Line
+	for _, names := range token.FindAllStringSubmatch(path, -1) {
+		key, value := entry(node, names[1]+names[2])
+		if value == nil {
+			break
+		}
+		node, line = value, key.Line
+	}
+	return line
+}
+
+// entry returns the key and the value of a member of a mapping, or an item of a sequence as
+// both of them, nil if there is none. Of a key that is there twice it is the last.
+func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case node == nil:
+	case node.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				key, value = node.Content[i], node.Content[i+1]
+			}
+		}
+	case node.Kind == yaml.SequenceNode:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i], node.Content[i]
+		}
+	}
+	return key, value
 }

@@ -19,7 +19,7 @@ import (
 func described(docs []manifest.Document) []string {
 	var out []string
 	for _, doc := range docs {
-		text := fmt.Sprintf("%d %s %s", doc.Line, doc.GVK.Kind, doc.Name)
+		text := fmt.Sprintf("%d %s %s", doc.Line, doc.Object.GetKind(), doc.Object.GetName())
 		if doc.Err != nil {
 			text = fmt.Sprintf("%d %v", doc.Line, doc.Err)
 		}
@@ -138,7 +138,7 @@ func TestRead(t *testing.T) {
 			}
 			var kinds []string
 			for _, doc := range docs {
-				kinds = append(kinds, doc.GVK.Kind)
+				kinds = append(kinds, doc.Object.GetKind())
 			}
 			if got := strings.Join(kinds, " "); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)

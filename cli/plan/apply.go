@@ -6,6 +6,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -27,7 +28,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
@@ -91,7 +91,14 @@ func (a *Apply) patched(ctx context.Context, o *Object) (*unstructured.Unstructu
 
 // send returns an object with a patch.
 func (a *Apply) send(ctx context.Context, kind *kinds.Kind, stored *unstructured.Unstructured, patch client.Patch) (*unstructured.Unstructured, error) {
-	schema := create.SchemaOf(kind)
+	data, err := json.Marshal(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema)
+	if err != nil {
+		return nil, err
+	}
+	schema := &spec.Schema{}
+	if err := json.Unmarshal(data, schema); err != nil {
+		return nil, err
+	}
 	schema.AddExtension("x-kubernetes-group-version-kind", []any{
 		map[string]any{"group": kind.GVK.Group, "version": kind.GVK.Version, "kind": kind.GVK.Kind},
 	})
@@ -128,7 +135,7 @@ func (p *Planner) reconcile(ctx context.Context, o *Object, owner client.Object)
 			continue
 		}
 		if err == nil && before != nil {
-			err = KeepConfiguration(owner, write.Desired, before)
+			KeepConfiguration(o.Stored, write.Desired, before)
 			memory.WithObjects(before.DeepCopyObject().(client.Object))
 		}
 		if err != nil {
@@ -213,19 +220,14 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its owner has
 // spec.restartOnChange: only the controller, which may read the data, knows their values.
-func KeepConfiguration(owner, desired, live client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(owner)
-	if err != nil {
-		return err
-	}
-	asked, _, _ := unstructured.NestedString(content, "spec", "restartOnChange")
+func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
+	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)
 	if into == nil || from == nil || asked != string(modelv1.RestartOnChangeReferenced) {
-		return nil
+		return
 	}
 	if into.Annotations == nil {
 		into.Annotations = map[string]string{}
 	}
 	into.Annotations[api.AnnotationConfiguration] = cmp.Or(from.Annotations[api.AnnotationConfiguration], "set by the controller")
-	return nil
 }

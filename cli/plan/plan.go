@@ -11,17 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -90,10 +85,10 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	plan, errs := &Plan{}, []error(nil)
 	p.actors = map[string][]actor{}
 	for i := range docs {
-		object, err := decoded(&docs[i])
-		if err != nil {
+		if err := check(&docs[i]); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
 		}
+		object := docs[i].Object
 		object.SetNamespace(cmp.Or(object.GetNamespace(), p.Namespace))
 		p.manifests = append(p.manifests, object)
 	}
@@ -111,27 +106,17 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	return plan, errors.Join(errs...)
 }
 
-// decoded returns the object of a document, which may be of any kind.
-func decoded(doc *manifest.Document) (object *unstructured.Unstructured, err error) {
-	if doc.Err != nil {
-		return nil, doc.Err
+// check returns the errors of a document, of any kind, that the API server in memory would return in other words.
+func check(doc *manifest.Document) error {
+	if err := errors.Join(append(doc.Duplicates, doc.Err)...); err != nil {
+		return err
 	}
-	kind, err := kinds.Match(doc.GVK)
-	if err != nil {
-		return nil, err
+	kind, err := kinds.Match(doc.Object.GroupVersionKind())
+	if kind == nil {
+		return err
 	}
-	data, err := yaml.YAMLToJSONStrict(doc.Data)
-	if err != nil {
-		return nil, err
-	}
-	if kind != nil { // The API server in memory would name an unknown field, too, but in its own words.
-		unknown, err := kjson.UnmarshalStrict(data, kind.New())
-		if err := errors.Join(append(unknown, err)...); err != nil {
-			return nil, err
-		}
-	}
-	object = &unstructured.Unstructured{}
-	return object, object.UnmarshalJSON(data)
+	unknown, err := create.Strict(doc.Object, kind.New())
+	return errors.Join(append(unknown, err)...)
 }
 
 func (p *Planner) object(ctx context.Context, o *Object) error {
@@ -224,7 +209,7 @@ func (o *Object) compare(children []child) error {
 	}
 	for _, c := range append([]child{self}, children...) {
 		known := cmp.Or(c.after, c.before)
-		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), plain(c.before), plain(c.after))
+		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), c.before, c.after)
 		if err != nil {
 			return err
 		}
@@ -239,21 +224,4 @@ func (o *Object) compare(children []child) error {
 		o.Change = Configured
 	}
 	return nil
-}
-
-// plain returns a copy of an object without the annotations that kubectl and the operator write for
-// themselves. It is nil for nil.
-func plain(obj client.Object) client.Object {
-	if obj == nil {
-		return nil
-	}
-	obj = obj.DeepCopyObject().(client.Object)
-	annotations := obj.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, "model.github.com/")
-	})
-	if obj.SetAnnotations(annotations); len(annotations) == 0 {
-		obj.SetAnnotations(nil)
-	}
-	return obj
 }

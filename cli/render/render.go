@@ -7,6 +7,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher model
 }
 
 // Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be
-// nil. Fields that change with every write are left out.
+// nil. Fields that change with every write are left out, and annotations that kubectl and the operator write for themselves.
 func Diff(name string, before, after client.Object) (string, error) {
 	from, err := document(before)
 	if err != nil {
@@ -84,6 +85,14 @@ func document(obj client.Object) (string, error) {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 	delete(content, "status")
+	u := &unstructured.Unstructured{Object: content}
+	annotations := u.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, "model.github.com/")
+	})
+	if u.SetAnnotations(annotations); len(annotations) == 0 {
+		u.SetAnnotations(nil)
+	}
 	text, err := yaml.Marshal(content)
 	return string(text), err
 }

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 )
 
 // Owner is a field manager that applies fields again.
@@ -37,7 +37,13 @@ func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []
 		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !IsGitOps(entry.Manager) {
 			continue
 		}
-		if owned := ownedOf(entry.FieldsV1, fields); len(owned) > 0 {
+		set, owned := fieldownership.Of(&metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{entry}}), []string(nil)
+		for _, field := range fields {
+			if set.IsSet("/spec/"+field, nil) {
+				owned = append(owned, "spec."+field)
+			}
+		}
+		if len(owned) > 0 {
 			out = append(out, Owner{entry.Manager, owned})
 		}
 	}
@@ -54,12 +60,9 @@ func IsGitOps(manager string) bool {
 // neither in the pod template that the operator makes of the object, nor owned by the operator.
 func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Deployment, desired *corev1.PodTemplateSpec, container string) *corev1.PodTemplateSpec {
 	foreign, ours := sets.New[string](), OfOperator(deployment.ManagedFields)
-	for _, field := range []string{"spec", "template", "spec", "containers"} {
-		ours = ours.WithPrefix(element(field))
-	}
-	ours = ours.WithPrefix(item(container)).WithPrefix(element("env"))
 	for _, variable := range containerOf(&deployment.Spec.Template, container).Env {
-		if ours.WithPrefix(item(variable.Name)).Empty() {
+		named := fieldpath.KeyByFields("name", variable.Name)
+		if !ours.Has(fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", container), "env", named)) {
 			foreign.Insert(variable.Name)
 		}
 	}
@@ -69,24 +72,6 @@ func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Depl
 	out := revision.DeepCopy()
 	main := containerOf(out, container)
 	main.Env = slices.DeleteFunc(main.Env, func(v corev1.EnvVar) bool { return foreign.Has(v.Name) })
-	return out
-}
-
-// item returns the element of a list whose key is the name.
-func item(name string) fieldpath.PathElement {
-	return fieldpath.PathElement{Key: &value.FieldList{{Name: "name", Value: value.NewValueInterface(name)}}}
-}
-
-// ownedOf returns those of the fields of a spec that are in a set.
-func ownedOf(encoded *metav1.FieldsV1, fields []string) (out []string) {
-	spec := FieldsOf(encoded).WithPrefix(element("spec"))
-	for _, field := range fields {
-		path := element(field)
-		if !spec.WithPrefix(path).Empty() || spec.Has(fieldpath.Path{path}) {
-			out = append(out, "spec."+field)
-		}
-	}
-	slices.Sort(out)
 	return out
 }
 
@@ -109,5 +94,3 @@ func FieldsOf(encoded *metav1.FieldsV1) *fieldpath.Set {
 	}
 	return set
 }
-
-func element(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }

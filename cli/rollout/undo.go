@@ -36,11 +36,11 @@ var restored = map[string]string{
 // the diff of what differs in the pod templates and has no such field: with it, the first is not enough.
 // container is the name of the main container.
 func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
-	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(from, container))
+	before, a, err := split(from, container)
 	if err != nil {
 		return nil, "", err
 	}
-	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(to, container))
+	after, b, err := split(to, container)
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,14 +49,6 @@ func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[strin
 		if !reflect.DeepEqual(before[name], after[name]) {
 			spec[field] = after[name]
 		}
-	}
-	a, err := remainder(from, container)
-	if err != nil {
-		return nil, "", err
-	}
-	b, err := remainder(to, container)
-	if err != nil {
-		return nil, "", err
 	}
 	others, err = render.Unified("pod template (current)", "pod template (revision)", a, b)
 	return spec, others, err
@@ -77,9 +69,12 @@ func restore(into, from *corev1.Container) {
 	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
 }
 
-// remainder returns what is left of a pod template without the fields that undo restores, those
-// that follow them, and those that always differ, as YAML.
-func remainder(template *corev1.PodTemplateSpec, container string) (string, error) {
+// split returns the fields of the container of a pod template, and as YAML what is left of the template without the
+// fields that undo restores, those that follow them, and those that always differ.
+func split(template *corev1.PodTemplateSpec, container string) (fields map[string]any, others string, err error) {
+	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(template, container)); err != nil {
+		return nil, "", err
+	}
 	rest := template.DeepCopy()
 	restore(containerOf(rest, container), &corev1.Container{})
 	for i := range rest.Spec.InitContainers {
@@ -96,7 +91,7 @@ func remainder(template *corev1.PodTemplateSpec, container string) (string, erro
 		rest.Annotations = nil
 	}
 	text, err := yaml.Marshal(rest)
-	return string(text), err
+	return fields, string(text), err
 }
 
 // Apply returns a copy of an object with the changed fields of its spec. resourceType becomes the

@@ -6,71 +6,186 @@
 package runs
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
-// note describes the changes of the clocks between two runs, and those at the second.
-func note(schedule cron.Schedule, before, run time.Time) string {
-	var notes []string
-	for _, change := range changes(before, run) {
-		notes = append(notes, change.String())
-		if change.at.Equal(run) {
-			notes = append(notes, skipped(schedule, change))
+// Time is a scheduled time.
+type Time struct {
+	Time time.Time `json:"time"`
+	// Note says what a change of the clocks has to do with it, empty if nothing.
+	Note      string `json:"note,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Object is KIND/NAME, and Field the path of what has the schedule, which is in TimeZone.
+	Object   string `json:"object,omitempty"`
+	Field    string `json:"field,omitempty"`
+	TimeZone string `json:"timeZone"`
+	// Action is what happens, and Changes whether the operator then changes something.
+	Action  string `json:"action,omitempty"`
+	Changes bool   `json:"changes"`
+	// Collisions is the number of other changes in the same minute and namespace.
+	Collisions int `json:"collisions,omitempty"`
+
+	times cron.Times
+	does  func(time.Time) (action string, changes bool)
+}
+
+// New returns a schedule of no object, before its first time. Without a zone it is in UTC.
+func New(schedule, zone string) (*Time, error) {
+	times, err := cron.ParseIn(schedule, zone)
+	return &Time{
+		TimeZone: cmp.Or(zone, cron.DefaultZone), times: times, does: func(time.Time) (string, bool) { return "", false },
+	}, err
+}
+
+// Of returns the schedules of an object of one of the five kinds, each before its first time: those of replicas, of
+// restarts, and of windows. An Eru that is not enabled has none. An error is one that admission returns as well.
+func Of(object *unstructured.Unstructured) (out []*Time, err error) {
+	obj := struct {
+		Spec struct {
+			mtsrev1.EruSpec `json:",inline"`
+			Schedules       []modelv1.Schedule      `json:"schedules"`
+			RestartOnChange modelv1.RestartOnChange `json:"restartOnChange"`
+		} `json:"spec"`
+	}{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &obj)
+	open, invalid := windows.Parse(obj.Spec.Windows)
+	err = errors.Join(err, invalid)
+	add := func(field, schedule, zone string, does func(time.Time) (string, bool)) {
+		t, invalid := New(schedule, zone)
+		if invalid != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", field, invalid))
 		}
+		t.Namespace, t.Object, t.Field, t.does = object.GetNamespace(), strings.ToLower(object.GetKind())+"/"+object.GetName(), field, does
+		out = append(out, t)
 	}
-	notes = append(notes, repeated(schedule, run))
-	return strings.Join(slices.DeleteFunc(notes, func(text string) bool { return text == "" }), "; ")
+	for i, s := range obj.Spec.Schedules {
+		add(fmt.Sprintf("spec.schedules[%d]", i), s.Schedule, s.TimeZone, func(time.Time) (string, bool) {
+			return fmt.Sprintf("%d replicas (%s)", s.Replicas, s.Name), true
+		})
+	}
+	if obj.Spec.Enabled {
+		add("spec.schedule", cmp.Or(obj.Spec.Schedule, eru.DefaultSchedule), obj.Spec.TimeZone, func(at time.Time) (string, bool) {
+			if !open.Open(at) {
+				return "no restart: outside of the windows", false
+			}
+			return "restart", true
+		})
+	} else if obj.Spec.RestartOnChange != modelv1.RestartOnChangeReferenced {
+		return out, err
+	}
+	for i, w := range obj.Spec.Windows.Windows {
+		add(fmt.Sprintf("spec.windows[%d]", i), w.Schedule, w.TimeZone, func(at time.Time) (string, bool) {
+			if slices.Contains(obj.Spec.SkipDates, at.Format(time.DateOnly)) {
+				return "no window: a date of skipDates", false
+			}
+			return "window of " + short(w.Duration.Duration) + " opens", false
+		})
+	}
+	return out, err
 }
 
-// change is a change of a zone's offset.
-type change struct {
-	at       time.Time
-	from, to int // The offsets before and after it, in seconds east of UTC.
+// Advance moves to the next time of the schedule after an instant, and reports whether there is one.
+func (t *Time) Advance(after time.Time) bool {
+	before := after.In(t.times.Zone)
+	next, ok := t.times.Next(before, t.times.Zone)
+	if !ok {
+		return false
+	}
+	if t.Time, t.Note = next, note(t.times.Schedule, before, next); t.Note != "" {
+		t.Note += " (" + t.TimeZone + ")"
+	}
+	t.Action, t.Changes = t.does(t.Time)
+	return true
 }
 
-// maxChanges bounds the changes that are listed: the runs may be years apart.
-const maxChanges = 4
+// Minute returns the namespace and the minute.
+func (t *Time) Minute() string { return t.Namespace + t.Time.UTC().Format(" 2006-01-02T15:04Z") }
 
-// changes returns the first changes of the offset after one instant, up to and at another.
-func changes(after, until time.Time) []change {
-	var out []change
-	for at := after; len(out) < maxChanges; {
-		_, end := at.ZoneBounds()
-		if !end.IsZero() && !end.After(at) {
-			end = at.Add(24 * time.Hour) // After 2037, ZoneBounds returns the last day of a leap year for all of that day.
+// First returns the first n times of schedules after an instant, in their order, fewer if the schedules have no more. n
+// is at least 1.
+func First(schedules []*Time, after time.Time, n int) []Time {
+	out, changes := []Time{}, map[string]int{}
+	for _, t := range schedules {
+		for i, at := 0, after; i < n && t.Advance(at) && (len(out) < n || !t.Time.After(out[n-1].Time)); i, at = i+1, t.Time {
+			if out = append(out, *t); t.Changes {
+				changes[t.Minute()]++
+			}
 		}
-		if end.IsZero() || end.After(until) {
-			break
+		slices.SortStableFunc(out, func(a, b Time) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Namespace, b.Namespace)) })
+		out = out[:min(n, len(out))]
+	}
+	for i := range out {
+		if t := &out[i]; t.Changes {
+			t.Collisions = changes[t.Minute()] - 1
 		}
-		if c := changeAt(end); c.from != c.to {
-			out = append(out, c)
-		}
-		at = end
 	}
 	return out
 }
 
-func changeAt(at time.Time) change {
-	_, from := at.Add(-time.Second).Zone()
-	_, to := at.Zone()
-	return change{at, from, to}
+// note says what a change of the clocks has to do with a run: that the run is the first one after it, that its local time
+// does not exist on that day, or that it comes twice. before is the run before it.
+func note(schedule cron.Schedule, before, run time.Time) string {
+	var notes []string
+	start, end := run.ZoneBounds()
+	for start.After(before) && shift(start) == 0 {
+		start, _ = start.Add(-time.Second).ZoneBounds() // After 2037, each year has bounds as well.
+	}
+	if by := shift(start); by != 0 && start.After(before) {
+		direction := "forward"
+		if by < 0 {
+			direction = "back"
+		}
+		_, offset := start.Add(-time.Second).Zone()
+		old := time.FixedZone("", offset)
+		notes = append(notes, fmt.Sprintf("clocks go %s %s at %s", direction, short(by.Abs()), start.In(old).Format("2006-01-02 15:04")))
+		if run.Equal(start) && !runsAt(schedule, run, time.FixedZone("", offset+int(by.Seconds()))) {
+			nominal, _ := schedule.Next(start.Add(-time.Second), old)
+			notes = append(notes, nominal.In(old).Format("15:04")+" does not exist on this day, so it runs right after the change")
+		}
+	}
+	if by := shift(end); by < 0 && end.Sub(run) <= -by {
+		notes = append(notes, twice(schedule, run, run.Add(-by), "first"))
+	}
+	if by := shift(start); by < 0 && run.Sub(start) < -by {
+		notes = append(notes, twice(schedule, run, run.Add(by), "second"))
+	}
+	return strings.Join(notes, "; ")
 }
 
-// by returns by how much the clocks go forward.
-func (c change) by() time.Duration { return time.Duration(c.to-c.from) * time.Second }
-
-func (c change) String() string {
-	before := c.at.Add(-time.Second).Add(time.Second).In(time.FixedZone("", c.from))
-	direction, by := "forward", c.by()
-	if by < 0 {
-		direction, by = "back", -by
+// twice says which of two instants of one local time a run is, and whether there is a run at the other one.
+func twice(schedule cron.Schedule, run, other time.Time, which string) string {
+	text := "it runs the first time only"
+	if runsAt(schedule, other, run.Location()) {
+		text = "this is the " + which + " of two runs"
 	}
-	return fmt.Sprintf("clocks go %s %s at %s", direction, short(by), before.Format("2006-01-02 15:04"))
+	return run.Format("15:04") + " comes twice on this day, and " + text
+}
+
+// runsAt reports whether an instant is one of the schedule in a time zone.
+func runsAt(schedule cron.Schedule, at time.Time, zone *time.Location) bool {
+	next, ok := schedule.Next(at.Add(-time.Second), zone)
+	return ok && next.Equal(at)
+}
+
+// shift returns by how much the clocks go forward at an instant.
+func shift(at time.Time) time.Duration {
+	_, before := at.Add(-time.Second).Zone()
+	_, after := at.Zone()
+	return time.Duration(after-before) * time.Second
 }
 
 // short returns a duration without its zeros: 1h, 30m, 1h30m.
@@ -80,46 +195,4 @@ func short(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-// skipped says of a run at a change that its local time does not exist on that day.
-func skipped(schedule cron.Schedule, c change) string {
-	if c.by() <= 0 {
-		return ""
-	}
-	old, now := time.FixedZone("", c.from), time.FixedZone("", c.to)
-	if at, ok := schedule.Next(c.at.Add(-time.Second), now); ok && at.Equal(c.at) {
-		return "" // The run has a local time of the schedule.
-	}
-	nominal, ok := schedule.Next(c.at.Add(-time.Second), old)
-	if !ok || !nominal.Before(c.at.Add(c.by())) {
-		return ""
-	}
-	return fmt.Sprintf("%s does not exist on this day, so it runs right after the change", nominal.In(old).Format("15:04"))
-}
-
-// repeated says of a run that its local time comes twice on that day.
-func repeated(schedule cron.Schedule, run time.Time) string {
-	start, end := run.ZoneBounds()
-	if !end.IsZero() {
-		if c := changeAt(end); c.by() < 0 && end.Sub(run) <= -c.by() {
-			return twice(schedule, run, run.Add(-c.by()), "first")
-		}
-	}
-	if !start.IsZero() {
-		if c := changeAt(start); c.by() < 0 && run.Sub(start) < -c.by() {
-			return twice(schedule, run, run.Add(c.by()), "second")
-		}
-	}
-	return ""
-}
-
-// twice says which of two instants of one local time a run is, and whether there is a run at
-// the other one.
-func twice(schedule cron.Schedule, run, other time.Time, which string) string {
-	at, ok := schedule.Next(other.Add(-time.Second), run.Location())
-	if ok && at.Equal(other) {
-		return fmt.Sprintf("%s comes twice on this day, and this is the %s of two runs", run.Format("15:04"), which)
-	}
-	return fmt.Sprintf("%s comes twice on this day, and it runs the %s time only", run.Format("15:04"), which)
 }

@@ -472,7 +472,7 @@ Sun 2026-03-29T03:00:00+02:00 AGE NS eru/nightly restart clocks go forward AGE a
 	c.client = interceptor.NewClient(c.client, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return forbidden
 	}})
-	want(t, c.run("next", "-A"), result{err: "error: " + forbidden.Error() + "\n", code: 1})
+	want(t, c.run("next", "-A"), result{err: "error: listing modelboxes: " + forbidden.Error() + "\n", code: 1})
 }
 
 func TestVersionOfTheProcesses(t *testing.T) {

@@ -142,9 +142,7 @@ func templateOf(t *testing.T, obj *unstructured.Unstructured) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.KeepConfiguration(typed, children[0], children[0]); err != nil {
-		t.Fatal(err)
-	}
+	plan.KeepConfiguration(obj, children[0], children[0])
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(children[0])
 	if err != nil {
 		t.Fatal(err)
