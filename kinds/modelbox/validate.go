@@ -4,6 +4,7 @@
 package modelbox
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -154,10 +155,9 @@ func rollout(spec *modelv1.ModelBoxSpec) field.ErrorList {
 // resources validates the resources and their type. A preset defines CPU and memory, and
 // nothing else.
 func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	preset := presetOf(spec.ResourceType)
-	if preset != nil && !preset.matches(spec.Resources) {
-		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
+	if preset := presets[spec.ResourceType]; differs(spec.Resources, preset) { // Cpu and Memory copy, because a quantity caches its text.
+		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, fmt.Sprintf("resourceType %s is %s CPU and %s; "+
+			"set resourceType: custom to use other CPU and memory, or remove both from limits and requests", spec.ResourceType, preset.Cpu(), preset.Memory())))
 	}
 	var errs field.ErrorList
 	if !slices.Contains(resourceTypes, spec.ResourceType) {
