@@ -228,8 +228,12 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 
 // samePods reports whether two objects have the same pods. Those that cannot be built differ from any other.
 func samePods(a, b *modelv1.ModelBox) bool {
-	first, errs := Pods(a, modelsource.Fetcher{}).Effective()
-	second, more := Pods(b, modelsource.Fetcher{}).Effective()
+	now, was := Pods(a, modelsource.Fetcher{}), Pods(b, modelsource.Fetcher{})
+	if equality.Semantic.DeepEqual(now.Template, was.Template) {
+		now.Template, was.Template = nil, nil // To merge the same one into both costs the most.
+	}
+	first, errs := now.Effective()
+	second, more := was.Effective()
 	return len(errs)+len(more) == 0 && a.Spec.RestartOnChange == b.Spec.RestartOnChange && equality.Semantic.DeepEqual(first, second)
 }
 
