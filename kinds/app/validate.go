@@ -48,7 +48,7 @@ func Validate(app *appv1.App) field.ErrorList {
 	if spec.Name != "" {
 		errs = append(errs, rules.Label(namePath, spec.Name)...)
 	}
-	errs = append(errs, rules.Replicas(replicasPath, spec.Replicas, modelv1.MaxReplicas)...)
+	errs = append(errs, rules.Between(replicasPath, spec.Replicas, 0, modelv1.MaxReplicas)...)
 	errs = append(errs, schedules.Validate(schedulesPath, spec.Schedules)...)
 	errs = append(errs, rules.Image(imagePath, spec.Image)...)
 	errs = append(errs, rules.Between(deadlinePath, spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)

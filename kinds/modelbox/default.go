@@ -9,12 +9,14 @@ package modelbox
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -226,15 +228,36 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 	return box
 }
 
-// samePods reports whether two objects have the same pods. Those that cannot be built differ from any other.
+// samePods reports whether two objects have the same pods. Their pod templates are compared before they are merged, because that costs less.
 func samePods(a, b *modelv1.ModelBox) bool {
 	now, was := Pods(a, modelsource.Fetcher{}), Pods(b, modelsource.Fetcher{})
-	if equality.Semantic.DeepEqual(now.Template, was.Template) {
-		now.Template, was.Template = nil, nil // To merge the same one into both costs the most.
+	if a.Spec.RestartOnChange != b.Spec.RestartOnChange || !sameTemplates(now.Template, was.Template, b.Spec.Name) {
+		return false
 	}
+	now.Template, was.Template = nil, nil
 	first, errs := now.Effective()
 	second, more := was.Effective()
-	return len(errs)+len(more) == 0 && a.Spec.RestartOnChange == b.Spec.RestartOnChange && equality.Semantic.DeepEqual(first, second)
+	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(first, second)
+}
+
+// sameTemplates reports whether two pod templates have the same content. One that cannot be
+// decoded differs from any other.
+func sameTemplates(a, b *runtime.RawExtension, main string) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	first, errs := podtemplate.Decode(a)
+	second, more := podtemplate.Decode(b)
+	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(content(first, main), content(second, main))
+}
+
+// content returns a pod template without a main container that has only its name.
+func content(template *corev1.PodTemplateSpec, main string) *corev1.PodTemplateSpec {
+	template = cmp.Or(template, &corev1.PodTemplateSpec{})
+	template.Spec.Containers = slices.DeleteFunc(template.Spec.Containers, func(c corev1.Container) bool {
+		return equality.Semantic.DeepEqual(c, corev1.Container{Name: main})
+	})
+	return template
 }
 
 // probes sets the defaults of the probes, and of what is derived from them.

@@ -141,7 +141,7 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	errs = append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
+	errs = append(errs, rules.Between(replicasPath, box.Spec.Replicas, 0, modelv1.MaxReplicas)...)
 	return append(errs, schedules.Validate(schedulesPath, box.Spec.Schedules)...)
 }
 

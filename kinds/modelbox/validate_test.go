@@ -50,7 +50,7 @@ func TestValidate(t *testing.T) {
 		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
 		"replicas": {
 			`{image: a:1, replicas: -1}`,
-			`spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
+			`spec.replicas: Invalid value: -1: must be between 0 and 1073741823, inclusive`,
 		},
 
 		"how the image is run": {

@@ -4,7 +4,6 @@
 package rules
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,20 +14,6 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
-
-// Replicas refuses a number of pods that is not between 0 and most. Nil is valid, because
-// it has a default.
-func Replicas(path *field.Path, replicas *int32, most int32) field.ErrorList {
-	switch {
-	case replicas == nil:
-		return nil
-	case *replicas < 0:
-		return field.ErrorList{field.Invalid(path, *replicas, "must be greater than or equal to 0")}
-	case *replicas > most:
-		return field.ErrorList{field.Invalid(path, *replicas, fmt.Sprintf("must be less than or equal to %d", most))}
-	}
-	return nil
-}
 
 // Rollout validates spec.rollingUpdate: 1 to MaxRollingUpdate, as a number or as a string
 // of up to 9 digits, or 1% to 100%. With zero, a rollout would never progress. A value

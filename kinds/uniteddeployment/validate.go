@@ -29,5 +29,5 @@ func Validate(ud *extensionv1.UnitedDeployment) field.ErrorList {
 	if ud.Spec.Replicas == nil {
 		return append(errs, field.Required(replicasPath, "must be the number of replicas of the Deployment"))
 	}
-	return append(errs, rules.Replicas(replicasPath, ud.Spec.Replicas, math.MaxInt32)...)
+	return append(errs, rules.Between(replicasPath, ud.Spec.Replicas, 0, math.MaxInt32)...)
 }
