@@ -108,7 +108,7 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 		},
 		Stored:   func(obj client.Object) { k.Default(obj.(P), nil, nil) },
 		Validate: func(obj client.Object) field.ErrorList { return k.Validate(obj.(P)) },
-		Warn:     func(obj client.Object) []string { return k.Warn(obj.(P)) },
+		Warn:     func(obj client.Object) []string { return k.Warn(obj.(P), nil) },
 		Immutable: func(obj, old client.Object) field.ErrorList {
 			if k.Immutable == nil {
 				return nil

@@ -42,11 +42,9 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 		Default:   Default,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj *modelv1.ModelBox) []string {
-			return append(Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now())...)
-		},
-		WarnUpdate: func(obj, old *modelv1.ModelBox) []string {
-			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		Warn: func(obj, old *modelv1.ModelBox) []string {
+			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
 		},
 	}
 }
