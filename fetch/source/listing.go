@@ -12,7 +12,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
-	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
@@ -94,7 +93,7 @@ func (l *listing) add(name string, item func() (download.Item, error)) error {
 	if excluded || !included && len(l.include) > 0 {
 		return nil
 	}
-	clean, err := filename.Clean(name)
+	clean, err := modeluri.Clean(name)
 	if err != nil || clean != name || clean == "." {
 		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by --exclude, or check HF_ENDPOINT and the mirrors", failure.Quote(name))
 	}

@@ -183,11 +183,11 @@ func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 }
 
 func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := ports.Validate(portsPath, spec.Ports)
+	errs := ports.Validate(portsPath, spec.Ports, spec.ServiceType)
 	if !slices.Contains(serviceTypes, spec.ServiceType) {
 		errs = append(errs, field.NotSupported(serviceTypePath, spec.ServiceType, serviceTypes))
 	}
-	return append(errs, ports.ValidateNodePorts(portsPath, spec.Ports, spec.ServiceType)...)
+	return errs
 }
 
 // probes validates what Kubernetes does not: a probe by the name of a port needs a port of the main

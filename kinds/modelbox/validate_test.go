@@ -289,7 +289,7 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	modelbox.Default(got, nil, nil)
 	want := []string{
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
-		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
+		"spec.ports[0].port", "spec.ports[0].nodePort", "spec.ports[1].name",
 		"spec.defaultProbes", "spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
 		"spec.envFrom", "spec.envs[0].name", "spec.livenessProbe.tcpSocket.port", "spec.readinessProbe.exec.command", "spec.startupProbe.exec.command",
 	}
