@@ -26,11 +26,8 @@ const AppName = "app"
 
 var (
 	spec          = field.NewPath("spec")
-	namePath      = spec.Child("name")
-	imagePath     = spec.Child("image")
 	replicasPath  = spec.Child("replicas")
 	schedulesPath = spec.Child("schedules")
-	deadlinePath  = spec.Child("progressDeadlineSeconds")
 	portsPath     = spec.Child("ports")
 )
 
@@ -45,12 +42,12 @@ var reserved = slices.Concat(podtemplate.ReservedOfAll, []podtemplate.Reserved{
 func Validate(app *appv1.App) field.ErrorList {
 	errs := rules.ObjectName(&app.ObjectMeta)
 	if app.Spec.Name != "" {
-		errs = append(errs, rules.Label(namePath, app.Spec.Name)...)
+		errs = append(errs, rules.Label(spec.Child("name"), app.Spec.Name)...)
 	}
 	errs = append(errs, rules.Between(replicasPath, app.Spec.Replicas, 0, modelv1.MaxReplicas)...)
 	errs = append(errs, schedules.Validate(schedulesPath, app.Spec.Schedules)...)
-	errs = append(errs, rules.Image(imagePath, app.Spec.Image)...)
-	errs = append(errs, rules.Between(deadlinePath, app.Spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
+	errs = append(errs, rules.Image(spec.Child("image"), app.Spec.Image)...)
+	errs = append(errs, rules.Between(spec.Child("progressDeadlineSeconds"), app.Spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
 	errs = append(errs, ports.Validate(portsPath, app.Spec.Ports, modelv1.DefaultServiceType(app.Spec.Ports))...)
 	errs = append(errs, windows.ValidateOnChange(spec, app.Spec.Windows, app.Spec.RestartOnChange)...)
 	errs = append(errs, around.Validate(spec, Around(app))...)
