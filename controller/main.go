@@ -28,13 +28,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
-	"github.com/modelbox-operator/modelbox-operator/controller/certificate"
 	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
 	"github.com/modelbox-operator/modelbox-operator/controller/eru"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
@@ -43,9 +41,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
 // kinds returns functions that add the controllers of this process to a manager, one for each
@@ -152,44 +148,6 @@ const defaultReconcileTimeout = 2 * time.Minute
 // cacheSyncTimeout is how long the first lists may take. By default a process ends after two minutes without all of
 // them and begins again, so that with many large objects it would never have them.
 const cacheSyncTimeout = time.Hour
-
-// options are the flags of the process.
-type options struct {
-	version                                    bool
-	testAdmission, context                     string
-	metricsAddress, probeAddress, pprofAddress string
-	metrics                                    metricsserver.Options
-	leaderElect                                bool
-	leaderNamespace                            string
-	namespaces                                 namespaces
-	leftOut                                    cache.LeftOut
-	watches                                    *watches.Watches
-	workers                                    int
-	reconcileTimeout                           time.Duration
-	restartRate                                int
-	fetcher                                    modelsource.Fetcher
-	certificate                                certificate.Options
-	tracing                                    tracing.Options
-}
-
-func (o *options) bind(flags *flag.FlagSet) {
-	flags.BoolVar(&o.version, "version", false, "print the version and exit")
-	flags.StringVar(&o.testAdmission, "test-admission", "", "test in this namespace whether the API server calls the webhook, which creates nothing, and exit")
-	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; its current context if empty. Has no effect in a pod without a kubeconfig")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 disables it")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
-	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
-	bindMetrics(flags, &o.metrics)
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
-	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's if empty, required outside a pod")
-	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
-	flags.IntVar(&o.workers, "workers", 8, "number of objects of one kind that are reconciled at the same time")
-	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
-	flags.IntVar(&o.restartRate, "restart-rate", 10, "number of rollouts of changed configuration (spec.restartOnChange) that begin in a minute, of all kinds and namespaces together; 0 or less is no bound")
-	bindFetcher(flags, &o.fetcher)
-	bindCertificate(flags, &o.certificate)
-	o.tracing.AddFlags(flags)
-}
 
 // managerOptions returns the options of the manager: a client that limits its writes and sees
 // them in the cache, and a cache that holds no more than the controllers read. It sets in cfg how

@@ -126,6 +126,26 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	connect()
 })
 
+// The state of what the operator's certificates depend on is gone when the next spec begins, and
+// cert-manager says why it has not issued one only in its log and in its requests.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range []string{
+		"-n cert-manager get pods -o wide",
+		"-n " + system + " get pods,certificates,secrets",
+		"-n " + system + " get certificaterequests -o custom-columns=NAME:.metadata.name,CONDITIONS:.status.conditions[*].message",
+		"-n " + system + " get events --field-selector type=Warning",
+		"-n cert-manager logs deployment/cert-manager --since=5m --tail=15",
+	} {
+		out, _ := attempt("", append([]string{kubectl}, strings.Fields(args)...)...)
+		for line := range strings.Lines(out) {
+			GinkgoWriter.Print("state: ", line)
+		}
+	}
+})
+
 func connect() {
 	GinkgoHelper()
 	var err error

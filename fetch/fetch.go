@@ -9,9 +9,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
@@ -26,91 +31,119 @@ import (
 
 // fetch leaves each complete model in its place on its volume, one after another.
 func fetch(ctx context.Context, f flags, getenv func(string) string, log *report.Log, options guard.Options) ([]modeluri.Fetched, error) {
-	client, counter := guard.New(f.mirrors, options), &report.Counter{}
+	client, counter := guard.New(f.Mirrors, options), &report.Counter{}
 	defer client.Close()
 	defer report.Progress(log, counter, f.progressEvery)()
-	downloader := &download.Downloader{
-		Client: client, ConnectFor: f.connectFor, RetryFor: f.retryFor, Connections: f.connections, Log: log, Counter: counter,
-	}
+	f.downloader.Client, f.downloader.Log, f.downloader.Counter = client, log, counter
+	var fetchers []*fetcher
 	var works []string
-	for _, m := range f.all() {
-		_, name := workOf(f.settings(m, getenv, log))
-		works = append(works, name)
+	for _, m := range f.models {
+		settings := source.Settings{Argument: m, Getenv: environment(m.EnvPrefix, getenv), Mirrors: f.Mirrors, MaxFiles: f.MaxFiles, Hide: log.Hide}
+		one := &fetcher{Settings: settings, Downloader: f.downloader, maxRatio: f.maxRatio, name: workName(settings)}
+		fetchers, works = append(fetchers, one), append(works, one.name)
 	}
 	var done []modeluri.Fetched
-	for _, m := range f.all() {
-		one := &fetcher{flags: f, Settings: f.settings(m, getenv, log), works: works, downloader: downloader, log: log, counter: counter}
-		record, err := one.fetch(ctx)
+	for _, one := range fetchers {
+		record, err := one.fetch(ctx, works)
 		if err != nil {
-			return nil, named(m.Name, err)
+			return nil, named(one.Name, err)
 		}
-		done = append(done, modeluri.Fetched{Name: m.Name, Digest: record.Digest, Bytes: record.Bytes})
+		done = append(done, modeluri.Fetched{Name: one.Name, Digest: record.Digest, Bytes: record.Bytes})
 	}
 	return done, nil
+}
+
+// identity are the variables that say who a pod is, and not what a Secret of a model has.
+var identity = []string{"AWS_ROLE_", "AWS_WEB_IDENTITY_", "AWS_CONTAINER_", "AWS_REGION"}
+
+// environment returns the variables of a model, whose names begin with a prefix: no model gets the credentials of another one.
+func environment(envPrefix string, of func(string) string) func(string) string {
+	return func(key string) string {
+		value := of(envPrefix + key)
+		for _, prefix := range identity {
+			if value == "" && strings.HasPrefix(key, prefix) {
+				value = of(key)
+			}
+		}
+		return value
+	}
+}
+
+// workName returns the name of the directory in which a start continues what an earlier one fetched of the same model.
+func workName(s source.Settings) string {
+	key := strings.Join([]string{s.URI, strings.ToLower(s.SHA256), s.Identity(), strings.Join(s.Include, "\x00"), strings.Join(s.Exclude, "\x00")}, "\x00\x00")
+	return place.WorkName(s.Directory, key)
+}
+
+// named says which of several models failed.
+func named(name string, err error) error {
+	if name == "" {
+		return err
+	}
+	f := failure.Of(err)
+	return failure.New(f.Word, "model %s: %s", failure.Quote(name), strings.TrimPrefix(f.Error(), "["+string(f.Word)+"] "))
 }
 
 // fetcher fetches one model.
 type fetcher struct {
 	source.Settings
-	flags flags
-	// works are the names of the work directories of all models.
-	works      []string
-	downloader *download.Downloader
-	log        *report.Log
-	counter    *report.Counter
+	*download.Downloader
+	maxRatio int64
+
+	// work is the directory that the model is fetched into, and name its name.
+	work *place.Work
+	name string
+	// kept says which parts of the files in it are there, for a later start.
+	mutex sync.Mutex
+	kept  map[string]*download.Kept
+	// verified is true once a file is complete that a hash has verified.
+	verified atomic.Bool
 }
 
-// fetch leaves the complete model in its place, and returns what is recorded of it.
-func (f *fetcher) fetch(ctx context.Context) (place.Record, error) {
-	volume, err := place.Open(f.Volume, f.Directory, f.log)
+// fetch leaves the complete model in its place, and returns what is recorded of it. works are the work directories of all models.
+func (f *fetcher) fetch(ctx context.Context, works []string) (place.Record, error) {
+	volume, err := place.Open(f.Volume, f.Directory, f.Log)
 	if err != nil {
 		return place.Record{}, err
 	}
 	defer volume.Close() //nolint:errcheck // Nothing was written through it that is not synced.
-	if done, err := f.prepared(volume); done || err != nil {
-		return volume.Recorded(), err
-	}
-	if f.Shared {
-		release, err := volume.Lock()
-		if err != nil {
-			return place.Record{}, err
+	there, done, err := f.prepare(volume, works)
+	if f.Shared && !done && err == nil {
+		release, locking := volume.Lock()
+		if locking != nil {
+			return place.Record{}, locking
 		}
 		defer release()
-		if done, err := f.prepared(volume); done || err != nil {
-			return volume.Recorded(), err
-		}
-		if there, err := volume.Complete(); there || err != nil {
-			return f.proved(ctx, volume, err)
-		}
+		there, done, err = f.prepare(volume, works)
+	}
+	switch {
+	case err != nil || done:
+		return volume.Recorded(), err
+	case there:
+		return f.proved(ctx, volume)
 	}
 	return f.into(ctx, volume)
 }
 
-// prepared removes what earlier starts left, and is true if the model is in its place. In a volume that is shared, the name of the
-// directory or the record must say that it is this model.
-func (f *fetcher) prepared(volume *place.Volume) (bool, error) {
-	done, err := volume.Complete()
-	_, own := workOf(f.Settings)
-	works := slices.DeleteFunc(slices.Clone(f.works), func(name string) bool { return done && name == own })
-	if err := volume.RemoveLeftovers(f.Shared, works...); err != nil {
-		return false, err
+// prepare removes what earlier starts left. It returns whether a model is in its place, and whether it is this one: in a volume that is
+// shared, the name of the directory or the record must say so.
+func (f *fetcher) prepare(volume *place.Volume, works []string) (there, done bool, err error) {
+	if there, err = volume.Complete(); err != nil {
+		return false, false, err
 	}
-	if f.Shared && f.SHA256 == "" && !volume.Recorded().Has(f.Identity()) {
-		done = false
+	if there {
+		works = slices.DeleteFunc(slices.Clone(works), func(name string) bool { return name == f.name })
 	}
-	if done {
-		f.log.Line("the model is there already")
+	if done = there && (!f.Shared || f.SHA256 != "" || slices.Contains(volume.Recorded().Sources, f.Identity())); done {
+		f.Log.Line("the model is there already")
 	}
-	return done, err
+	return there, done, volume.RemoveLeftovers(f.Shared, works...)
 }
 
 // proved verifies a complete model that another source has filled, or an earlier release, by what this source lists.
-func (f *fetcher) proved(ctx context.Context, volume *place.Volume, err error) (place.Record, error) {
-	if err != nil {
-		return place.Record{}, err
-	}
-	f.log.Line("the model is there already, but not known to be of this source: verifying its files")
-	list, err := source.Resolve(ctx, f.Settings, f.downloader)
+func (f *fetcher) proved(ctx context.Context, volume *place.Volume) (place.Record, error) {
+	f.Log.Line("the model is there already, but not known to be of this source: verifying its files")
+	list, err := source.Resolve(ctx, f.Settings, f.Downloader)
 	if err != nil {
 		return place.Record{}, err
 	}
@@ -119,13 +152,13 @@ func (f *fetcher) proved(ctx context.Context, volume *place.Volume, err error) (
 		return place.Record{}, err
 	}
 	defer directory.Close() //nolint:errcheck // It was only read.
-	f.counter.Begin("verifying", total(list))
-	fetched, err := verify(directory, list.Files, f.counter)
+	f.Counter.Begin("verifying", total(list))
+	fetched, err := verify(directory, list.Files, f.Counter)
 	if err != nil {
 		return place.Record{}, failure.New(failure.Refused, "the volume has another model in the directory %s than %s has (%w): remove that directory, or use another claim",
 			f.Directory, failure.Quote(f.Identity()), err)
 	}
-	f.counter.Begin("", 0)
+	f.Counter.Begin("", 0)
 	record := f.record(list, fetched)
 	record.Sources = append(volume.Recorded().Sources, record.Sources...)
 	volume.Record(record)
@@ -151,38 +184,38 @@ func (f *fetcher) record(list source.Model, fetched []download.Fetched) place.Re
 
 // into fetches the model into a work directory, and publishes it.
 func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.Record, err error) {
-	key, _ := workOf(f.Settings)
-	work, err := volume.Begin(key)
+	if f.work, err = volume.Begin(f.name); err != nil {
+		return record, err
+	}
+	if err := f.work.State(&f.kept); err != nil || f.kept == nil {
+		f.kept = map[string]*download.Kept{}
+	}
+	defer func() { f.work.End(f.isOfUse(err)) }()
+	list, err := source.Resolve(ctx, f.Settings, f.Downloader)
 	if err != nil {
 		return record, err
 	}
-	journal := newJournal(work, f.log)
-	defer func() { work.End(journal.isOfUse(err)) }()
-	list, err := source.Resolve(ctx, f.Settings, f.downloader)
+	fetched, err := f.files(ctx, list)
 	if err != nil {
 		return record, err
 	}
-	fetched, err := f.files(ctx, work, journal, list)
-	if err != nil {
-		return record, err
-	}
-	f.log.Line("flushing to the volume")
-	f.counter.Begin("", 0)
+	f.Log.Line("flushing to the volume")
+	f.Counter.Begin("", 0)
 	record = f.record(list, fetched)
-	if err = work.Publish(record); err != nil {
+	if err = f.work.Publish(record); err != nil {
 		return record, err
 	}
-	f.log.Line("the model is complete")
+	f.Log.Line("the model is complete")
 	return record, nil
 }
 
 // files fetches the files of a list into the work directory.
-func (f *fetcher) files(ctx context.Context, work *place.Work, journal *journal, list source.Model) ([]download.Fetched, error) {
-	if first := list.Files[0]; list.Archives && unpack.FormatOf(first.Name) != unpack.Plain {
-		fetched, err := f.archive(ctx, work, journal, first)
+func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetched, error) {
+	if first := list.Files[0]; list.Archives && unpack.FormatOf(first.Name) != "" {
+		fetched, err := f.archive(ctx, first)
 		return []download.Fetched{fetched}, err
 	}
-	directory, err := work.Model(false)
+	directory, err := f.work.Model(false)
 	if err != nil {
 		return nil, err
 	}
@@ -191,16 +224,16 @@ func (f *fetcher) files(ctx context.Context, work *place.Work, journal *journal,
 	if err := others(directory, list.Files, directory.RemoveAll); err != nil {
 		return nil, err
 	}
-	f.counter.Begin("progress", total(list))
+	f.Counter.Begin("progress", total(list))
 	fetched := make([]download.Fetched, len(list.Files))
-	return fetched, download.Each(ctx, f.flags.connections, len(list.Files), func(ctx context.Context, i int) (err error) {
-		fetched[i], err = f.plain(ctx, directory, journal, list.Files[i])
+	return fetched, f.Each(ctx, len(list.Files), func(ctx context.Context, i int) (err error) {
+		fetched[i], err = f.plain(ctx, directory, list.Files[i])
 		return err
 	})
 }
 
-// left returns how many bytes sizeLimit leaves for one file, in whole blocks.
-func (f *fetcher) left() int64 {
+// room returns how many bytes sizeLimit leaves for one file, in whole blocks.
+func (f *fetcher) room() int64 {
 	return max(f.SizeLimit-place.Own, 0) / place.Block * place.Block
 }
 
@@ -213,7 +246,7 @@ func total(list source.Model) (bytes int64) {
 }
 
 // plain fetches a file of the model to its place in the directory.
-func (f *fetcher) plain(ctx context.Context, directory *os.Root, journal *journal, file source.File) (download.Fetched, error) {
+func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (download.Fetched, error) {
 	if err := directory.MkdirAll(path.Dir(file.Name), 0o755); err != nil {
 		return download.Fetched{}, err
 	}
@@ -221,58 +254,142 @@ func (f *fetcher) plain(ctx context.Context, directory *os.Root, journal *journa
 	if err != nil {
 		return download.Fetched{}, err
 	}
-	limit := f.left()
+	limit := f.room()
 	if file.Size >= 0 {
 		limit = file.Size // It counts in the list.
 	}
-	fetched, err := f.download(ctx, journal, file, to, limit)
+	fetched, err := f.download(ctx, file, to, limit)
 	return fetched, errors.Join(err, to.Close())
 }
 
 // download fetches and verifies a file.
-func (f *fetcher) download(ctx context.Context, journal *journal, file source.File, to *os.File, limit int64) (download.Fetched, error) {
-	f.log.Line("fetching %s", guard.Show(file.URL))
+func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (download.Fetched, error) {
+	f.Log.Line("fetching %s", guard.Show(file.URL))
 	begin := time.Now()
-	file.Kept, file.Save = journal.kept(file.Name, to, file.Size), func(kept *download.Kept) { journal.save(file.Name, kept) }
-	fetched, err := f.downloader.File(ctx, file.Item, to, limit)
+	file.Kept, file.Save = f.left(file, to), func(kept *download.Kept) { f.save(file.Name, kept) }
+	fetched, err := f.File(ctx, file.Item, to, limit)
 	if err != nil {
 		return fetched, err
 	}
-	journal.done(file.Name, file.Hash.Want != "")
-	verified := "verified"
-	if file.Hash.Want == "" {
-		verified = "not verified: set spec.model.sha256"
+	f.save(file.Name, nil)
+	verified := "not verified: set spec.model.sha256"
+	if file.Hash.Want != "" {
+		verified = "verified"
+		f.verified.Store(true)
 	}
-	f.log.Line("fetched %s of %s in %s; its hash is %s (%s)",
+	f.Log.Line("fetched %s of %s in %s; its hash is %s (%s)",
 		report.Bytes(fetched.Bytes), guard.Show(file.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified)
 	return fetched, nil
 }
 
 // archive fetches an archive, and unpacks it within what its own size leaves of the limit.
-func (f *fetcher) archive(ctx context.Context, work *place.Work, journal *journal, file source.File) (download.Fetched, error) {
-	to, err := work.Download()
+func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetched, error) {
+	to, err := f.work.Download()
 	if err != nil {
 		return download.Fetched{}, err
 	}
 	defer to.Close() //nolint:errcheck // It is removed.
-	directory, err := work.Model(true)
+	directory, err := f.work.Model(true)
 	if err != nil {
 		return download.Fetched{}, err
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
-	f.counter.Begin("progress", 0)
-	fetched, err := f.download(ctx, journal, file, to, f.left())
+	f.Counter.Begin("progress", 0)
+	fetched, err := f.download(ctx, file, to, f.room())
 	if err != nil {
 		return fetched, err
 	}
-	f.log.Line("unpacking %s", unpack.FormatOf(file.Name))
-	f.counter.Begin("unpacking", 0)
+	f.Log.Line("unpacking %s", unpack.FormatOf(file.Name))
+	f.Counter.Begin("unpacking", 0)
 	unpacked, err := unpack.Archive(file.Name, to, fetched.Bytes, directory, unpack.Limits{
-		MaxFiles: f.flags.maxFiles, MaxBytes: f.left() - place.InBlocks(fetched.Bytes), MaxRatio: f.flags.maxRatio, Counter: f.counter,
+		MaxFiles: f.MaxFiles, MaxBytes: f.room() - place.InBlocks(fetched.Bytes), MaxRatio: f.maxRatio, Counter: f.Counter,
 	})
 	if err != nil {
 		return fetched, err
 	}
-	f.log.Line("unpacked %d files with %s", unpacked.Files, report.Bytes(unpacked.Bytes))
-	return fetched, work.RemoveDownload()
+	f.Log.Line("unpacked %d files with %s", unpacked.Files, report.Bytes(unpacked.Bytes))
+	return fetched, f.work.RemoveDownload()
+}
+
+// left returns what an earlier start has left of a file. One that it has not saved may be complete: its hash decides.
+func (f *fetcher) left(file source.File, on *os.File) *download.Kept {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if kept := f.kept[file.Name]; kept != nil {
+		return kept
+	}
+	info, err := on.Stat()
+	if err != nil || file.Size >= 0 && file.Size != info.Size() {
+		return nil
+	}
+	return &download.Kept{Size: info.Size()}
+}
+
+// save saves what there is of a file; nil is nothing.
+func (f *fetcher) save(name string, kept *download.Kept) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if _, was := f.kept[name]; kept == nil && !was {
+		return
+	}
+	f.kept[name] = kept
+	if kept == nil {
+		delete(f.kept, name)
+	}
+	if err := f.work.SaveState(f.kept); err != nil {
+		f.Log.Line("the state of the fetch cannot be saved: %v", err)
+	}
+}
+
+// isOfUse is true if a later start can continue after an error.
+func (f *fetcher) isOfUse(err error) bool {
+	if err == nil || len(f.kept) == 0 && !f.verified.Load() && !f.work.Continued {
+		return false
+	}
+	cured := []failure.Word{failure.Unreachable, failure.Interrupted, failure.Failed, failure.NotFound, failure.Denied}
+	return slices.Contains(cured, failure.Of(err).Word)
+}
+
+// others calls one for what is in a directory and neither a file of a list nor a directory.
+func others(directory *os.Root, files []source.File, one func(name string) error) error {
+	names := map[string]bool{}
+	for _, file := range files {
+		names[file.Name] = true
+	}
+	return fs.WalkDir(directory.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && !names[name] || names[name] && entry.Type().IsRegular() {
+			return err
+		}
+		if err := one(name); err != nil || !entry.IsDir() {
+			return err
+		}
+		return fs.SkipDir
+	})
+}
+
+// verify reads the files of a directory. It is an error if they are not those of a list, or are not proved to be.
+func verify(directory *os.Root, files []source.File, counter *report.Counter) (fetched []download.Fetched, err error) {
+	for _, file := range files {
+		one, err := verifyFile(directory, file, counter)
+		if err != nil {
+			return nil, fmt.Errorf("%s differs", failure.Quote(file.Name))
+		}
+		fetched = append(fetched, one)
+	}
+	return fetched, others(directory, files, func(name string) error {
+		return fmt.Errorf("%s is not among its files", failure.Quote(name))
+	})
+}
+
+func verifyFile(directory *os.Root, file source.File, counter *report.Counter) (download.Fetched, error) {
+	on, err := directory.OpenFile(file.Name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A FIFO without a writer ends at once.
+	if err != nil {
+		return download.Fetched{}, err
+	}
+	defer on.Close() //nolint:errcheck // It was only read.
+	info, err := on.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() != file.Size {
+		return download.Fetched{}, errors.Join(err, errors.New("it has another size, or is no file"))
+	}
+	return download.Verify(file.Item, on, counter)
 }

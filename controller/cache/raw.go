@@ -12,6 +12,7 @@
 package cache
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,7 +21,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,16 +70,22 @@ func (e *UndecodableError) Unwrap() error { return e.Err }
 
 // Typed returns the object of type T that an event handler or a predicate was called with.
 func Typed[T client.Object](obj client.Object) (T, error) {
-	if typed, ok := obj.(T); ok {
-		return typed, nil
+	typed, err := decoded(obj)
+	return typed.(T), err
+}
+
+// decoded returns an object of the cache as readers get it.
+func decoded(obj client.Object) (client.Object, error) {
+	if own, ok := obj.(undecoded); ok {
+		return own.decoded()
 	}
-	typed := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	return typed, obj.(undecoded).decode(typed)
+	return obj, nil
 }
 
 // undecoded is implemented by *stored[T].
 type undecoded interface {
 	client.Object
+	decoded() (client.Object, error)
 	decode(into client.Object) error
 	trim()
 }
@@ -88,75 +94,68 @@ type undecoded interface {
 // and status. A scheme has another Go type for each kind, hence T.
 type stored[T any] struct {
 	metav1.TypeMeta
-	metav1.ObjectMeta
-	spec, status string
-	// specSize is the length of spec, which trim may have removed.
-	specSize int
+	objectMeta `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"`
+	Status     json.RawMessage `json:"status"`
+	// tooLong is the length of a spec that trim has removed.
+	tooLong int
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It leaves out managedFields, which take more memory
-// than all the rest, and in which a client can write what cannot be decoded.
-func (s *stored[T]) UnmarshalJSON(data []byte) error {
-	var parts struct {
-		metav1.TypeMeta
-		Metadata struct {
-			metav1.ObjectMeta
-			ManagedFields json.RawMessage `json:"managedFields"`
-		} `json:"metadata"`
-		Spec   json.RawMessage `json:"spec"`
-		Status json.RawMessage `json:"status"`
-	}
-	if err := utiljson.Unmarshal(data, &parts); err != nil {
-		return err
-	}
-	*s = stored[T]{TypeMeta: parts.TypeMeta, ObjectMeta: parts.Metadata.ObjectMeta, spec: string(parts.Spec), status: string(parts.Status), specSize: len(parts.Spec)}
-	return nil
+// objectMeta does not decode managedFields, in which a client can write what cannot be decoded.
+type objectMeta struct {
+	metav1.ObjectMeta
+	ManagedFields json.RawMessage `json:"managedFields"`
 }
 
 // trim removes what is not read of metadata, a spec that is longer than admission permits, and a status
 // that is longer than the controller writes.
 func (s *stored[T]) trim() {
-	s.ObjectMeta = trimmedMetadata(s)
-	if s.specSize > rules.MaxBytes {
-		s.spec = ""
+	s.objectMeta = objectMeta{ObjectMeta: trimmedMetadata(s)}
+	if len(s.Spec) > rules.MaxBytes {
+		s.tooLong, s.Spec = len(s.Spec), nil
 	}
-	if len(s.status) > rules.MaxBytes {
-		s.status = ""
+	if len(s.Status) > rules.MaxBytes {
+		s.Status = nil
 	}
 }
 
-// DeepCopyObject implements runtime.Object.
+// DeepCopyObject implements runtime.Object. The copies share their JSON, which nobody changes.
 func (s *stored[T]) DeepCopyObject() runtime.Object {
 	out := *s
 	s.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
+func (s *stored[T]) decoded() (client.Object, error) {
+	out := any(new(T)).(client.Object)
+	return out, s.decode(out)
+}
+
 // decode decodes the object into one of type *T.
 func (s *stored[T]) decode(into client.Object) error {
-	err := s.decodeParts(into, s.spec, s.status)
-	if s.specSize > rules.MaxBytes {
-		err = fmt.Errorf("spec: has %d bytes; at most %d are allowed", s.specSize, rules.MaxBytes)
+	err := s.decodeParts(into, s.Spec, s.Status)
+	if s.tooLong > 0 {
+		err = fmt.Errorf("spec: has %d bytes; at most %d are allowed", s.tooLong, rules.MaxBytes)
 	}
 	if err == nil {
 		return nil
 	}
-	failure := &UndecodableError{Err: err, Status: []byte(s.status)}
-	if !strings.HasPrefix(s.status, "{") {
+	failure := &UndecodableError{Err: err, Status: s.Status}
+	if !bytes.HasPrefix(s.Status, []byte("{")) {
 		failure.Status = []byte("{}")
 	}
-	if s.decodeParts(into, "", s.status) != nil {
+	if s.decodeParts(into, nil, s.Status) != nil {
 		failure.StatusToo = true
-		_ = s.decodeParts(into, "", "") // An empty object can be decoded.
+		_ = s.decodeParts(into, nil, nil) // An empty object can be decoded.
 	}
 	return failure
 }
 
-func (s *stored[T]) decodeParts(into client.Object, spec, status string) error {
-	reflect.ValueOf(into).Elem().SetZero()
+func (s *stored[T]) decodeParts(into client.Object, spec, status []byte) error {
+	*any(into).(*T) = *new(T)
 	*into.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = *s.DeepCopy()
 	into.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind())
-	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, cmp.Or(spec, "null"), cmp.Or(status, "null"))
+	document := fmt.Appendf(nil, `{"spec":%s,"status":%s}`, cmp.Or(string(spec), "null"), cmp.Or(string(status), "null"))
 	var tree map[string]any
 	if err := utiljson.Unmarshal(document, &tree); err != nil {
 		return err
@@ -214,85 +213,56 @@ func namespacesOf(c ctrlcache.Cache) []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// storedAs returns an empty object or list of the type that the cache has for obj.
-func storedAs[T runtime.Object](c *decodingCache, obj T) (T, error) {
-	kinds, _, _ := c.typed.ObjectKinds(obj)
-	if _, untyped := any(obj).(runtime.Unstructured); untyped || len(kinds) == 0 {
-		return obj, nil // Metadata alone, for example, or a kind that has no Go type here.
+// storedAs returns an empty object or list of the type that the cache has for obj, and obj itself if that is its type.
+func storedAs[T runtime.Object](c *decodingCache, obj T) T {
+	kinds, _, err := c.typed.ObjectKinds(obj)
+	if _, untyped := any(obj).(runtime.Unstructured); untyped || err != nil {
+		return obj // Metadata alone, for example, or a kind that has no Go type here.
 	}
-	in, err := c.stored.New(kinds[0])
-	if err != nil {
-		return obj, err
+	if in, err := c.stored.New(kinds[0]); err == nil && reflect.TypeOf(in) != reflect.TypeOf(obj) {
+		return in.(T)
 	}
-	return in.(T), nil
+	return obj
 }
 
 // Get implements client.Reader. It may return an UndecodableError.
 func (c *decodingCache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
-	in, err := storedAs(c, out)
-	if err != nil {
-		return err
+	in := storedAs(c, out)
+	err := c.Cache.Get(ctx, key, in, opts...)
+	if own, ok := in.(undecoded); ok && err == nil {
+		return own.decode(out)
 	}
-	raw, ok := in.(undecoded)
-	if !ok {
-		return c.Cache.Get(ctx, key, out, opts...)
-	}
-	if err := c.Cache.Get(ctx, key, raw, opts...); err != nil {
-		return err
-	}
-	return raw.decode(out)
+	return err
 }
 
 // List implements client.Reader. It leaves out objects that cannot be decoded.
 func (c *decodingCache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
-	in, err := storedAs(c, out)
-	if err != nil {
-		return err
-	}
-	if reflect.TypeOf(in) == reflect.TypeOf(out) {
-		return c.Cache.List(ctx, out, opts...)
-	}
-	if err := c.Cache.List(ctx, in, opts...); err != nil {
+	in := storedAs(c, out)
+	if err := c.Cache.List(ctx, in, opts...); err != nil || in == out {
 		return err
 	}
 	var items []runtime.Object
-	err = meta.EachListItem(in, func(item runtime.Object) error {
-		typed, err := c.typed.New(item.GetObjectKind().GroupVersionKind())
-		if err != nil {
-			return err
+	err := meta.EachListItem(in, func(item runtime.Object) error {
+		if typed, err := item.(undecoded).decoded(); err == nil {
+			items = append(items, typed)
 		}
-		err = item.(undecoded).decode(typed.(client.Object))
-		if _, skip := errors.AsType[*UndecodableError](err); skip {
-			return nil
-		}
-		items = append(items, typed)
-		return err
+		return nil
 	})
 	return errors.Join(err, meta.SetList(out, items))
 }
 
 // GetInformer implements ctrlcache.Informers. Its event handlers get the stored objects.
 func (c *decodingCache) GetInformer(ctx context.Context, obj client.Object, opts ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
-	in, err := storedAs(c, obj)
-	if err != nil {
-		return nil, err
-	}
-	return c.Cache.GetInformer(ctx, in, opts...)
+	return c.Cache.GetInformer(ctx, storedAs(c, obj), opts...)
 }
 
 // IndexField implements client.FieldIndexer. No object that cannot be decoded is in an index.
 func (c *decodingCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	in, err := storedAs(c, obj)
-	if err != nil {
-		return err
-	}
-	return c.Cache.IndexField(ctx, in, field, func(item client.Object) []string {
-		if raw, ok := item.(undecoded); ok {
-			item = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-			if raw.decode(item) != nil {
-				return nil
-			}
+	return c.Cache.IndexField(ctx, storedAs(c, obj), field, func(item client.Object) []string {
+		typed, err := decoded(item)
+		if err != nil {
+			return nil
 		}
-		return extract(item)
+		return extract(typed)
 	})
 }

@@ -178,7 +178,7 @@ func TestLongSpecsAreNotHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := trimmed(t, trimmed(t, in))
-		if held := len(got.spec) + len(got.status); held > rules.MaxBytes || got.Labels != nil || got.Annotations != nil {
+		if held := len(got.Spec) + len(got.Status); held > rules.MaxBytes || got.Labels != nil || got.Annotations != nil {
 			t.Errorf("%s: %d bytes are held, metadata %+v", name, held, got.ObjectMeta)
 		}
 		if _, err := Typed[*modelv1.ModelBox](got); (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {

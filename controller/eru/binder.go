@@ -59,7 +59,7 @@ func (b *Binder) watch(mgr manager.Manager) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named("eru-binding").
 		For(&appsv1.Deployment{}, builder.WithPredicates(annotated)).
-		Watches(&mtsrev1.Eru{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(deleted)).
+		Watches(&mtsrev1.Eru{}, handler.Funcs{DeleteFunc: (&handler.EnqueueRequestForObject{}).Delete}).
 		WithOptions(trigger.Options())
 }
 
@@ -71,13 +71,6 @@ var annotated = predicate.And(
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
 	}},
 )
-
-// deleted passes only deletions.
-var deleted = predicate.Funcs{
-	CreateFunc:  func(event.CreateEvent) bool { return false },
-	UpdateFunc:  func(event.UpdateEvent) bool { return false },
-	GenericFunc: func(event.GenericEvent) bool { return false },
-}
 
 // Reconcile creates the desired Eru of a Deployment, unless there is one of that name. If
 // the annotations are invalid it creates none and emits an event; a change of the

@@ -215,9 +215,6 @@ func TestBinderPredicates(t *testing.T) {
 		{"its rollout progresses", update(yes, web(withAnnotations(mtsrev1.AnnotationEru, "true"), rolling)), false},
 		{"its annotation is removed", update(yes, web()), false},
 		{"it was replaced, and the watch missed it", update(yes, web(withAnnotations(mtsrev1.AnnotationEru, "true"), func(d *appsv1.Deployment) { d.UID = "second" })), true},
-		{"an Eru is created", deleted.Create(event.CreateEvent{Object: hourlyEru()}), false},
-		{"an Eru changes", deleted.Update(event.UpdateEvent{ObjectOld: hourlyEru(), ObjectNew: hourlyEru()}), false},
-		{"an Eru is deleted", deleted.Delete(event.DeleteEvent{Object: hourlyEru()}), true},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: it triggers a reconcile: %t, want %t", test.name, test.got, test.want)

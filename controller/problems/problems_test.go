@@ -184,7 +184,7 @@ type object struct {
 func newObject() *object {
 	o := &object{
 		ModelBox: &modelv1.ModelBox{}, cluster: &cluster{}, clock: clocktesting.NewFakePassiveClock(start),
-		deployment: &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}},
+		deployment: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}},
 	}
 	o.Name, o.Namespace, o.UID, o.Generation = "box", "team", "1", 1
 	o.deployment.Name, o.deployment.UID, o.deployment.Generation, o.deployment.Status.ObservedGeneration = "box", "deployment", 1, 1
@@ -409,7 +409,7 @@ func TestAReadThatFails(t *testing.T) {
 }
 
 func TestADaemonSetsTemplate(t *testing.T) {
-	set := &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}}}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}}}
 	set.UID, set.Generation, set.Status.ObservedGeneration = "set", 3, 3
 	set.Annotations = map[string]string{appsv1.DeprecatedTemplateGeneration: "3"}
 	c := &cluster{}

@@ -70,8 +70,7 @@ type Watches struct {
 	starting sync.Mutex
 	owners   []owner
 
-	mu     sync.Mutex
-	states map[schema.GroupVersionKind]state
+	states sync.Map // A state for each of around.Blocks.
 }
 
 // owner is a controller whose objects have such children.
@@ -94,7 +93,9 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 		return nil
 	}
 	w.cache, w.live, w.clock = mgr.GetCache(), mgr.GetAPIReader(), clk
-	w.states = map[schema.GroupVersionKind]state{}
+	for _, block := range around.Blocks {
+		w.states.Store(block, state{})
+	}
 	return mgr.Add(w)
 }
 
@@ -141,15 +142,12 @@ func (w *Watches) Runs(block *around.Block) bool {
 }
 
 func (w *Watches) state(block *around.Block) state {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.states[block.Kind]
+	s, _ := w.states.Load(block)
+	return s.(state)
 }
 
-func (w *Watches) set(block *around.Block, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.states[block.Kind] = state{err, w.clock.Now()}
+func (w *Watches) failed(block *around.Block, err error) {
+	w.states.Store(block, state{err, w.clock.Now()})
 }
 
 // Ensure starts the informer of a block, unless it runs. It returns an *UnavailableError if it cannot run, which is
@@ -172,7 +170,7 @@ func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
 		_, err = cache.Find(ctx, w.live, w.cache, block.Kind)
 	}
 	if isUnavailable(err) {
-		w.set(block, err)
+		w.failed(block, err)
 		return &UnavailableError{block, err}
 	}
 	if err != nil {
@@ -182,9 +180,9 @@ func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
 	if err != nil {
 		return err
 	}
-	// Before the first event: its reconcile looks only at what runs.
-	if err := w.started(block, s); err != nil {
-		return err
+	// Before the first event: its reconcile looks only at what runs. One that has failed meanwhile is gone.
+	if !w.states.CompareAndSwap(block, s, state{at: w.clock.Now()}) {
+		return &UnavailableError{block, w.state(block).err}
 	}
 	for _, o := range w.owners {
 		// Children have the name of their owner.
@@ -193,17 +191,6 @@ func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
 		}))
 	}
 	return err
-}
-
-// started records that the informer of a block runs, unless it has failed since a state was read: it is gone then.
-func (w *Watches) started(block *around.Block, since state) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now := w.states[block.Kind]; now != since {
-		return &UnavailableError{block, now.err}
-	}
-	w.states[block.Kind] = state{at: w.clock.Now()}
-	return nil
 }
 
 // isUnavailable reports whether an error of a list says that there is no such kind, or no permission.
@@ -222,7 +209,7 @@ func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error
 		// A reflector describes a kind that has no Go type here by its name.
 		described := []string{block.Kind.String(), reflect.TypeOf(block.New()).String()}
 		if !block.Shared && slices.Contains(described, r.TypeDescription()) {
-			w.set(block, err)
+			w.failed(block, err)
 			_ = w.cache.RemoveInformer(ctx, block.New()) // It returns an error for an object without a kind.
 		}
 	}

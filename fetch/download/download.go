@@ -4,10 +4,11 @@
 package download
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"hash"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,6 @@ type Downloader struct {
 // buffers has those that are free.
 var buffers = sync.Pool{New: func() any { return new([buffer]byte) }}
 
-func (d *Downloader) chunk() int64 { return cmp.Or(d.Chunk, 32<<20) }
-
 // acquire waits for one of the connections, and returns what releases it.
 func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
 	d.once.Do(func() { d.slots = make(chan struct{}, max(1, d.Connections)) })
@@ -65,13 +64,13 @@ func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// Each calls one for each of so many, several at once. The first error ends all.
-func Each(ctx context.Context, atOnce, count int, one func(ctx context.Context, i int) error) error {
+// Each calls one for each of so many, as many at once as there are connections. The first error ends all.
+func (d *Downloader) Each(ctx context.Context, count int, one func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	for range min(atOnce, count) {
+	for range min(max(1, d.Connections), count) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < count && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := one(ctx, i); err != nil {
@@ -126,7 +125,7 @@ type Fetched struct {
 // File fetches an item of at most limit bytes into a file. If the hash is wrong, and parts came by several answers, the item is fetched
 // once more from the start. Nothing is fetched if all of it was kept.
 func (d *Downloader) File(ctx context.Context, item Item, to Sink, limit int64) (Fetched, error) {
-	t := newTransfer(d, item, to, limit)
+	t := &transfer{d: d, item: item, to: to, limit: limit, sums: newSums(item), parts: parts{{end: math.MaxInt64}}, total: -1, saved: time.Now()}
 	if err := t.keep(); err != nil {
 		return Fetched{}, err
 	}
@@ -160,6 +159,17 @@ func verify(item Item, sum string, written int64) error {
 	return nil
 }
 
+// Verify reads a file that is there already. It is an error if the item's hash does not prove that it is the item.
+func Verify(item Item, from io.Reader, counter *report.Counter) (Fetched, error) {
+	sums := newSums(item)
+	written, err := io.Copy(io.MultiWriter(sums, counter), from)
+	if err == nil && item.Hash.Want == "" {
+		err = errors.New("nothing says which hash it has")
+	}
+	fetched := sums.fetched(written)
+	return fetched, errors.Join(err, verify(item, fetched.Sum, written))
+}
+
 // Read returns an item of at most limit bytes, and the headers of the answer.
 func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
 	err = d.retry(ctx, "the request failed", func(ctx context.Context) (bool, error) {
@@ -169,7 +179,7 @@ func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []b
 		}
 		defer response.Body.Close() //nolint:errcheck // It was only read.
 		if response.StatusCode != http.StatusOK {
-			return false, refusal(response, item.URL, item.Explain, time.Now())
+			return false, refusal(response, item)
 		}
 		header = response.Header
 		if body, err = io.ReadAll(io.LimitReader(response.Body, limit+1)); err != nil {
@@ -199,4 +209,68 @@ func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (r
 	}
 	response.Body = watched(ctx, cancel, response.Body)
 	return response, nil
+}
+
+// saveEvery is how often what is kept is saved.
+const saveEvery = time.Second
+
+// Kept says what a file has of an item, so that a later process continues. It is not believed: the item's hash proves in the end that
+// the whole file is the item, and without a hash nothing is kept.
+type Kept struct {
+	// ETag and Size are what the server said of the item. Where nothing is missing, the file is verified, and no server is asked.
+	ETag string `json:"etag,omitempty"`
+	Size int64  `json:"size"`
+	// Missing are the parts that were not fetched: the first byte, and the one after the last.
+	Missing [][2]int64 `json:"missing,omitempty"`
+}
+
+// keep continues what is kept, or empties the file.
+func (t *transfer) keep() error {
+	kept := t.item.Kept
+	if kept == nil || !t.accepts(kept) {
+		return t.to.Truncate(0)
+	}
+	t.written, t.parts = kept.Size, nil
+	for _, each := range kept.Missing {
+		t.parts = append(t.parts, &part{begin: each[0], end: each[1]})
+		t.written -= each[1] - each[0]
+	}
+	t.etag, t.total, t.several, t.furthest = kept.ETag, kept.Size, true, t.written
+	t.d.Counter.Add(t.written)
+	return t.to.Truncate(kept.Size) // Whatever the file has lost or got since, its hash is that of so many bytes.
+}
+
+// accepts is true for what can be continued: its parts are in order, within the file, and of one that can be asked for.
+func (t *transfer) accepts(kept *Kept) bool {
+	if t.item.Hash.Want == "" || kept.Size <= 0 || t.fits(kept.Size) != nil || t.item.Size >= 0 && kept.Size != t.item.Size {
+		return false
+	}
+	end := int64(0)
+	for _, each := range kept.Missing {
+		if each[0] < end || each[1] <= each[0] || each[1] > kept.Size {
+			return false
+		}
+		end = each[1]
+	}
+	return end == 0 || strong(kept.ETag) != ""
+}
+
+// save tells what a later process can continue from.
+func (t *transfer) save() {
+	if t.item.Save == nil || t.item.Hash.Want == "" {
+		return
+	}
+	var kept *Kept
+	t.mutex.Lock()
+	t.saved = time.Now()
+	if t.etag != "" && t.total >= 0 && t.written > 0 {
+		kept = &Kept{ETag: t.etag, Size: t.total}
+		for _, each := range t.parts {
+			if each.begin < each.end {
+				kept.Missing = append(kept.Missing, [2]int64{each.begin, each.end})
+			}
+		}
+	}
+	t.mutex.Unlock()
+	t.item.Save(kept)
 }

@@ -260,7 +260,7 @@ func TestManySmallFiles(t *testing.T) {
 		defer closer()
 		d.Connections = 8
 		begin := time.Now()
-		err := download.Each(t.Context(), d.Connections, 400, func(ctx context.Context, _ int) error {
+		err := d.Each(t.Context(), 400, func(ctx context.Context, _ int) error {
 			_, err := d.File(ctx, theItem(), &file{}, 2<<20)
 			return err
 		})

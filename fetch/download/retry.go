@@ -34,13 +34,12 @@ const (
 
 // temporary is an error of an attempt that another attempt may cure.
 type temporary struct {
-	err error
+	error
 	// after is how long the server wants to be left alone; 0 is unknown.
 	after time.Duration
 }
 
-func (t *temporary) Error() string { return t.err.Error() }
-func (t *temporary) Unwrap() error { return t.err }
+func (t *temporary) Unwrap() error { return t.error }
 
 // spent is what attempts have used since the last progress.
 type spent struct {
@@ -64,7 +63,7 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 		progress, err := attempt(ctx)
 		release()
 		if err == nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+			return errors.Join(err, context.Cause(ctx))
 		}
 		if progress && !errors.Is(err, errSlow) {
 			used, failed = spent{since: time.Now()}, 0
@@ -79,13 +78,10 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }
-
-// connecting is true until the first byte of a file has come.
-func (d *Downloader) connecting() bool { return d.ConnectFor > 0 && !d.begun.Load() }
 
 // next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch. failed is how many
 // attempts have failed before without progress. Until the first byte of a file has come, what servers take while they are connected to,
@@ -97,13 +93,14 @@ func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, er
 	}
 	wait, limit := max(d.delay(failed), again.after), d.RetryFor
 	used.asked += again.after
-	if d.connecting() {
+	connecting := d.ConnectFor > 0 && !d.begun.Load()
+	if connecting {
 		limit = min(limit, d.ConnectFor+min(used.waited, firstByte)+min(used.asked, maxRetryAfter))
 	}
-	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || d.connecting() && used.waited >= firstByte {
+	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || connecting && used.waited >= firstByte {
 		return 0, failure.New(failure.Unreachable,
 			"%w, and no attempt brought more for %s: check that the server is up, and that NetworkPolicies and HTTPS_PROXY let the pod reach it",
-			again.err, limit.Round(time.Millisecond))
+			again.error, limit.Round(time.Millisecond))
 	}
 	return wait, nil
 }
@@ -118,15 +115,13 @@ func (d *Downloader) delay(failed int) time.Duration {
 }
 
 // retryAfter reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date. 0 is none.
-func retryAfter(header http.Header, now time.Time) time.Duration {
+func retryAfter(header http.Header) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(date.Sub(now), 0)
-	}
-	return 0
+	date, _ := http.ParseTime(value) // What is no date is in the past.
+	return max(time.Until(date), 0)
 }
 
 // maxErrorBody is how many bytes of an error's body are read.
@@ -137,36 +132,32 @@ const maxErrorBody = 16 << 10
 type Explain func(answer *http.Response, body []byte) (detail, wayOut string)
 
 // refusal returns the error for an answer that is no success: temporary for the statuses that may pass.
-func refusal(answer *http.Response, target *url.URL, explain Explain, now time.Time) error {
+func refusal(answer *http.Response, item Item) error {
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	var detail, wayOut string
-	if explain != nil {
-		detail, wayOut = explain(answer, body)
+	if item.Explain != nil {
+		detail, wayOut = item.Explain(answer, body)
 	}
 	shown := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if detail != "" {
 		shown += " (" + failure.Quote(detail) + ")"
 	}
 	if passes(answer.StatusCode) {
-		return &temporary{err: fmt.Errorf("%s: %s", shown, guard.Show(target)), after: retryAfter(answer.Header, now)}
+		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), retryAfter(answer.Header)}
 	}
-	word, usual := final(answer.StatusCode)
-	return failure.New(word, "%s: %s: %s", shown, guard.Show(target), cmp.Or(wayOut, usual))
+	word, usual := failure.Invalid, "check spec.model.uri"
+	switch answer.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		word = failure.NotFound
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		word, usual = failure.Denied, usual+", and the Secret of spec.model.credentials"
+	}
+	return failure.New(word, "%s: %s: %s", shown, guard.Show(item.URL), cmp.Or(wayOut, usual))
 }
 
 // passes is true for the statuses that another attempt may cure.
 func passes(status int) bool {
 	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}, status)
-}
-
-func final(status int) (failure.Word, string) {
-	switch status {
-	case http.StatusNotFound, http.StatusGone:
-		return failure.NotFound, "check spec.model.uri"
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		return failure.Denied, "check spec.model.uri, and the Secret of spec.model.credentials"
-	}
-	return failure.Invalid, "check spec.model.uri"
 }
 
 // broken returns the error for a request without an answer, or with a body that broke off: temporary, except where the
@@ -178,7 +169,7 @@ func broken(err error, target *url.URL) error {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return failure.New(failure.Invalid, "%s answers without TLS: use the port that serves https://", guard.Show(target))
 	}
-	return &temporary{err: fmt.Errorf("%s: %w", guard.Show(target), err)}
+	return &temporary{error: fmt.Errorf("%s: %w", guard.Show(target), err)}
 }
 
 // check refuses an answer that, by its headers, is another file than the one at the URL, or has an end that cannot be told from a cut.
@@ -236,30 +227,26 @@ const (
 
 var errSlow = fmt.Errorf("less than 1 KiB/s came for %s", slowFor)
 
+// errStalled ends a request to which no byte came for as long as its body waits.
+var errStalled = errors.New("no byte came")
+
 // body is the body of an answer. It ends with an error when no byte comes for too long, or too few of them.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	// since is when the speed was measured last, and bytes is what came since; zero is before the first byte.
+	// timer cuts the connection when no byte has come for as long as wait.
+	timer *time.Timer
+	wait  time.Duration
+	// since is when the speed was measured last, and bytes is what came since.
 	since time.Time
 	bytes int64
 }
 
 // watched returns the body of an answer to a request with the context, which cancel ends.
 func watched(ctx context.Context, cancel context.CancelCauseFunc, from io.ReadCloser) io.ReadCloser {
-	b := &body{ReadCloser: from, ctx: ctx, cancel: cancel}
-	b.expect(firstByte)
-	return b
-}
-
-// expect cuts the connection if no byte comes for so long, instead of for as long as before.
-func (b *body) expect(wait time.Duration) {
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	b.timer = time.AfterFunc(wait, func() { b.cancel(fmt.Errorf("no byte came for %s", wait)) })
+	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
+	return &body{ReadCloser: from, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 }
 
 func (b *body) Read(into []byte) (int, error) {
@@ -268,7 +255,9 @@ func (b *body) Read(into []byte) (int, error) {
 		b.feed(n)
 	}
 	if cause := context.Cause(b.ctx); cause != nil && err != nil && !errors.Is(err, io.EOF) {
-		err = cause
+		if err = cause; errors.Is(cause, errStalled) {
+			err = fmt.Errorf("%w for %s", cause, b.wait)
+		}
 	}
 	return n, err
 }
@@ -276,11 +265,10 @@ func (b *body) Read(into []byte) (int, error) {
 // feed is called when bytes have come.
 func (b *body) feed(bytes int) {
 	now := time.Now()
-	if b.since.IsZero() {
-		b.since = now
-		b.expect(stall)
+	if b.wait == firstByte {
+		b.wait, b.since = stall, now
 	}
-	b.timer.Reset(stall)
+	b.timer.Reset(b.wait)
 	b.bytes += int64(bytes)
 	if now.Sub(b.since) < slowFor {
 		return

@@ -4,6 +4,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,8 +54,6 @@ type transfer struct {
 	several, whole bool
 	helpers        sync.WaitGroup
 	endHelpers     context.CancelFunc
-	// fail ends run by an error of a helper.
-	fail context.CancelCauseFunc
 }
 
 // sums are the hashes of a file: the item's own, and SHA-256, which may be the same.
@@ -77,32 +77,18 @@ func (s sums) fetched(bytes int64) Fetched {
 	return Fetched{Bytes: bytes, Sum: hex.EncodeToString(s.wanted.Sum(nil)), SHA256: hex.EncodeToString(s.sha256.Sum(nil))}
 }
 
-func newTransfer(d *Downloader, item Item, to Sink, limit int64) *transfer {
-	t := &transfer{d: d, item: item, to: to, limit: limit, sums: newSums(item), total: -1, saved: time.Now()}
-	t.parts = parts{{end: math.MaxInt64}}
-	return t
-}
-
 // run fetches what is missing, and hashes the file.
 func (t *transfer) run(ctx context.Context) error {
-	ctx, t.fail = context.WithCancelCause(ctx)
-	defer t.fail(nil)
 	defer t.stop()
-	for len(t.parts) > 0 { // What helpers have left is fetched without them.
+	for len(t.parts) > 0 {
 		err := t.hashTo(ctx)
 		for err == nil {
 			err = t.attempts(ctx, false)
 		}
-		if errors.Is(err, errNoParts) {
-			t.helpers.Wait()
-			err = nil
-		}
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		if err != nil {
+		if !errors.Is(err, errNoParts) {
 			return err
 		}
+		t.helpers.Wait() // What they have left is fetched without them.
 	}
 	return errors.Join(t.hashTo(ctx), t.checkContent())
 }
@@ -143,31 +129,25 @@ func (t *transfer) attempt(ctx context.Context, part *part, helper bool) error {
 	return t.copy(ctx, response.Body, part)
 }
 
-// divide starts helpers for a large file, if the server says that it serves parts of it.
+// divide starts helpers for a large file, if the server says that it serves parts of it. Whatever ends one, run fetches what it does not, and
+// finds out why.
 func (t *transfer) divide(ctx context.Context, response *http.Response, from *part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	count := min(int64(t.d.Connections), (t.total-t.written)/t.d.chunk()) - 1
+	chunk := cmp.Or(t.d.Chunk, 32<<20)
+	count := min(int64(t.d.Connections), (t.total-t.written)/chunk) - 1
 	serves := response.StatusCode == http.StatusPartialContent || response.Header.Get("Accept-Ranges") == "bytes"
 	if count < 1 || !serves || t.etag == "" || t.whole || t.chunk > 0 {
 		return
 	}
-	t.chunk, t.several = t.d.chunk(), true
+	t.chunk, t.several = chunk, true
 	t.parts.split(from, t.chunk)
 	ctx, t.endHelpers = context.WithCancel(ctx)
 	for range count {
-		t.helpers.Go(func() { t.help(ctx) })
-	}
-}
-
-// help fetches chunks until none is free, or the server does not serve them: run fetches what helpers do not.
-func (t *transfer) help(ctx context.Context) {
-	var err error
-	for err == nil {
-		err = t.attempts(ctx, true)
-	}
-	if ctx.Err() == nil && !errors.Is(err, errNoParts) && failure.Of(err).Word != failure.Unreachable {
-		t.fail(err)
+		t.helpers.Go(func() {
+			for t.attempts(ctx, true) == nil { // Until none is free.
+			}
+		})
 	}
 }
 
@@ -205,7 +185,7 @@ func (t *transfer) begin(response *http.Response, part *part, asked, helper bool
 	case asked && (status == http.StatusPartialContent || status == http.StatusRequestedRangeNotSatisfiable):
 		return t.withoutParts(part)
 	}
-	return refusal(response, t.item.URL, t.item.Explain, time.Now())
+	return refusal(response, t.item)
 }
 
 // withoutParts makes the next attempt ask for the whole item.
@@ -214,7 +194,7 @@ func (t *transfer) withoutParts(part *part) error {
 		return err
 	}
 	t.whole = true
-	return &temporary{err: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
+	return &temporary{error: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
 }
 
 func (t *transfer) beginWhole(response *http.Response, part *part, asked bool) error {
@@ -274,7 +254,7 @@ func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 			t.parts.size(part.begin)
 			t.mutex.Unlock()
 		default:
-			return &temporary{err: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
+			return &temporary{error: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
 		}
 	}
 	return nil
@@ -349,4 +329,51 @@ func strong(etag string) string {
 		return etag
 	}
 	return ""
+}
+
+// part is a missing part of a file: from begin to end, which is math.MaxInt64 where the size is unknown.
+type part struct {
+	begin, end int64
+	// taken is true while a connection fetches it.
+	taken bool
+}
+
+// parts are what is missing of a file, in order.
+type parts []*part
+
+// size cuts what is missing at the size of the file, once it is known.
+func (p *parts) size(size int64) {
+	for _, each := range *p {
+		each.end = min(each.end, size)
+	}
+	*p = slices.DeleteFunc(*p, func(each *part) bool { return each.begin >= each.end && !each.taken })
+}
+
+// take takes the first part that no connection fetches, and at most a chunk of it; nil is none. A chunk of 0 bytes is all of it.
+func (p *parts) take(chunk int64) *part {
+	i := slices.IndexFunc(*p, func(each *part) bool { return !each.taken })
+	if i < 0 {
+		return nil
+	}
+	(*p)[i].taken = true
+	p.split((*p)[i], chunk)
+	return (*p)[i]
+}
+
+// split leaves a part at most a chunk, and frees the rest.
+func (p *parts) split(from *part, chunk int64) {
+	if chunk == 0 {
+		return
+	}
+	if end := from.begin/chunk*chunk + chunk; end < from.end {
+		*p = slices.Insert(*p, slices.Index(*p, from)+1, &part{begin: end, end: from.end})
+		from.end = end
+	}
+}
+
+// give gives back what is left of a part.
+func (p *parts) give(taken *part) {
+	if taken.taken = false; taken.begin >= taken.end {
+		*p = slices.DeleteFunc(*p, func(each *part) bool { return each == taken })
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"syscall"
 	"unicode/utf8"
@@ -66,27 +67,19 @@ func Of(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
-	word, sentence := classify(err)
-	return &Failure{Word: word, err: fmt.Errorf("%s: %w", sentence, err)}
-}
-
-func classify(err error) (Word, string) {
+	full := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
+	word, sentence := Failed, "the fetch failed, and is tried again when the container restarts"
 	switch {
-	case isAny(err, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG):
-		return NoSpace, "no space is left on the volume: raise spec.model.sizeLimit, or use a larger volume or node disk"
-	case isAny(err, syscall.EROFS):
-		return Denied, "the volume is read-only: fetch into a volume that can be written"
-	case isAny(err, syscall.EACCES, syscall.EPERM):
-		return Denied, "the container's user may not write the volume: set securityContext.fsGroup of the pod to a group of the volume"
+	case slices.ContainsFunc(full, func(each error) bool { return errors.Is(err, each) }):
+		word, sentence = NoSpace, "no space is left on the volume: raise spec.model.sizeLimit, or use a larger volume or node disk"
+	case errors.Is(err, syscall.EROFS):
+		word, sentence = Denied, "the volume is read-only: fetch into a volume that can be written"
+	case errors.Is(err, fs.ErrPermission):
+		word, sentence = Denied, "the container's user may not write the volume: set securityContext.fsGroup of the pod to a group of the volume"
 	case errors.Is(err, context.Canceled):
-		return Interrupted, "the fetch was interrupted; the next start fetches again"
-	default:
-		return Failed, "the fetch failed, and is tried again when the container restarts"
+		word, sentence = Interrupted, "the fetch was interrupted; the next start fetches again"
 	}
-}
-
-func isAny(err error, numbers ...syscall.Errno) bool {
-	return slices.ContainsFunc(numbers, func(number syscall.Errno) bool { return errors.Is(err, number) })
+	return &Failure{Word: word, err: fmt.Errorf("%s: %w", sentence, err)}
 }
 
 // maxQuoted is how many bytes of a text that a server or an archive chose a message shows.

@@ -6,17 +6,24 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
@@ -64,12 +71,9 @@ func New(mirrors Rules, options Options) *Client {
 	c.client = http.Client{Transport: hops{c}, CheckRedirect: c.redirect}
 	dialer := &net.Dialer{Timeout: connectTimeout, ControlContext: c.control}
 	c.transport = &http.Transport{
-		Proxy: c.proxyOf, DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		Proxy: c.proxyOf, DialContext: dialer.DialContext, TLSClientConfig: cmp.Or(options.TLS, &tls.Config{MinVersion: tls.VersionTLS12}),
 		DisableCompression: true, TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: idleTimeout,
 		MaxIdleConnsPerHost: maxIdle, MaxResponseHeaderBytes: maxHeaderBytes, ReadBufferSize: 64 << 10, OnProxyConnectResponse: connected,
-	}
-	if options.TLS != nil {
-		c.transport.TLSClientConfig = options.TLS
 	}
 	if options.Dial != nil {
 		c.transport.DialContext = options.Dial
@@ -110,8 +114,8 @@ type Request struct {
 	Led bool
 	// Header goes to every server on the way.
 	Header http.Header
-	// Sign adds credentials. They go to the server of URL alone; nil adds none.
-	Sign func(*http.Request) error
+	// Authorization is the header of that name, which goes to the server of URL alone; empty is none.
+	Authorization string
 }
 
 // Get sends a request, follows its redirects, and returns the first answer that is none. Its body is to be closed.
@@ -127,32 +131,29 @@ func (c *Client) Get(ctx context.Context, request Request) (*http.Response, erro
 	if err != nil {
 		return nil, failure.New(failure.Invalid, "%s is asked for a URL that cannot be requested: check spec.model.uri", showServer(target))
 	}
-	if request.Sign != nil {
-		if err := request.Sign(outgoing); err != nil {
-			return nil, err
-		}
-	}
 	maps.Copy(outgoing.Header, request.Header)
+	if request.Authorization != "" {
+		outgoing.Header.Set("Authorization", request.Authorization)
+	}
 	outgoing.Header.Set("Accept-Encoding", "identity")
 	return c.do(outgoing, trust{plain: request.Plain, led: request.Led})
 }
 
-// Send sends a request that an SDK has signed. It knows no mirror. Where a GET is redirected, it is sent without credentials.
-func (c *Client) Send(request *http.Request, plain bool) (*http.Response, error) {
+// Send sends a request that an SDK has signed, or one to the agent of EKS Pod Identity, which goes past every proxy. It knows no mirror. Where
+// a GET is redirected, it is sent without credentials.
+func (c *Client) Send(request *http.Request, plain, agent bool) (*http.Response, error) {
+	if agent {
+		if err := CheckAgent(request.URL); err != nil {
+			return nil, err
+		}
+		return c.do(request, trust{agent: true})
+	}
 	target, err := checkURL(request.URL, plain)
 	if err != nil {
 		return nil, err
 	}
 	request.URL = target
 	return c.do(request, trust{plain: plain, signed: true})
-}
-
-// SendToAgent sends a request to the agent of EKS Pod Identity, past every proxy.
-func (c *Client) SendToAgent(request *http.Request) (*http.Response, error) {
-	if err := CheckAgent(request.URL); err != nil {
-		return nil, err
-	}
-	return c.do(request, trust{agent: true})
 }
 
 func (c *Client) do(request *http.Request, what trust) (*http.Response, error) {
@@ -259,4 +260,91 @@ func (c *Client) control(ctx context.Context, _, address string, _ syscall.RawCo
 		c.local.Store(what.direct, true)
 	}
 	return modeluri.CheckAddress(target.Addr(), what.led)
+}
+
+// errNoHTTP stands for errors whose text has what the server said, such as a header that is none: that may be what it was sent.
+var errNoHTTP = errors.New("the answer is no valid HTTP, or the connection was closed")
+
+// told returns an error of the client as it may be told: a *failure.Failure alone, without what was being dialed, one whose
+// text is of this machine, or else errNoHTTP.
+func told(err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err // The outer error has the URL with its query.
+	}
+	if f, ok := errors.AsType[*failure.Failure](err); ok {
+		return f
+	}
+	if address, ok := errors.AsType[*modeluri.AddressError](err); ok {
+		return failure.New(failure.Refused, "%w", address)
+	}
+	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // Its names are the server's.
+		return failure.New(failure.Refused, "the certificate of the server: %s: use a certificate that the image trusts, or add its authority's by SSL_CERT_DIR",
+			failure.Quote(certificate.Err.Error()))
+	}
+	for _, plain := range []error{context.Canceled, io.ErrUnexpectedEOF, http.ErrSchemeMismatch} {
+		if errors.Is(err, plain) {
+			return plain
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF // Never the end of a body.
+	}
+	if own, ok := errors.AsType[net.Error](err); ok { // Of the dialer, of TLS's records, or of a timeout.
+		return own
+	}
+	return errNoHTTP
+}
+
+// body is the body of an answer, whose errors are told.
+type body struct{ io.ReadCloser }
+
+func (b body) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.Reader's end is this very value.
+		err = told(err)
+	}
+	return n, err
+}
+
+// connected returns why a proxy did not connect to a server. Its own words are not told.
+func connected(_ context.Context, proxy *url.URL, request *http.Request, response *http.Response) error {
+	status := fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	switch code := response.StatusCode; {
+	case code == http.StatusOK:
+		return nil
+	case code == http.StatusProxyAuthRequired:
+		return failure.New(failure.Denied, "%s: %s: put the user name and the password into HTTPS_PROXY", status, Show(proxy))
+	case code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests:
+		return &net.OpError{Op: status, Err: fmt.Errorf("the proxy %s does not connect to %s", Show(proxy), failure.Quote(request.Host))}
+	}
+	return failure.New(failure.Denied, "%s: the proxy %s does not connect to %s: allow it there, or name the host in NO_PROXY", status, Show(proxy), failure.Quote(request.Host))
+}
+
+// Proxy reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case. A value that is no proxy is an error: Go's own function
+// ignores it, and connects past the proxy.
+func Proxy(getenv func(string) string) (func(*http.Request) (*url.URL, error), error) {
+	either := func(upper, lower string) string { return cmp.Or(getenv(upper), getenv(lower)) }
+	config := httpproxy.Config{
+		HTTPSProxy: either("HTTPS_PROXY", "https_proxy"), HTTPProxy: either("HTTP_PROXY", "http_proxy"), NoProxy: either("NO_PROXY", "no_proxy"),
+	}
+	for name, value := range map[string]string{"HTTPS_PROXY": config.HTTPSProxy, "HTTP_PROXY": config.HTTPProxy} {
+		if value != "" && !isProxy(value) {
+			return nil, failure.New(failure.Invalid, "%s is no URL of a proxy: write http://host:port, without spaces and line breaks, and with %%25 for a per cent sign of the password", name)
+		}
+	}
+	decide := config.ProxyFunc()
+	return func(request *http.Request) (*url.URL, error) { return decide(request.URL) }, nil
+}
+
+// isProxy reads a value as httpproxy does: a URL, or a host with a port.
+func isProxy(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	proxy, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	_, err = modeluri.Host(proxy, false)
+	return err == nil && proxy.Hostname() != "" && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, proxy.Scheme)
 }

@@ -43,10 +43,7 @@ func parse(t *testing.T, text string) *url.URL {
 
 func get(t *testing.T, client *guard.Client, text string, plain bool) (string, error) {
 	t.Helper()
-	request := guard.Request{URL: parse(t, text), Plain: plain, Sign: func(r *http.Request) error {
-		r.Header.Set("Authorization", "Bearer secret")
-		return nil
-	}, Header: http.Header{"Range": {"bytes=1-"}}}
+	request := guard.Request{URL: parse(t, text), Plain: plain, Authorization: "Bearer secret", Header: http.Header{"Range": {"bytes=1-"}}}
 	response, err := client.Get(t.Context(), request)
 	if err != nil {
 		return "", err

@@ -112,22 +112,17 @@ func hasScheme(text string) bool {
 	return found && slices.Contains([]string{modeluri.HTTPS, modeluri.HTTP, modeluri.Hub, modeluri.S3}, scheme)
 }
 
-// Match returns the rule for a URL.
-func (r Rules) Match(text string) (Rule, bool) {
-	var longest Rule
+// Match returns the rule for a URL: one whose prefix it begins with, and continues with a new segment. https://a.example covers
+// https://a.example/b and not https://a.example.com.
+func (r Rules) Match(text string) (longest Rule, found bool) {
 	for _, rule := range r {
-		if rule.covers(text) && len(rule.Prefix) > len(longest.Prefix) {
-			longest = rule
+		rest, begins := strings.CutPrefix(text, rule.Prefix)
+		covered := begins && (rest == "" || strings.HasSuffix(rule.Prefix, "/") || rest[0] == '/')
+		if covered && len(rule.Prefix) > len(longest.Prefix) {
+			longest, found = rule, true
 		}
 	}
-	return longest, longest.Prefix != ""
-}
-
-// covers is true if the text begins with the prefix and continues with a new segment: https://a.example covers
-// https://a.example/b and not https://a.example.com.
-func (r Rule) covers(text string) bool {
-	rest, found := strings.CutPrefix(text, r.Prefix)
-	return found && (rest == "" || strings.HasSuffix(r.Prefix, "/") || rest[0] == '/')
+	return longest, found
 }
 
 // Text returns a URL, rewritten once.
@@ -142,7 +137,7 @@ func (r Rules) Text(text string) string {
 // URL returns a URL, rewritten once. Its host is compared in lower case, without the port of its scheme and the dot of the root.
 func (r Rules) URL(from *url.URL) (*url.URL, error) {
 	lower := *from
-	lower.Scheme, lower.Host = strings.ToLower(from.Scheme), strings.ToLower(from.Host)
+	lower.Host = strings.ToLower(from.Host)
 	text := usual(lower.String())
 	rewritten := r.Text(text)
 	if rewritten == text {

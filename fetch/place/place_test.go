@@ -33,7 +33,7 @@ func open(t *testing.T, path string) *place.Volume {
 
 func begin(t *testing.T, volume *place.Volume) *place.Work {
 	t.Helper()
-	work, err := volume.Begin("key")
+	work, err := volume.Begin(place.WorkName("model", "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestWhatIsPlantedInTheVolume(t *testing.T) {
 		},
 	} {
 		begun := begin(t, volume)
-		if err := plant(); err != nil || begun.State() != nil || names(t, outside) != "" {
+		if err := plant(); err != nil || begun.State(new(any)) == nil || names(t, outside) != "" {
 			t.Error(name, err, names(t, outside))
 		}
 		begun.End(false)
@@ -188,7 +188,7 @@ func TestWorkIsContinued(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(file.Truncate(5), file.Close(), work.SaveState([]byte("a")), work.SaveState([]byte("b"))); err != nil {
+	if err := errors.Join(file.Truncate(5), file.Close(), work.SaveState("a"), work.SaveState("b")); err != nil {
 		t.Fatal(err)
 	}
 	work.End(true)
@@ -198,8 +198,9 @@ func TestWorkIsContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() != 5 || string(work.State()) != "b" {
-		t.Error(err, string(work.State()))
+	var state string
+	if info, err := file.Stat(); err != nil || info.Size() != 5 || work.State(&state) != nil || state != "b" {
+		t.Error(err, state)
 	}
 	work.End(false)
 	if names(t, path) != "" {

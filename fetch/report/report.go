@@ -25,11 +25,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// maxLastWord is how many bytes of the last word the termination message has, and maxLine how many a line of the log has.
-const maxLastWord, maxLine = 1024, 4096
-
-// maxSuccess is how many bytes of a termination message the kubelet reads.
-const maxSuccess = 4096
+// maxLastWord is how many bytes of the last word the termination message has, maxLine how many a line of the log has, and maxSuccess how many of
+// a termination message the kubelet reads.
+const maxLastWord, maxLine, maxSuccess = 1024, 4096, 4096
 
 // Log writes lines. Its methods may be called concurrently; a nil Log writes nothing.
 type Log struct {
@@ -171,6 +169,8 @@ type Counter struct{ now atomic.Pointer[step] }
 type step struct {
 	name        string
 	done, total atomic.Int64
+	// shown is how many bytes the last line of the progress has told of.
+	shown int64
 }
 
 // Begin starts a step of total bytes, where 0 or less is unknown. No line tells of one without a name.
@@ -201,42 +201,34 @@ func (c *Counter) Write(bytes []byte) (int, error) {
 
 // Progress writes a line at each interval, until stop is called.
 func Progress(log *Log, counter *Counter, every time.Duration) (stop func()) {
-	ticker, end, ended := time.NewTicker(every), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		var last *step
-		var before int64
+	ticker, end := time.NewTicker(every), make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
 		for {
 			select {
 			case <-ticker.C:
-				now := counter.step()
-				if now != last {
-					last, before = now, 0
+				if now := counter.step(); now.name != "" {
+					log.Line("%s", now.line(every))
 				}
-				done := now.done.Load()
-				if now.name != "" {
-					log.Line("%s", now.line(done, max(done-before, 0), every))
-				}
-				before = done
 			case <-end:
 				return
 			}
 		}
-	}()
-	return func() { ticker.Stop(); close(end); <-ended }
+	})
+	return func() { ticker.Stop(); close(end); group.Wait() }
 }
 
-// line returns a line such as "progress: 1.2 GiB of 4.0 GiB (30 %), 52.0 MiB/s".
-func (s *step) line(done, came int64, since time.Duration) string {
-	text, total := s.name+": "+Bytes(done), s.total.Load()
+// line returns a line such as "progress: 1.2 GiB of 4.0 GiB (30 %), 52.0 MiB/s", where the speed is that since the last line.
+func (s *step) line(since time.Duration) string {
+	done, total := s.done.Load(), s.total.Load()
+	came := max(done-s.shown, 0)
+	s.shown = done
+	text := s.name + ": " + Bytes(done)
 	if total > 0 {
-		text += fmt.Sprintf(" of %s (%d %%)", Bytes(total), percent(done, total))
+		text += fmt.Sprintf(" of %s (%d %%)", Bytes(total), min(int64(float64(done)/float64(total)*100), 100)) // A product could overflow.
 	}
 	return text + ", " + Bytes(int64(float64(came)/since.Seconds())) + "/s"
 }
-
-// percent does not multiply, which could overflow.
-func percent(done, total int64) int64 { return min(int64(float64(done)/float64(total)*100), 100) }
 
 // Bytes returns a number of bytes in binary units, as spec.model.sizeLimit has them: "512 B", "1.2 GiB".
 func Bytes(n int64) string {
@@ -244,10 +236,8 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	value, unit := float64(n)/1024, 0
-	for value >= 1023.95 && unit < len(units)-1 {
-		value, unit = value/1024, unit+1
+	for ; value >= 1023.95; unit++ {
+		value /= 1024
 	}
-	return fmt.Sprintf("%.1f %s", value, units[unit])
+	return fmt.Sprintf("%.1f %ciB", value, "KMGTPE"[unit])
 }
-
-var units = []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}

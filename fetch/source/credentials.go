@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +35,7 @@ const maxToken = 64 << 10
 func (s Settings) credentials(ctx context.Context, d *download.Downloader) (aws.CredentialsProvider, error) {
 	id, key, token := s.Getenv("AWS_ACCESS_KEY_ID"), s.Getenv("AWS_SECRET_ACCESS_KEY"), s.Getenv("AWS_SESSION_TOKEN")
 	for _, value := range []string{id, key, token} {
-		if _, err := header(value); err != nil {
+		if err := checkHeader(value); err != nil {
 			return nil, err
 		}
 	}
@@ -128,6 +129,9 @@ func (t tokenFile) GetIdentityToken() ([]byte, error) {
 	return []byte(token), err
 }
 
+// errorCode is how Amazon writes codes of errors.
+var errorCode = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
+
 // identity returns a provider that keeps the keys until they expire, and tells its errors without the server's words.
 func (s Settings) identity(provider aws.CredentialsProvider, who, wayOut string) aws.CredentialsProvider {
 	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
@@ -137,36 +141,27 @@ func (s Settings) identity(provider aws.CredentialsProvider, who, wayOut string)
 	}))
 }
 
-// code is how Amazon writes codes of errors.
-func code(err error) string {
-	if api, ok := errors.AsType[smithy.APIError](err); ok && errorCode.MatchString(api.ErrorCode()) {
-		return " (" + api.ErrorCode() + ")"
-	}
-	return ""
-}
-
 // toldIdentity returns a *smithyhttp.RequestSendError for what another attempt may cure.
 func toldIdentity(err error, who, wayOut string) error {
-	if err == nil {
-		return nil
+	if _, ok := errors.AsType[*failure.Failure](err); ok || err == nil {
+		return err
 	}
-	if f, ok := errors.AsType[*failure.Failure](err); ok {
-		return f
-	}
+	told := fmt.Errorf("%s does not answer as it should", who)
 	if sent, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
-		return &smithyhttp.RequestSendError{Err: fmt.Errorf("%s: %w", who, sent.Err)}
-	}
-	response, ok := errors.AsType[interface {
+		told = fmt.Errorf("%s: %w", who, sent.Err)
+	} else if response, ok := errors.AsType[interface {
 		error
 		HTTPStatusCode() int
-	}](err)
-	if !ok {
-		return &smithyhttp.RequestSendError{Err: fmt.Errorf("%s does not answer as it should", who)}
+	}](err); ok {
+		status := response.HTTPStatusCode()
+		shown := http.StatusText(status)
+		if api, ok := errors.AsType[smithy.APIError](err); ok && errorCode.MatchString(api.ErrorCode()) {
+			shown += " (" + api.ErrorCode() + ")"
+		}
+		told = fmt.Errorf("%s: %d %s", who, status, shown)
+		if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
+			return failure.New(failure.Denied, "%w: %s", told, wayOut)
+		}
 	}
-	status := response.HTTPStatusCode()
-	shown := fmt.Sprintf("%s: %d %s%s", who, status, http.StatusText(status), code(err))
-	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
-		return &smithyhttp.RequestSendError{Err: errors.New(shown)}
-	}
-	return failure.New(failure.Denied, "%s: %s", shown, wayOut)
+	return &smithyhttp.RequestSendError{Err: told}
 }

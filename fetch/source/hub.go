@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/aws/smithy-go/encoding/httpbinding"
@@ -23,6 +22,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 const (
@@ -36,10 +36,8 @@ var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // repository is one commit of a model at a hub.
 type repository struct {
-	base              *url.URL
-	org, name, commit string
-	// prefix is a file or directory of the repository; empty is all of it.
-	prefix string
+	modeluri.URI
+	base *url.URL
 }
 
 // parseHub reads a URI of the hub. A mirror of hf:// is either another hf:// or the hub's endpoint.
@@ -55,27 +53,18 @@ func (s Settings) parseHub() (repository, error) {
 		return repository{}, failure.New(failure.Invalid, "HF_ENDPOINT, or the mirror of hf://, is no URL of a server: write https://host")
 	}
 	parsed, err := s.parse(uri)
-	return repository{base: base, org: parsed.Org, name: parsed.Name, commit: parsed.Commit, prefix: parsed.Path}, err
+	return repository{parsed, base}, err
 }
 
 func (r repository) list() *url.URL {
-	list := r.url("api", "models", r.org, r.name, "tree", r.commit)
+	list := r.url("api", "models", r.Org, r.Name, "tree", r.Commit)
 	list.RawQuery = "recursive=true"
 	return list
-}
-
-func (r repository) file(name string) *url.URL {
-	return r.url(r.org, r.name, "resolve", r.commit, name)
 }
 
 func (r repository) url(segments ...string) *url.URL {
 	whole := path.Join("/", r.base.Path, path.Join(segments...))
 	return &url.URL{Scheme: r.base.Scheme, Host: r.base.Host, Path: whole, RawPath: httpbinding.EscapePath(whole, false)}
-}
-
-// has is true for the files below the prefix, and for the file that is the prefix.
-func (r repository) has(name string) bool {
-	return r.prefix == "" || name == r.prefix || strings.HasPrefix(name, r.prefix+"/")
 }
 
 // treeEntry is an entry of the hub's list (https://huggingface.co/docs/hub/api).
@@ -96,41 +85,27 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	var sign func(*http.Request) error
-	if token := s.Getenv("HF_TOKEN"); token != "" {
-		if sign, err = header("Bearer " + token); err != nil {
-			return Model{}, err
-		}
-	}
-	list, err := s.listing()
+	authorization, err := bearer(s.Getenv("HF_TOKEN"))
 	if err != nil {
 		return Model{}, err
 	}
-	lister := lister{listing: list, repository: repository, sign: sign}
-	for page := repository.list(); page != nil; {
-		if page, err = lister.page(ctx, d, page); err != nil {
-			return Model{}, err
-		}
-	}
-	model, err := list.model()
-	if err == nil && len(model.Files) == 0 {
-		err = failure.New(failure.NotFound, "the commit has no file at %s: check the end of spec.model.uri", failure.Quote(path.Join("/", repository.prefix)))
-	}
-	return model, err
+	page, empty := repository.list(), "the commit has no file at "+failure.Quote(path.Join("/", repository.Path))+": check the end of spec.model.uri"
+	return s.collect(empty, func(list *listing) (_ bool, err error) {
+		lister := lister{list, repository, authorization}
+		page, err = lister.page(ctx, d, page)
+		return page != nil, err
+	})
 }
 
 // lister collects the files of a hub's list.
 type lister struct {
 	*listing
-	repository repository
-	sign       func(*http.Request) error
+	repository
+	authorization string
 }
 
 // page adds the files of one page, and returns the URL of the next; nil is none.
 func (l *lister) page(ctx context.Context, d *download.Downloader, page *url.URL) (*url.URL, error) {
-	if err := l.listing.page(); err != nil {
-		return nil, err
-	}
 	request := l.request(page)
 	request.Led = l.pages > 1
 	body, header, err := d.Read(ctx, download.Item{Request: request, Explain: explainHub}, maxPage)
@@ -145,7 +120,7 @@ func (l *lister) page(ctx context.Context, d *download.Downloader, page *url.URL
 
 // read adds the files of a page. It decodes one entry at a time: what it costs is bounded by what is kept.
 func (l *lister) read(list *json.Decoder) error {
-	noList := failure.New(failure.Invalid, "%s answers with something that is no list of files: check HF_ENDPOINT and the mirrors", guard.Show(l.repository.list()))
+	noList := failure.New(failure.Invalid, "%s answers with something that is no list of files: check HF_ENDPOINT and the mirrors", guard.Show(l.list()))
 	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
 		return noList
 	}
@@ -164,13 +139,13 @@ func (l *lister) read(list *json.Decoder) error {
 	return nil
 }
 
-// request signs for the hub's own server, or its mirror, alone, wherever a page of the list leads to.
+// request has the credentials for the hub's own server, or its mirror, alone, wherever a page of the list leads to.
 func (l *lister) request(target *url.URL) guard.Request {
 	request := guard.Request{URL: target}
-	hub, err := l.settings.Mirrors.URL(l.repository.base)
+	hub, err := l.settings.Mirrors.URL(l.base)
 	server, targetErr := l.settings.Mirrors.URL(target)
 	if err == nil && targetErr == nil && server.Scheme == hub.Scheme && server.Host == hub.Host {
-		request.Sign = l.sign
+		request.Authorization = l.authorization
 	}
 	return request
 }
@@ -184,7 +159,7 @@ func (l *lister) nextPage(page *url.URL, header http.Header) (*url.URL, error) {
 		}
 		next, err := page.Parse(target[1:])
 		if err != nil || next.Scheme != page.Scheme {
-			return nil, failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.repository.list()))
+			return nil, failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.list()))
 		}
 		return next, nil
 	}
@@ -193,19 +168,27 @@ func (l *lister) nextPage(page *url.URL, header http.Header) (*url.URL, error) {
 
 // add adds an entry of the list if it is a file to fetch.
 func (l *lister) add(entry treeEntry) error {
-	if err := l.entry(); err != nil || entry.Type != "file" || !l.repository.has(entry.Path) {
+	below := l.Path == "" || strings.HasPrefix(entry.Path+"/", l.Path+"/") // Or the file that the URI names.
+	if err := l.entry(); err != nil || entry.Type != "file" || !below || !l.selects(entry.Path) {
 		return err
 	}
-	return l.listing.add(entry.Path, func() (download.Item, error) {
-		hash, size, err := published(entry)
-		return download.Item{Request: l.request(l.repository.file(entry.Path)), Size: size, Hash: hash, Explain: explainHub}, err
-	})
+	hash, size, err := published(entry)
+	if err != nil {
+		return err
+	}
+	item := download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}
+	return l.listing.add(File{Item: item, Name: entry.Path})
 }
 
 // published returns the hash and size that the hub publishes for a file: of its content, or where git has the file itself,
 // of git's blob.
 func published(entry treeEntry) (download.Hash, int64, error) {
-	hash := download.Hash{Name: "the git hash", Field: "the hub's list", Want: entry.OID, New: gitBlob(entry.Size)}
+	blob := func() hash.Hash {
+		blob := sha1.New() //nolint:gosec // It is the hash that git has for the file.
+		fmt.Fprintf(blob, "blob %d\x00", entry.Size)
+		return blob
+	}
+	hash := download.Hash{Name: "the git hash", Field: "the hub's list", Want: entry.OID, New: blob}
 	size, valid := entry.Size, commit.MatchString(entry.OID)
 	if entry.LFS != nil {
 		hash = download.Hash{Name: "sha256", Field: "the hub's list", Want: strings.ToLower(entry.LFS.OID)}
@@ -215,15 +198,6 @@ func published(entry treeEntry) (download.Hash, int64, error) {
 		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", failure.Quote(entry.Path))
 	}
 	return hash, size, nil
-}
-
-// gitBlob returns a hash as git has it for a file of a size.
-func gitBlob(size int64) func() hash.Hash {
-	return func() hash.Hash {
-		blob := sha1.New() //nolint:gosec // It is the hash that git has for the file.
-		fmt.Fprintf(blob, "blob %s\x00", strconv.FormatInt(size, 10))
-		return blob
-	}
 }
 
 func explainHub(answer *http.Response, _ []byte) (detail, wayOut string) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
@@ -27,56 +26,59 @@ const (
 // listing collects the files of a list that a server sends, within the bounds of what is held: those that a pattern of include matches, or
 // all without any, and none of exclude.
 type listing struct {
-	settings         Settings
-	include, exclude []*selector
-	files            []File
+	settings  Settings
+	selectors []*selector
+	files     []File
 	// pages and entries are how many came, and names is how many bytes the names of the files have.
 	pages, entries, names int
 }
 
 type selector struct {
 	modeluri.Pattern
-	flag    string
-	matched bool
+	flag             string
+	exclude, matched bool
 }
 
 func (s Settings) listing() (*listing, error) {
-	include, err := selectors("--include", s.Include)
+	list := &listing{settings: s}
+	for i, text := range slices.Concat(s.Include, s.Exclude) {
+		each := &selector{flag: "--include", exclude: i >= len(s.Include)}
+		if each.exclude {
+			each.flag = "--exclude"
+		}
+		var err error
+		if each.Pattern, err = modeluri.ParsePattern(text); err != nil {
+			return nil, failure.New(failure.Invalid, "%s %s %w", each.flag, failure.Quote(text), err)
+		}
+		list.selectors = append(list.selectors, each)
+	}
+	return list, nil
+}
+
+// collect returns the files of a list, of which next adds a page, and says whether there are more. empty is the error without any file.
+func (s Settings) collect(empty string, next func(*listing) (bool, error)) (Model, error) {
+	list, err := s.listing()
+	for more := true; err == nil && more; {
+		if list.pages++; list.pages > s.MaxFiles+maxListed {
+			return Model{}, failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
+		}
+		more, err = next(list)
+	}
 	if err != nil {
-		return nil, err
+		return Model{}, err
 	}
-	exclude, err := selectors("--exclude", s.Exclude)
-	return &listing{settings: s, include: include, exclude: exclude}, err
+	return list.model(empty)
 }
 
-func selectors(flag string, patterns []string) (out []*selector, err error) {
-	for _, text := range patterns {
-		pattern, err := modeluri.ParsePattern(text)
-		if err != nil {
-			return nil, failure.New(failure.Invalid, "%s %s %w", flag, failure.Quote(text), err)
-		}
-		out = append(out, &selector{Pattern: pattern, flag: flag})
-	}
-	return out, nil
-}
-
-// anyMatches asks all of them, because each has to match a file.
-func anyMatches(selectors []*selector, name string) bool {
-	found := false
-	for _, each := range selectors {
+// selects is true for the name of a file to fetch. It asks all patterns, because each has to match a file.
+func (l *listing) selects(name string) bool {
+	included, excluded := len(l.settings.Include) == 0, false
+	for _, each := range l.selectors {
 		if each.Match(name) {
-			each.matched, found = true, true
+			each.matched, included, excluded = true, included || !each.exclude, excluded || each.exclude
 		}
 	}
-	return found
-}
-
-// page counts a page of the list.
-func (l *listing) page() error {
-	if l.pages++; l.pages > l.settings.MaxFiles+maxListed {
-		return failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
-	}
-	return nil
+	return included && !excluded
 }
 
 // entry counts an entry of the list.
@@ -87,37 +89,32 @@ func (l *listing) entry() error {
 	return nil
 }
 
-// add adds a file if it is selected.
-func (l *listing) add(name string, item func() (download.Item, error)) error {
-	included, excluded := anyMatches(l.include, name), anyMatches(l.exclude, name)
-	if excluded || !included && len(l.include) > 0 {
-		return nil
+// add adds a file that is selected.
+func (l *listing) add(file File) error {
+	if clean, err := modeluri.Clean(file.Name); err != nil || clean != file.Name || clean == "." {
+		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by --exclude, or check HF_ENDPOINT and the mirrors", failure.Quote(file.Name))
 	}
-	clean, err := modeluri.Clean(name)
-	if err != nil || clean != name || clean == "." {
-		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by --exclude, or check HF_ENDPOINT and the mirrors", failure.Quote(name))
-	}
-	l.names += len(name)
+	l.names += len(file.Name)
 	switch {
 	case len(l.files) == l.settings.MaxFiles:
 		return failure.New(failure.TooBig, "the model has more than %d files: %s", l.settings.MaxFiles, fewer)
 	case l.names > maxNames:
 		return failure.New(failure.TooBig, "the names of the model's files have more than %s: %s", report.Bytes(maxNames), fewer)
 	}
-	file := File{Name: name}
-	if file.Item, err = item(); err == nil {
-		l.files = append(l.files, file)
-	}
-	return err
+	l.files = append(l.files, file)
+	return nil
 }
 
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
 // and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
-func (l *listing) model() (Model, error) {
-	for _, each := range slices.Concat(l.include, l.exclude) {
+func (l *listing) model(empty string) (Model, error) {
+	for _, each := range l.selectors {
 		if !each.matched {
 			return Model{}, failure.New(failure.NotFound, "%s %s matches no file of the model: correct it, or remove it", each.flag, failure.Quote(each.String()))
 		}
+	}
+	if len(l.files) == 0 {
+		return Model{}, failure.New(failure.NotFound, "%s", empty)
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	directories, need := map[string]bool{".": true}, int64(place.Own)

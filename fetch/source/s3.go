@@ -4,24 +4,40 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha1" //nolint:gosec // S3 has it as one of its checksums.
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/xml"
+	"errors"
+	"hash"
+	"hash/crc32"
+	"hash/crc64"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/encoding/httpbinding"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 )
 
-var (
-	errorCode  = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
-	regionName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
-)
+// maxAnswer bounds an answer of S3 or STS that is no file, in bytes. A list has at most 1000 keys of 1 KiB.
+const maxAnswer = 4 << 20
+
+var regionName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 
 // bucket returns the one file of s3://bucket/key, or those of s3://bucket/folder/. The key is taken as it is written, without
 // percent-decoding, as the AWS CLI does.
@@ -73,6 +89,216 @@ func (s Settings) region() (string, error) {
 	}
 	return region, nil
 }
+
+// bucket is a bucket of S3. The SDK signs and decodes, and knows Amazon's servers; addresses, redirects and retries are the guard's and
+// the Downloader's.
+type bucket struct {
+	settings Settings
+	d        *download.Downloader
+	name     string
+	client   *s3.Client
+	// base is where its objects are.
+	base *url.URL
+}
+
+// open returns a bucket. It sends no request.
+func (s Settings) open(ctx context.Context, name string, d *download.Downloader) (b bucket, err error) {
+	options := s3.Options{
+		Retryer: aws.NopRetryer{}, DisableS3ExpressSessionAuth: aws.Bool(true), EndpointResolverV2: &mirrored{s.Mirrors},
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired, ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	if options.Region, err = s.region(); err != nil {
+		return b, err
+	}
+	if options.BaseEndpoint, err = s.server("AWS_ENDPOINT_URL"); err != nil {
+		return b, err
+	}
+	style := s.Getenv("AWS_S3_ADDRESSING_STYLE")
+	if style != "" && style != "path" && style != "virtual" {
+		return b, failure.New(failure.Invalid, "AWS_S3_ADDRESSING_STYLE is neither path nor virtual: correct it")
+	}
+	options.UsePathStyle = options.BaseEndpoint != nil && style != "virtual"
+	if options.Credentials, err = s.credentials(ctx, d); err != nil {
+		return b, err
+	}
+	endpoint, err := options.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{
+		Bucket: &name, Region: &options.Region, Endpoint: options.BaseEndpoint, ForcePathStyle: &options.UsePathStyle, DisableS3ExpressSessionAuth: aws.Bool(true),
+	})
+	if err != nil {
+		return b, failure.New(failure.Invalid, "the bucket has no address: check spec.model.uri, AWS_ENDPOINT_URL and AWS_REGION")
+	}
+	return bucket{settings: s, d: d, name: name, client: s3.New(options), base: &endpoint.URI}, nil
+}
+
+// mirrored resolves endpoints as the SDK does, and then by the mirrors.
+type mirrored struct{ rules guard.Rules }
+
+func (m *mirrored) ResolveEndpoint(ctx context.Context, parameters s3.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	out, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, parameters)
+	if err != nil {
+		return out, err
+	}
+	to, err := m.rules.URL(&out.URI)
+	if err == nil {
+		out.URI = *to
+	}
+	return out, err
+}
+
+// sender sends what an SDK has signed, and reads what is no file.
+type sender struct {
+	d                  *download.Downloader
+	plain, agent, file bool
+	// answer gets the answer, which the Downloader reads as well; nil is none.
+	answer *http.Response
+}
+
+func (s sender) Do(request *http.Request) (*http.Response, error) {
+	client, ok := s.d.Client.(*guard.Client)
+	if !ok {
+		return nil, failure.New(failure.Refused, "no network")
+	}
+	response, err := client.Send(request, s.plain, s.agent)
+	if err != nil {
+		return nil, err
+	}
+	answer := cmp.Or(s.answer, &http.Response{})
+	*answer = *response
+	if s.file && response.StatusCode < 300 {
+		return response, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	_ = response.Body.Close()
+	response.Body, answer.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+	return response, err
+}
+
+// call makes a call of the SDK with an option, and returns the server's answer to it, as the Downloader judges it.
+func (b bucket) call(file bool, invoke func(func(*s3.Options)) error) (*http.Response, error) {
+	var answer http.Response
+	err := invoke(func(o *s3.Options) {
+		o.HTTPClient = sender{d: b.d, plain: b.settings.SHA256 != "", file: file, answer: &answer}
+	})
+	if f, ok := errors.AsType[*failure.Failure](err); ok {
+		return nil, f
+	}
+	if sent, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
+		return nil, sent.Err
+	}
+	if err != nil && answer.StatusCode < 300 {
+		return nil, failure.New(failure.Invalid, "the bucket's server answers with something that is not of S3: check AWS_ENDPOINT_URL")
+	}
+	return &answer, nil
+}
+
+// item is an object. With a tag, it must still have it.
+func (b bucket) item(key, tag string) download.Item {
+	target := *b.base
+	target.Path = strings.TrimSuffix(target.Path, "/") + "/" + key
+	target.RawPath = httpbinding.EscapePath(target.Path, false)
+	item := download.Item{Request: guard.Request{URL: &target, Plain: b.settings.SHA256 != ""}, Explain: explainS3}
+	item.Open = func(ctx context.Context, header http.Header) (*http.Response, error) {
+		input := &s3.GetObjectInput{Bucket: &b.name, Key: &key}
+		if part := header.Get("Range"); part != "" {
+			input.Range = &part
+		}
+		if same := cmp.Or(tag, header.Get("If-Range")); same != "" { // A call cannot ask for the whole of another object.
+			input.IfMatch = &same
+		}
+		return b.call(true, func(sending func(*s3.Options)) error {
+			_, err := b.client.GetObject(ctx, input, sending)
+			return err
+		})
+	}
+	return item
+}
+
+// ask makes a call whose answer is no file, with the retries of the Downloader.
+func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context, func(*s3.Options)) error) error {
+	item := b.item(key, "")
+	item.Open = func(ctx context.Context, _ http.Header) (*http.Response, error) {
+		return b.call(false, func(sending func(*s3.Options)) error { return invoke(ctx, sending) })
+	}
+	_, _, err := b.d.Read(ctx, item, maxAnswer)
+	return err
+}
+
+// folder returns the objects below a key.
+func (b bucket) folder(ctx context.Context, key string) (Model, error) {
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key})
+	empty := "the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri"
+	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
+		var page *s3.ListObjectsV2Output
+		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
+			page, err = pages.NextPage(ctx, sending)
+			return err
+		}); err != nil {
+			return false, err
+		}
+		for _, object := range page.Contents {
+			if err := b.add(list, object, key); err != nil {
+				return false, err
+			}
+		}
+		return pages.HasMorePages(), nil
+	})
+	if err != nil {
+		return Model{}, err
+	}
+	// A list has no checksums.
+	return model, b.d.Each(ctx, len(model.Files), func(ctx context.Context, i int) error {
+		return b.checksum(ctx, key+model.Files[i].Name, &model.Files[i])
+	})
+}
+
+// add adds an object if it is a file to fetch. Consoles make empty objects whose key ends with a slash for folders.
+func (b bucket) add(list *listing, object types.Object, folder string) error {
+	key, size := aws.ToString(object.Key), aws.ToInt64(object.Size)
+	name, below := strings.CutPrefix(key, folder)
+	if below && size == 0 && (name == "" || strings.HasSuffix(name, "/")) {
+		return nil
+	}
+	if !below || size < 0 {
+		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", failure.Quote(key))
+	}
+	if !list.selects(name) {
+		return nil
+	}
+	item := b.item(key, aws.ToString(object.ETag))
+	item.Size, item.Hash.Field = size, "the bucket"
+	return list.add(File{Item: item, Name: name})
+}
+
+// checksum sets the hash of a file to what the bucket has of the whole object. That of its parts verifies nothing.
+func (b bucket) checksum(ctx context.Context, key string, file *File) error {
+	var head *s3.HeadObjectOutput
+	err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
+		head, err = b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled}, sending)
+		return err
+	})
+	if err != nil || head.ChecksumType == types.ChecksumTypeComposite {
+		return err
+	}
+	for _, each := range []struct { // The strongest first.
+		name, sum string
+		hash      func() hash.Hash
+	}{
+		{"SHA-256", aws.ToString(head.ChecksumSHA256), sha256.New},
+		{"CRC-64/NVME", aws.ToString(head.ChecksumCRC64NVME), func() hash.Hash { return crc64.New(nvme) }},
+		{"CRC-32C", aws.ToString(head.ChecksumCRC32C), func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }},
+		{"CRC-32", aws.ToString(head.ChecksumCRC32), func() hash.Hash { return crc32.NewIEEE() }},
+		{"SHA-1", aws.ToString(head.ChecksumSHA1), sha1.New},
+	} {
+		if sum, err := base64.StdEncoding.DecodeString(each.sum); err == nil && len(sum) == each.hash().Size() {
+			file.Hash = download.Hash{Name: "the checksum " + each.name, Field: "the bucket", Want: hex.EncodeToString(sum), New: each.hash}
+			return nil
+		}
+	}
+	return nil
+}
+
+// nvme is the table of CRC-64/NVME, with the polynomial in reversed bits.
+var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
 // s3Error is the body of an S3 server's refusal.
 type s3Error struct {

@@ -81,7 +81,7 @@ func (s Settings) Identity() string {
 		if err != nil {
 			return ""
 		}
-		return guard.Show(base) + " " + path.Join(repository.org, repository.name) + "@" + path.Join(repository.commit, repository.prefix) + s.patterns()
+		return guard.Show(base) + " " + path.Join(repository.Org, repository.Name) + "@" + path.Join(repository.Commit, repository.Path) + s.patterns()
 	}
 	return fmt.Sprintf("uri:%x", sha256.Sum256([]byte(s.Mirrors.Text(s.URI)+"\x00"+s.Getenv("AWS_ENDPOINT_URL")+s.patterns())))
 }
@@ -138,38 +138,41 @@ func (s Settings) hash() download.Hash {
 
 // web returns the one file of an https:// or http:// URL.
 func (s Settings) web(uri modeluri.URI) (Model, error) {
-	sign, err := s.authorization()
-	item := download.Item{Request: guard.Request{URL: uri.URL, Plain: s.SHA256 != "", Sign: sign}, Size: -1, Hash: s.hash(), Explain: explainWeb}
+	authorization, err := s.authorization()
+	item := download.Item{Request: guard.Request{URL: uri.URL, Plain: s.SHA256 != "", Authorization: authorization}, Size: -1, Hash: s.hash(), Explain: explainWeb}
 	return Model{Files: []File{{Item: item, Name: uri.File}}, Archives: true}, err
 }
 
-// authorization returns how requests get the credentials of the environment; nil is not at all.
-func (s Settings) authorization() (func(*http.Request) error, error) {
+// authorization returns the header of that name from the credentials of the environment; empty is none.
+func (s Settings) authorization() (string, error) {
 	token, user, password := s.Getenv("MODEL_TOKEN"), s.Getenv("MODEL_USERNAME"), s.Getenv("MODEL_PASSWORD")
 	switch {
 	case token != "" && user != "":
-		return nil, failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_TOKEN and MODEL_USERNAME: remove one of them")
+		return "", failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_TOKEN and MODEL_USERNAME: remove one of them")
 	case user == "" && password != "":
-		return nil, failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_PASSWORD without MODEL_USERNAME: add it")
-	case token != "":
-		return header("Bearer " + token)
+		return "", failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_PASSWORD without MODEL_USERNAME: add it")
 	case user != "":
 		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 		s.Hide(basic)
-		return header("Basic " + basic)
+		return "Basic " + basic, nil
 	}
-	return nil, nil
+	return bearer(token)
 }
 
-// header returns a function that sets the header Authorization.
-func header(value string) (func(*http.Request) error, error) {
-	if strings.ContainsAny(value, "\r\n\x00") {
-		return nil, failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a line break: write it without (printf, not echo)")
+// bearer returns the header Authorization of a token; empty is none.
+func bearer(token string) (string, error) {
+	if token == "" {
+		return "", nil
 	}
-	return func(request *http.Request) error {
-		request.Header.Set("Authorization", value)
-		return nil
-	}, nil
+	return "Bearer " + token, checkHeader(token)
+}
+
+// checkHeader refuses what no header can have.
+func checkHeader(value string) error {
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a line break: write it without (printf, not echo)")
+	}
+	return nil
 }
 
 func explainWeb(answer *http.Response, _ []byte) (detail, wayOut string) {

@@ -26,14 +26,13 @@ const (
 )
 
 // decompress unpacks a tar, compressed or not, or one file that is compressed, which gets the name.
-func decompress(format Format, archive io.Reader, w *writer, name string) error {
+func decompress(format string, archive io.Reader, w *writer, name string) error {
 	content, err := decompressor(format, bufio.NewReaderSize(archive, buffer))
 	if err != nil {
 		return damaged(err)
 	}
-	defer content.Close() //nolint:errcheck // It was only read.
 	from := &stream{from: content, w: w}
-	if strings.HasPrefix(string(format), string(Tar)) {
+	if strings.HasPrefix(format, "tar") {
 		return untar(from, w)
 	}
 	return w.file(name, fileMode, from)
@@ -60,21 +59,18 @@ func untar(stream *stream, w *writer) error {
 	}
 }
 
-// decompressor returns what a format's archive has inside. It is closed to release memory.
-func decompressor(format Format, archive io.Reader) (io.ReadCloser, error) {
-	switch format.compression() {
+// decompressor returns what a format's archive has inside.
+func decompressor(format string, archive io.Reader) (io.Reader, error) {
+	switch compression(format) {
 	case "gz":
 		return gzip.NewReader(archive)
 	case "zst":
-		reader, err := zstd.NewReader(archive, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, err
-		}
-		return reader.IOReadCloser(), nil
+		// With one decoder, nothing has to be closed.
+		return zstd.NewReader(archive, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	case "bz2":
-		return io.NopCloser(bzip2.NewReader(archive)), nil // It remembers at most 900 kB.
+		return bzip2.NewReader(archive), nil // It remembers at most 900 kB.
 	}
-	return io.NopCloser(archive), nil
+	return archive, nil
 }
 
 // stream counts what comes out of the decompressor.

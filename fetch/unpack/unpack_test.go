@@ -27,7 +27,7 @@ import (
 var limits = unpack.Limits{MaxFiles: 100, MaxBytes: 64 << 20, MaxRatio: 1000}
 
 // try unpacks an archive into a directory of its own, beside which nothing may appear.
-func try(t testing.TB, format unpack.Format, archive []byte, limits unpack.Limits) (string, unpack.Unpacked, error) {
+func try(t testing.TB, format string, archive []byte, limits unpack.Limits) (string, unpack.Unpacked, error) {
 	t.Helper()
 	outer := t.TempDir()
 	inner := filepath.Join(outer, "a", "model")
@@ -48,7 +48,7 @@ func try(t testing.TB, format unpack.Format, archive []byte, limits unpack.Limit
 		t.Fatal(err)
 	}
 	defer root.Close()
-	unpacked, err := unpack.Archive("x."+string(format), file, int64(len(archive)), root, limits)
+	unpacked, err := unpack.Archive("x."+format, file, int64(len(archive)), root, limits)
 	checkOutside(t, outer)
 	return inner, unpacked, err
 }
@@ -144,10 +144,10 @@ func zipOf(t testing.TB, change func(*zip.FileHeader), pairs ...string) []byte {
 }
 
 func TestFormatOf(t *testing.T) {
-	for name, want := range map[string]unpack.Format{
-		"a.zip": unpack.Zip, "a.ZIP": unpack.Zip, "a.tar": unpack.Tar, "a.tar.gz": unpack.TarGzip, "a.tgz": unpack.TarGzip, "a.tar.zst": unpack.TarZstd,
-		"a.pt": unpack.Plain, "a.safetensors": unpack.Plain, "a.gguf": unpack.Plain, ".zip": unpack.Plain, "zip": unpack.Plain,
-		"a.tar.bz2": unpack.TarBzip2, "a.tbz2": unpack.TarBzip2, "a.TBZ": unpack.TarBzip2, "a.gguf.gz": unpack.Gzip, "a.zst": unpack.Zstd, "a.bz2": unpack.Bzip2,
+	for name, want := range map[string]string{
+		"a.zip": "zip", "a.ZIP": "zip", "a.tar": "tar", "a.tar.gz": "tar.gz", "a.tgz": "tar.gz", "a.tar.zst": "tar.zst",
+		"a.pt": "", "a.safetensors": "", "a.gguf": "", ".zip": "", "zip": "",
+		"a.tar.bz2": "tar.bz2", "a.tbz2": "tar.bz2", "a.TBZ": "tar.bz2", "a.gguf.gz": "gz", "a.zst": "zst", "a.bz2": "bz2",
 	} {
 		if got := unpack.FormatOf(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -167,8 +167,8 @@ func TestAnArchiveIsUnpacked(t *testing.T) {
 			h.SetMode(0o711 | fs.ModeSetuid)
 		}
 	}, "config.json", "{}", "deep/", "", "deep/er/weights.bin", big, "run.sh", "x", "empty", "", "模型", "y")
-	for format, archive := range map[unpack.Format][]byte{unpack.Tar: tarred, unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipped} {
-		t.Run(string(format), func(t *testing.T) {
+	for format, archive := range map[string][]byte{"tar": tarred, "tar.gz": gzipOf(tarred), "tar.zst": zstdOf(tarred), "zip": zipped} {
+		t.Run(format, func(t *testing.T) {
 			into, unpacked, err := try(t, format, archive, limits)
 			if err != nil || unpacked.Files != 5 || unpacked.Bytes != int64(len(big)+4) {
 				t.Fatal(unpacked, err)
@@ -199,12 +199,12 @@ func fromBase64(text string) []byte {
 }
 
 func TestBzip2(t *testing.T) {
-	into, unpacked, err := try(t, unpack.TarBzip2, bzip2Tar, limits)
+	into, unpacked, err := try(t, "tar.bz2", bzip2Tar, limits)
 	if got, readErr := os.ReadFile(filepath.Join(into, "a")); err != nil || readErr != nil || string(got) != "bzip2" || unpacked.Files != 1 {
 		t.Error(string(got), err, readErr)
 	}
 	for size := range len(bzip2Tar) {
-		_, _, err := try(t, unpack.TarBzip2, bzip2Tar[:size], limits)
+		_, _, err := try(t, "tar.bz2", bzip2Tar[:size], limits)
 		mustRefuse(t, fmt.Sprint(size), err, failure.RefusedArchive, "the archive ")
 	}
 }
@@ -212,10 +212,10 @@ func TestBzip2(t *testing.T) {
 // A file that is compressed by itself is published without the ending, within the same bounds.
 func TestOneCompressedFile(t *testing.T) {
 	big := strings.Repeat("weights ", 100_000)
-	for format, each := range map[unpack.Format]struct {
+	for format, each := range map[string]struct {
 		archive []byte
 		want    string
-	}{unpack.Gzip: {gzipOf([]byte(big)), big}, unpack.Zstd: {zstdOf([]byte(big)), big}, unpack.Bzip2: {bzip2One, "bzip2"}} {
+	}{"gz": {gzipOf([]byte(big)), big}, "zst": {zstdOf([]byte(big)), big}, "bz2": {bzip2One, "bzip2"}} {
 		into, unpacked, err := try(t, format, each.archive, limits)
 		if got, readErr := os.ReadFile(filepath.Join(into, "x")); err != nil || readErr != nil || string(got) != each.want || unpacked.Bytes != int64(len(each.want)) || unpacked.Files != 1 {
 			t.Error(format, len(got), err, readErr)
@@ -225,16 +225,16 @@ func TestOneCompressedFile(t *testing.T) {
 			mustRefuse(t, fmt.Sprint(format, size), err, failure.RefusedArchive, "the archive ")
 		}
 		_, _, err = try(t, format, []byte("<html>log in"), limits)
-		mustRefuse(t, string(format), err, failure.RefusedArchive, "is no "+string(format))
+		mustRefuse(t, format, err, failure.RefusedArchive, "is no "+format)
 	}
 	small := limits
 	small.MaxBytes = 8192
-	_, _, err := try(t, unpack.Gzip, gzipOf([]byte(big[:8193])), small)
+	_, _, err := try(t, "gz", gzipOf([]byte(big[:8193])), small)
 	mustRefuse(t, "bytes", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
-	if _, _, err = try(t, unpack.Gzip, gzipOf([]byte(big[:8192])), small); err != nil {
+	if _, _, err = try(t, "gz", gzipOf([]byte(big[:8192])), small); err != nil {
 		t.Error("what just fits:", err)
 	}
-	_, _, err = try(t, unpack.Gzip, gzipOf(make([]byte, 12<<20)), unpack.Limits{MaxFiles: 1, MaxBytes: 1 << 40, MaxRatio: 100, RatioFrom: 10 << 20})
+	_, _, err = try(t, "gz", gzipOf(make([]byte, 12<<20)), unpack.Limits{MaxFiles: 1, MaxBytes: 1 << 40, MaxRatio: 100, RatioFrom: 10 << 20})
 	mustRefuse(t, "a bomb", err, failure.TooBig, "more than 100 times as large")
 }
 
@@ -246,7 +246,7 @@ func TestAZipOf65537EntriesWithADamagedDirectory(t *testing.T) {
 	}
 	archive := zipOf(t, func(h *zip.FileHeader) { h.Method = zip.Store }, pairs...)
 	many := unpack.Limits{MaxFiles: 100, MaxBytes: 1 << 30, MaxRatio: 1000}
-	_, _, err := try(t, unpack.Zip, archive, many)
+	_, _, err := try(t, "zip", archive, many)
 	mustRefuse(t, "whole", err, failure.TooBig, "more than 100 files")
 	// As a packer without ZIP64 writes it: the counts and the size in the last 22 bytes, and no record before them.
 	first := bytes.Index(archive, []byte("PK\x01\x02"))
@@ -257,17 +257,17 @@ func TestAZipOf65537EntriesWithADamagedDirectory(t *testing.T) {
 	binary.LittleEndian.PutUint32(last[12:], uint32(end-first))
 	binary.LittleEndian.PutUint32(last[16:], uint32(first))
 	plain := append(bytes.Clone(archive[:end]), last...)
-	_, _, err = try(t, unpack.Zip, plain, many)
+	_, _, err = try(t, "zip", plain, many)
 	mustRefuse(t, "without ZIP64", err, failure.TooBig, "more than 100 files")
 	second := first + 1 + bytes.Index(plain[first+1:], []byte("PK\x01\x02"))
 	plain[second] = 'X'
-	_, _, err = try(t, unpack.Zip, plain, many)
+	_, _, err = try(t, "zip", plain, many)
 	mustRefuse(t, "damaged", err, failure.RefusedArchive, "is damaged")
 }
 
 func TestANestedArchiveStaysAsItIs(t *testing.T) {
 	nested := string(zipOf(t, nil, "a", "b"))
-	into, _, err := try(t, unpack.Tar, tarOf(t, entry{name: "inner.zip", body: nested}), limits)
+	into, _, err := try(t, "tar", tarOf(t, entry{name: "inner.zip", body: nested}), limits)
 	if got, readErr := os.ReadFile(filepath.Join(into, "inner.zip")); err != nil || readErr != nil || string(got) != nested {
 		t.Error(err, readErr)
 	}
@@ -275,14 +275,14 @@ func TestANestedArchiveStaysAsItIs(t *testing.T) {
 
 func TestNamesThatAreRefused(t *testing.T) {
 	for _, name := range []string{"../a", "../../etc/passwd", "/etc/passwd", "a/../../b", "a/..", `..\a`, `C:\a`, "a/../b", strings.Repeat("n", 300), strings.Repeat("a/", 100) + "b"} {
-		_, _, err := try(t, unpack.Tar, tarOf(t, entry{name: "good", body: "x"}, entry{name: name, body: "x"}), limits)
+		_, _, err := try(t, "tar", tarOf(t, entry{name: "good", body: "x"}, entry{name: name, body: "x"}), limits)
 		mustRefuse(t, name+" in a tar", err, failure.RefusedArchive, "the archive has an entry ")
-		_, _, err = try(t, unpack.Zip, zipOf(t, nil, "good", "x", name, "x"), limits)
+		_, _, err = try(t, "zip", zipOf(t, nil, "good", "x", name, "x"), limits)
 		mustRefuse(t, name+" in a zip", err, failure.RefusedArchive, "the archive has an entry ")
 	}
-	_, _, err := try(t, unpack.Zip, zipOf(t, nil, "a\x00b", "x"), limits)
+	_, _, err := try(t, "zip", zipOf(t, nil, "a\x00b", "x"), limits)
 	mustRefuse(t, "NUL", err, failure.RefusedArchive, "NUL byte or a back-slash in its name: a\x00b")
-	_, _, err = try(t, unpack.Zip, zipOf(t, nil, "../../etc/passwd", "x"), limits)
+	_, _, err = try(t, "zip", zipOf(t, nil, "../../etc/passwd", "x"), limits)
 	mustRefuse(t, "the message", err, failure.RefusedArchive, "[RefusedArchive] the archive has an entry outside of its directory: ../../etc/passwd: pack it without")
 }
 
@@ -306,31 +306,31 @@ func TestEntriesThatAreRefused(t *testing.T) {
 		"without a name":     {{name: "./", body: "x", header: tar.Header{Typeflag: tar.TypeCont}}},
 		"has no files":       {{name: "a/", header: tar.Header{Typeflag: tar.TypeDir}}},
 	} {
-		_, _, err := try(t, unpack.Tar, tarOf(t, each...), limits)
+		_, _, err := try(t, "tar", tarOf(t, each...), limits)
 		if name == "without a name" {
 			name = "unknown type"
 		}
 		mustRefuse(t, name, err, failure.RefusedArchive, name)
 	}
 	block := tarOf(t, entry{name: "a", header: tar.Header{Typeflag: tar.TypeBlock}})
-	_, _, err := try(t, unpack.Tar, block, limits)
+	_, _, err := try(t, "tar", block, limits)
 	mustRefuse(t, "block device", err, failure.RefusedArchive, "device")
 }
 
 func TestSparseFilesAreRefused(t *testing.T) {
 	archive := tarOf(t, entry{name: "a", body: "x", header: tar.Header{Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.xx": "y"}}})
 	archive = bytes.ReplaceAll(archive, []byte("15 VENDOR.xx=y\n"), []byte("15 VENDOR.xx=y\n"))
-	_, _, err := try(t, unpack.Tar, archive, limits)
+	_, _, err := try(t, "tar", archive, limits)
 	if err != nil {
 		t.Fatal("other records are allowed:", err)
 	}
 	sparse := rawTar("a", 'S', 0, nil)
-	_, _, err = try(t, unpack.Tar, sparse, limits)
+	_, _, err = try(t, "tar", sparse, limits)
 	mustRefuse(t, "GNU", err, failure.RefusedArchive, "sparse file")
 	record := "22 GNU.sparse.major=0\n" + "22 GNU.sparse.minor=1\n" + "26 GNU.sparse.map=0,1,5,0\n" + "27 GNU.sparse.realsize=5\n"
 	record = strings.Replace(record, "26 GNU.sparse.map=0,1,5,0\n", pax("GNU.sparse.map", "0,1,5,0"), 1)
 	record = strings.Replace(record, "27 GNU.sparse.realsize=5\n", pax("GNU.sparse.size", "5")+pax("GNU.sparse.numblocks", "2"), 1)
-	_, _, err = try(t, unpack.Tar, append(rawBlocks("x", 'x', []byte(record)), rawTar("a", '0', 1, []byte("x"))...), limits)
+	_, _, err = try(t, "tar", append(rawBlocks("x", 'x', []byte(record)), rawTar("a", '0', 1, []byte("x"))...), limits)
 	mustRefuse(t, "PAX", err, failure.RefusedArchive, "sparse file")
 }
 
@@ -378,10 +378,10 @@ func TestTruncatedArchives(t *testing.T) {
 	body := strings.Repeat("0123456789abcdef", 1000)
 	tarred := tarOf(t, entry{name: "a", body: body[:1024]}, entry{name: "b", body: body})
 	for _, each := range []struct {
-		format  unpack.Format
+		format  string
 		archive []byte
 	}{
-		{unpack.Tar, tarred[:len(tarred)-1024]}, {unpack.TarGzip, gzipOf(tarred)}, {unpack.TarZstd, zstdOf(tarred)}, {unpack.Zip, zipOf(t, nil, "a", body[:1024], "b", body)},
+		{"tar", tarred[:len(tarred)-1024]}, {"tar.gz", gzipOf(tarred)}, {"tar.zst", zstdOf(tarred)}, {"zip", zipOf(t, nil, "a", body[:1024], "b", body)},
 	} {
 		step := max(1, len(each.archive)/50)
 		for size := 0; size < len(each.archive); size += step {
@@ -390,17 +390,17 @@ func TestTruncatedArchives(t *testing.T) {
 		}
 	}
 	// Between two entries, where only the missing end tells.
-	_, _, err := try(t, unpack.Tar, tarred[:512+1024], limits)
+	_, _, err := try(t, "tar", tarred[:512+1024], limits)
 	mustRefuse(t, "a tar after its first entry", err, failure.RefusedArchive, "ends too early")
-	_, _, err = try(t, unpack.Tar, tarred[:len(tarred)-1024], limits)
+	_, _, err = try(t, "tar", tarred[:len(tarred)-1024], limits)
 	mustRefuse(t, "a tar without its end", err, failure.RefusedArchive, "ends too early")
-	_, _, err = try(t, unpack.TarGzip, gzipOf(tarred)[:len(gzipOf(tarred))-4], limits)
+	_, _, err = try(t, "tar.gz", gzipOf(tarred)[:len(gzipOf(tarred))-4], limits)
 	mustRefuse(t, "a gzip without its checksum", err, failure.RefusedArchive, "ends too early")
 }
 
 func TestADamagedArchive(t *testing.T) {
 	tarred := tarOf(t, entry{name: "a", body: strings.Repeat("0123456789abcdef", 1000)})
-	for format, archive := range map[unpack.Format][]byte{unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipOf(t, nil, "a", strings.Repeat("0123456789abcdef", 1000))} {
+	for format, archive := range map[string][]byte{"tar.gz": gzipOf(tarred), "tar.zst": zstdOf(tarred), "zip": zipOf(t, nil, "a", strings.Repeat("0123456789abcdef", 1000))} {
 		damaged := bytes.Clone(archive)
 		damaged[len(damaged)/2] ^= 0x55
 		if _, _, err := try(t, format, damaged, limits); err == nil || failure.Of(err).Word != failure.RefusedArchive {
@@ -411,19 +411,19 @@ func TestADamagedArchive(t *testing.T) {
 
 func TestAnotherFormat(t *testing.T) {
 	tarred := tarOf(t, entry{name: "a", body: "x"})
-	for format, content := range map[unpack.Format]string{
-		unpack.Zip: string(tarred), unpack.Tar: string(gzipOf(tarred)), unpack.TarGzip: string(zstdOf(tarred)), unpack.TarZstd: string(gzipOf(tarred)),
+	for format, content := range map[string]string{
+		"zip": string(tarred), "tar": string(gzipOf(tarred)), "tar.gz": string(zstdOf(tarred)), "tar.zst": string(gzipOf(tarred)),
 	} {
 		_, _, err := try(t, format, []byte(content), limits)
-		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
+		mustRefuse(t, format, err, failure.RefusedArchive, "the archive ")
 		_, _, err = try(t, format, []byte("\n <!DOCTYPE html><title>Log in</title>"), limits)
-		if format != unpack.Tar {
-			mustRefuse(t, string(format), err, failure.RefusedArchive, "is no "+string(format))
+		if format != "tar" {
+			mustRefuse(t, format, err, failure.RefusedArchive, "is no "+format)
 		}
 		_, _, err = try(t, format, nil, limits)
-		mustRefuse(t, string(format), err, failure.RefusedArchive, "the archive ")
+		mustRefuse(t, format, err, failure.RefusedArchive, "the archive ")
 	}
-	_, _, err := try(t, unpack.TarGzip, gzipOf([]byte("no tar")), limits)
+	_, _, err := try(t, "tar.gz", gzipOf([]byte("no tar")), limits)
 	mustRefuse(t, "a gzip that is no tar", err, failure.RefusedArchive, "the archive ")
 }
 
@@ -434,25 +434,25 @@ func TestBounds(t *testing.T) {
 		many = append(many, entry{name: fmt.Sprint(i)})
 		pairs = append(pairs, fmt.Sprint(i), "")
 	}
-	_, _, err := try(t, unpack.Tar, tarOf(t, many...), limits)
+	_, _, err := try(t, "tar", tarOf(t, many...), limits)
 	mustRefuse(t, "files", err, failure.TooBig, "more than 100 files")
-	_, _, err = try(t, unpack.Zip, zipOf(t, nil, pairs...), limits)
+	_, _, err = try(t, "zip", zipOf(t, nil, pairs...), limits)
 	mustRefuse(t, "files of a zip", err, failure.TooBig, "more than 100 files")
-	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: strings.Repeat("a/", 40) + "x"}, entry{name: strings.Repeat("b/", 40) + "x"}, entry{name: strings.Repeat("c/", 40) + "x"}), limits)
+	_, _, err = try(t, "tar", tarOf(t, entry{name: strings.Repeat("a/", 40) + "x"}, entry{name: strings.Repeat("b/", 40) + "x"}, entry{name: strings.Repeat("c/", 40) + "x"}), limits)
 	mustRefuse(t, "directories", err, failure.TooBig, "more than 100 files or directories")
 
 	small := limits
 	small.MaxBytes = 8192
 	body := strings.Repeat("x", 8193)
-	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: body}), small)
+	_, _, err = try(t, "tar", tarOf(t, entry{name: "a", body: body}), small)
 	mustRefuse(t, "bytes", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
-	_, _, err = try(t, unpack.Zip, zipOf(t, nil, "a", body), small)
+	_, _, err = try(t, "zip", zipOf(t, nil, "a", body), small)
 	mustRefuse(t, "bytes of a zip", err, failure.TooBig, "need more than spec.model.sizeLimit: raise it")
-	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: "1"}, entry{name: "b", body: "1"}, entry{name: "c", body: "1"}), small)
+	_, _, err = try(t, "tar", tarOf(t, entry{name: "a", body: "1"}, entry{name: "b", body: "1"}, entry{name: "c", body: "1"}), small)
 	mustRefuse(t, "blocks", err, failure.TooBig, "need more than spec.model.sizeLimit")
-	_, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: "1"}, entry{name: "b/c/", header: tar.Header{Typeflag: tar.TypeDir}}), small)
+	_, _, err = try(t, "tar", tarOf(t, entry{name: "a", body: "1"}, entry{name: "b/c/", header: tar.Header{Typeflag: tar.TypeDir}}), small)
 	mustRefuse(t, "directories in blocks", err, failure.TooBig, "need more than spec.model.sizeLimit")
-	if _, _, err = try(t, unpack.Tar, tarOf(t, entry{name: "a", body: body[:8192]}), small); err != nil {
+	if _, _, err = try(t, "tar", tarOf(t, entry{name: "a", body: body[:8192]}), small); err != nil {
 		t.Error("what just fits:", err)
 	}
 }
@@ -461,25 +461,25 @@ func TestBombs(t *testing.T) {
 	generous := unpack.Limits{MaxFiles: 100, MaxBytes: 1 << 40, MaxRatio: 100, RatioFrom: 10 << 20}
 	zeros := strings.Repeat("\x00", 12<<20)
 	tarred := tarOf(t, entry{name: "a", body: zeros})
-	for format, archive := range map[unpack.Format][]byte{
-		unpack.TarGzip: gzipOf(tarred), unpack.TarZstd: zstdOf(tarred), unpack.Zip: zipOf(t, nil, "a", zeros),
+	for format, archive := range map[string][]byte{
+		"tar.gz": gzipOf(tarred), "tar.zst": zstdOf(tarred), "zip": zipOf(t, nil, "a", zeros),
 	} {
 		_, unpacked, err := try(t, format, archive, generous)
-		mustRefuse(t, string(format), err, failure.TooBig, "more than 100 times as large")
+		mustRefuse(t, format, err, failure.TooBig, "more than 100 times as large")
 		if unpacked.Bytes > 11<<20 {
 			t.Errorf("%s: %d bytes were written", format, unpacked.Bytes)
 		}
 	}
 	// What follows the end of a tar is not written, but costs time.
-	_, _, err := try(t, unpack.TarGzip, gzipOf(append(tarOf(t, entry{name: "a", body: "x"}), zeros...)), generous)
+	_, _, err := try(t, "tar.gz", gzipOf(append(tarOf(t, entry{name: "a", body: "x"}), zeros...)), generous)
 	mustRefuse(t, "zeros after the end", err, failure.TooBig, "more than 100 times as large")
 }
 
 func TestTheWindowOfZstandardIsBounded(t *testing.T) {
 	tarred := tarOf(t, entry{name: "a", body: strings.Repeat("0123456789abcdef", 1<<20)})
-	_, _, err := try(t, unpack.TarZstd, zstdOf(tarred, zstd.WithWindowSize(64<<20), zstd.WithSingleSegment(false)), limits)
+	_, _, err := try(t, "tar.zst", zstdOf(tarred, zstd.WithWindowSize(64<<20), zstd.WithSingleSegment(false)), limits)
 	mustRefuse(t, "64 MiB", err, failure.RefusedArchive, "--long")
-	if _, _, err = try(t, unpack.TarZstd, zstdOf(tarred, zstd.WithWindowSize(32<<20)), limits); err != nil {
+	if _, _, err = try(t, "tar.zst", zstdOf(tarred, zstd.WithWindowSize(32<<20)), limits); err != nil {
 		t.Error("32 MiB:", err)
 	}
 }
@@ -524,7 +524,7 @@ func TestZipsThatLie(t *testing.T) {
 		{"two of one name", "two entries of one name: a", zipOf(t, nil, "a", "x", "a", "y")},
 		{"overlapping", "overlap", overlapping(t)},
 	} {
-		_, _, err := try(t, unpack.Zip, each.archive, limits)
+		_, _, err := try(t, "zip", each.archive, limits)
 		mustRefuse(t, each.name, err, failure.RefusedArchive, each.want)
 	}
 }
@@ -547,6 +547,6 @@ func TestAZipWithALargeDirectory(t *testing.T) {
 		}
 	}
 	w.Close()
-	_, _, err := try(t, unpack.Zip, out.Bytes(), unpack.Limits{MaxFiles: 1000, MaxBytes: 1 << 30, MaxRatio: 1000})
+	_, _, err := try(t, "zip", out.Bytes(), unpack.Limits{MaxFiles: 1000, MaxBytes: 1 << 30, MaxRatio: 1000})
 	mustRefuse(t, "directory", err, failure.TooBig, "a directory of more than 16 MiB")
 }

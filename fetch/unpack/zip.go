@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/klauspost/compress/flate"
@@ -27,12 +28,12 @@ const (
 
 // unzip unpacks a zip of size bytes.
 func unzip(archive io.ReaderAt, size int64, w *writer) error {
-	bounded := &boundedReaderAt{from: archive, left: maxDirectory}
+	bounded := &boundedReaderAt{archive, maxDirectory}
 	reader, err := zip.NewReader(bounded, size)
 	if err != nil {
 		return damaged(err)
 	}
-	bounded.unbound = true
+	bounded.left = math.MaxInt
 	reader.RegisterDecompressor(zip.Deflate, flate.NewReader) // It is about twice as fast as the standard library's.
 	if err := w.checkCount(len(reader.File)); err != nil {
 		return err
@@ -48,18 +49,14 @@ func unzip(archive io.ReaderAt, size int64, w *writer) error {
 	return nil
 }
 
-// boundedReaderAt bounds how much is read in all, until it is unbound.
+// boundedReaderAt bounds how much is read in all.
 type boundedReaderAt struct {
-	from    io.ReaderAt
-	left    int
-	unbound bool
+	io.ReaderAt
+	left int
 }
 
 func (b *boundedReaderAt) ReadAt(into []byte, at int64) (int, error) {
-	n, err := b.from.ReadAt(into, at)
-	if b.unbound {
-		return n, err
-	}
+	n, err := b.ReaderAt.ReadAt(into, at)
 	if b.left -= n; b.left < 0 {
 		return 0, failure.New(failure.TooBig, "the archive has a directory of more than 16 MiB: pack fewer files, or use tar")
 	}

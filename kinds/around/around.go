@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package around is what a ModelBox and an App may have around their pods: for each block of modelv1.Around its
-// rules, and the object that it becomes. All of it is pure. A block has a file, and a line in Blocks.
+// rules, and the object that it becomes. All of it is pure. A block has a line in Blocks.
 package around
 
 import (

@@ -5,15 +5,13 @@ package source
 
 import (
 	"encoding/hex"
+	"hash/crc64"
 	"testing"
 )
 
 // The check value of CRC-64/NVME is that of the catalogue of Williams.
 func TestCRC64NVME(t *testing.T) {
-	if got := hex.EncodeToString(checksums[1].hash().Sum(nil)); got != "0000000000000000" {
-		t.Error(got)
-	}
-	sum := checksums[1].hash()
+	sum := crc64.New(nvme)
 	sum.Write([]byte("123456789"))
 	if got := hex.EncodeToString(sum.Sum(nil)); got != "ae8b14860a799888" {
 		t.Error(got)

@@ -1,6 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package unpack writes the files of an archive into a directory. It refuses what could leave the directory or exceed the
+// bounds, and it decodes nothing else than the archive.
 package unpack
 
 import (
@@ -10,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -42,6 +45,73 @@ type Limits struct {
 	Counter *report.Counter
 }
 
+// endings are how the names of each format's files end, the longer ones first. gz, zst and bz2 are one file each.
+var endings = []struct{ name, format string }{
+	{".tar.gz", "tar.gz"}, {".tgz", "tar.gz"}, {".tar.zst", "tar.zst"}, {".tar.bz2", "tar.bz2"}, {".tbz2", "tar.bz2"}, {".tbz", "tar.bz2"},
+	{".zip", "zip"}, {".tar", "tar"}, {".gz", "gz"}, {".zst", "zst"}, {".bz2", "bz2"},
+}
+
+// FormatOf returns the format that a file's name says, in lower or upper case, such as tar.gz; empty is a file that is not unpacked, whatever
+// it has inside, such as .pt.
+func FormatOf(name string) string {
+	for _, ending := range endings {
+		if len(name) > len(ending.name) && strings.HasSuffix(strings.ToLower(name), ending.name) {
+			return ending.format
+		}
+	}
+	return ""
+}
+
+// compression is what a format is compressed by: gz, zst, bz2, or the format itself.
+func compression(format string) string { return strings.TrimPrefix(format, "tar.") }
+
+// magic is what a file of a compression begins with. A tar has its magic number (or, as the oldest had, none) within its
+// first header, whose checksum the reader verifies.
+var magic = map[string]string{"zip": "PK\x03\x04", "gz": "\x1f\x8b\x08", "zst": "\x28\xb5\x2f\xfd", "bz2": "BZh"}
+
+// checkMagic compares an archive's first bytes with its format.
+func checkMagic(archive io.ReaderAt, format string) error {
+	want := magic[compression(format)]
+	begin := make([]byte, len(want))
+	if _, err := archive.ReadAt(begin, 0); err != nil && err != io.EOF {
+		return err
+	}
+	if string(begin) != want {
+		return refused("is no %s, as its name says: check the file, or name it as what it is", format)
+	}
+	return nil
+}
+
+// refused returns the error for an archive. The format completes "the archive ...".
+func refused(format string, args ...any) error {
+	return failure.New(failure.RefusedArchive, "the archive "+format, args...)
+}
+
+// Archive unpacks an archive of size bytes, which has this name, into a directory.
+func Archive(name string, archive *os.File, size int64, into *os.Root, limits Limits) (Unpacked, error) {
+	format := FormatOf(name)
+	if err := checkMagic(archive, format); err != nil {
+		return Unpacked{}, err
+	}
+	w := &writer{limits: limits, archive: size, into: into, inside: ".", copied: make([]byte, buffer)}
+	var err error
+	if format == "zip" {
+		err = unzip(archive, size, w)
+	} else {
+		err = decompress(format, io.NewSectionReader(archive, 0, size), w, strings.TrimSuffix(name, path.Ext(name)))
+	}
+	if err == nil && w.Files == 0 {
+		err = refused("has no files: check what was packed")
+	}
+	return w.Unpacked, err
+}
+
+// Unpacked is what was written.
+type Unpacked struct {
+	Files int
+	Bytes int64
+}
+
 // writer writes entries below a directory, and refuses what no archive may do.
 type writer struct {
 	limits Limits
@@ -55,8 +125,7 @@ type writer struct {
 	// inside is the directory that was made last; files of an archive mostly come by directory.
 	inside string
 	copied []byte
-	files  int
-	bytes  int64
+	Unpacked
 }
 
 // clean counts an entry, and returns its checked name.
@@ -117,7 +186,7 @@ func (w *writer) file(name string, mode fs.FileMode, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	w.files++
+	w.Files++
 	_, err = io.CopyBuffer(&counted{file: file, w: w}, from, w.copied)
 	return errors.Join(damaged(err), file.Close())
 }
@@ -135,7 +204,7 @@ func (c *counted) Write(bytes []byte) (int, error) {
 	}
 	n, err := c.file.Write(bytes)
 	c.written += int64(n)
-	c.w.bytes += int64(n)
+	c.w.Bytes += int64(n)
 	c.w.limits.Counter.Add(int64(n))
 	return n, err
 }

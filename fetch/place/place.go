@@ -1,0 +1,373 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package place keeps a volume such that a model's directory is either absent or complete: work is done beside it, made
+// durable, and renamed.
+package place
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+)
+
+const (
+	// Block is the unit that the volume, and the kubelet's measure of it, count files and directories in: most file systems have 4 KiB.
+	Block = 4096
+	// Own is what the fetcher itself needs of the volume beside the model: its directories, lock, state and record.
+	Own = 8 * Block
+)
+
+// InBlocks returns how many bytes of the volume a file of a size takes.
+func InBlocks(size int64) int64 { return (size + Block - 1) / Block * Block }
+
+// directoryName is what the directory of a model may be called. It does not begin with a dot, as the names of this package do.
+var directoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+
+// Volume is the directory of a volume, and the name that the model gets in it.
+type Volume struct {
+	name string
+	root *os.Root
+	log  *report.Log
+}
+
+// Open opens a volume.
+func Open(path, name string, log *report.Log) (*Volume, error) {
+	if !directoryName.MatchString(name) {
+		return nil, failure.New(failure.Invalid, "--directory %s is no name of a directory: use letters, digits, dots, underscores and dashes", failure.Quote(name))
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, failure.New(failure.Invalid, "--volume cannot be opened: %w: mount the volume there", err)
+	}
+	return &Volume{name: name, root: root, log: log}, nil
+}
+
+// Close closes the volume.
+func (v *Volume) Close() error { return v.root.Close() }
+
+// lostAndFound is what mkfs makes in a new file system.
+const lostAndFound = "lost+found"
+
+// Complete is true if the model is there. An empty directory is none: the kubelet makes one where a container mounts a subPath
+// before the model is there. Neither is a new file system.
+func (v *Volume) Complete() (bool, error) {
+	info, err := v.root.Lstat(v.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() {
+		return false, failure.New(failure.Invalid, "the volume has something else than a directory at %s: remove it, or use another volume", v.name)
+	}
+	directory, err := v.root.Open(v.name)
+	if err != nil {
+		return false, err
+	}
+	defer directory.Close() //nolint:errcheck // It was only read.
+	names, err := directory.Readdirnames(2)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return len(names) > 1 || len(names) == 1 && names[0] != lostAndFound, err
+}
+
+// Lock waits until no other process fetches the same model into the volume, and returns what releases the lock. The
+// kernel releases it as well when the process ends, however it ends.
+func (v *Volume) Lock() (func(), error) {
+	lock, err := v.lockFile(v.name)
+	if err != nil {
+		return nil, err
+	}
+	if err = flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		v.log.Line("another pod fetches this model into the volume: waiting")
+		err = flock(lock, syscall.LOCK_EX)
+	}
+	if unsupported(err) {
+		err = failure.New(failure.Invalid, "the volume has no file locks (%w), which several pods that share it need: use a volume with locks, such as NFS 4 or CephFS, or a volume for each pod", err)
+	}
+	return func() { _ = lock.Close() }, err
+}
+
+// lockFile opens the file that is locked while a model is fetched into a volume that is shared; closing it releases the lock. The file is
+// writable for the pods of every user, and for NFS, which locks only what is open for writing. Whatever other pods put at its place, it is a
+// file of this volume.
+func (v *Volume) lockFile(model string) (*os.File, error) {
+	name := ".lock-" + model
+	if there, err := v.root.Lstat(name); err == nil && !there.Mode().IsRegular() {
+		return nil, failure.New(failure.Invalid, "the volume has something else than a file at %s: remove it", name)
+	}
+	file, err := v.root.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o666)
+	if err == nil {
+		_ = file.Chmod(0o666) // It fails for all but the owner, who has done it.
+	}
+	return file, err
+}
+
+// flock locks a file. With LOCK_NB, it is syscall.EWOULDBLOCK if another process has locked it.
+func flock(file *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(file.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func unsupported(err error) bool {
+	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOLCK)
+}
+
+const (
+	// maxRecord bounds a record in bytes, and maxSources the sources in it.
+	maxRecord  = 64 << 10
+	maxSources = 16
+)
+
+// Record is what is known of a complete model. It is beside the model's directory, in a file of the volume.
+type Record struct {
+	// Sources say what the bytes were fetched from, or verified against.
+	Sources []string `json:"sources,omitempty"`
+	// Digest and Bytes are what the termination message says of it.
+	Digest string `json:"digest,omitempty"`
+	Bytes  int64  `json:"bytes,omitempty"`
+}
+
+func (v *Volume) recordName() string { return ".model-" + v.name }
+
+// Recorded returns the record of the model; the zero Record is none, such as of a model that an earlier release has fetched.
+func (v *Volume) Recorded() (record Record) {
+	if err := load(v.root, v.recordName(), maxRecord, &record); err != nil {
+		return Record{}
+	}
+	return record
+}
+
+// Record writes the record of the model. Without it, a later start has to verify the files again.
+func (v *Volume) Record(record Record) {
+	record.Sources = record.Sources[max(0, len(record.Sources)-maxSources):]
+	if err := save(v.root, v.recordName(), record); err != nil {
+		v.log.Line("what the model is cannot be recorded: %v", err)
+	}
+}
+
+// load decodes a file of at most size bytes that save has written. Whatever other pods put there, it neither waits nor grows.
+func load(root *os.Root, name string, size int64, into any) error {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A FIFO without a writer ends at once.
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > size {
+		return errors.Join(err, fs.ErrInvalid)
+	}
+	return json.NewDecoder(io.LimitReader(file, size)).Decode(into)
+}
+
+// save makes a file have a value as JSON: the old or the new one, whenever the process ends.
+func save(root *os.Root, name string, value any) error {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	next := name + ".next"
+	if err := root.RemoveAll(next); err != nil {
+		return err
+	}
+	if err := root.WriteFile(next, content, 0o644); err != nil {
+		return err
+	}
+	return root.Rename(next, name)
+}
+
+// Model opens the directory of the complete model.
+func (v *Volume) Model() (*os.Root, error) { return v.root.OpenRoot(v.name) }
+
+const (
+	// workPrefix begins the name of a directory in which a process writes a model. The directory has the archive while it is
+	// downloaded, the model, and the state that a later process continues from.
+	workPrefix   = ".fetch-"
+	downloadName = "download"
+	modelName    = "model"
+	stateName    = "state"
+	// othersFor is how long the work of other models stays in a volume that several pods share: longer than the kubelet waits before it
+	// starts their container again.
+	othersFor = time.Hour
+)
+
+// workName is the name of a work directory, with that of the model's directory.
+var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}$`)
+
+// Work is a directory with work in progress. In a volume that is shared, the lock of the model is held meanwhile.
+type Work struct {
+	// Continued is true if an earlier process has begun it.
+	Continued bool
+
+	volume *Volume
+	name   string
+	root   *os.Root
+}
+
+// WorkName returns the name of the work directory for what a key stands for in a model's directory. A later start with the same
+// key, as the same user, continues there.
+func WorkName(directory, key string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s", os.Getuid(), key))
+	return workPrefix + directory + "-" + hex.EncodeToString(sum[:8])
+}
+
+// Begin makes or takes over the work directory with a name.
+func (v *Volume) Begin(name string) (*Work, error) {
+	there, err := v.root.Lstat(name)
+	continued := err == nil && there.IsDir()
+	if !continued {
+		if err := v.root.RemoveAll(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.root.MkdirAll(filepath.Join(name, modelName), 0o755); err != nil {
+		return nil, err
+	}
+	root, err := v.root.OpenRoot(name)
+	return &Work{Continued: continued, volume: v, name: name, root: root}, err
+}
+
+// Download opens the file that an archive is fetched into, with what an earlier start left in it. It is readable and writable.
+func (w *Work) Download() (*os.File, error) {
+	return w.root.OpenFile(downloadName, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// RemoveDownload removes the file of Download.
+func (w *Work) RemoveDownload() error { return w.root.Remove(downloadName) }
+
+// Model opens the directory that Publish renames, with what an earlier start left in it, or without.
+func (w *Work) Model(empty bool) (*os.Root, error) {
+	if empty {
+		if err := errors.Join(w.root.RemoveAll(modelName), w.root.Mkdir(modelName, 0o755)); err != nil {
+			return nil, err
+		}
+	}
+	return w.root.OpenRoot(modelName)
+}
+
+// maxState bounds the state in bytes: that of 8 files with 1000 parts each.
+const maxState = 1 << 20
+
+// State decodes what SaveState wrote last, in this process or an earlier one.
+func (w *Work) State(into any) error { return load(w.root, stateName, maxState, into) }
+
+// SaveState replaces the state at once.
+func (w *Work) SaveState(state any) error { return save(w.root, stateName, state) }
+
+// Publish makes the model durable, renames it to its place, and records what it is.
+func (w *Work) Publish(record Record) error {
+	if err := syncAll(w.root); err != nil {
+		return err
+	}
+	// What is recorded is of another model, which was removed.
+	if err := w.volume.root.RemoveAll(w.volume.recordName()); err != nil {
+		return err
+	}
+	// A directory without a model may be there; Complete says why.
+	_ = w.volume.root.Remove(filepath.Join(w.volume.name, lostAndFound))
+	if err := w.volume.root.Remove(w.volume.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
+		return err
+	}
+	w.volume.Record(record)
+	return syncDirectory(w.volume.root)
+}
+
+// End removes the work directory unless it is kept for the next start. What it cannot remove, the next start removes.
+func (w *Work) End(keep bool) {
+	err := w.root.Close()
+	if !keep {
+		err = errors.Join(err, w.volume.root.RemoveAll(w.name))
+	}
+	if err != nil {
+		w.volume.log.Line("work in progress cannot be removed: %v", err)
+	}
+}
+
+// syncAll writes everything to the disk, by one call for the file system: that costs the same for a thousand files as for one. A sandbox
+// without the call has that for all file systems.
+func syncAll(root *os.Root) error {
+	directory, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer directory.Close() //nolint:errcheck // It was only read.
+	err = unix.Syncfs(int(directory.Fd()))
+	if unsupported(err) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
+		unix.Sync()
+		return nil
+	}
+	return err
+}
+
+// syncDirectory writes the names in a directory to the disk.
+func syncDirectory(root *os.Root) error {
+	directory, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}
+
+// RemoveLeftovers removes the work directories of processes that have ended, except those with the names to keep and, in a volume that is
+// shared, those that other pods may soon continue. It leaves those that it may not remove.
+func (v *Volume) RemoveLeftovers(shared bool, keep ...string) error {
+	entries, err := fs.ReadDir(v.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		model := workName.FindStringSubmatch(entry.Name())
+		if !entry.IsDir() || model == nil || slices.Contains(keep, entry.Name()) {
+			continue
+		}
+		if err := v.removeLeftover(entry, model[1], shared); err != nil {
+			v.log.Line("work in progress of an earlier start cannot be removed: %v", err)
+		}
+	}
+	return nil
+}
+
+// removeLeftover removes a work directory. In a volume that is shared, it leaves one in which a state was saved not long ago, or whose model
+// another pod has locked.
+func (v *Volume) removeLeftover(entry fs.DirEntry, model string, shared bool) error {
+	if shared {
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) < othersFor {
+			return nil
+		}
+		lock, err := v.lockFile(model)
+		if err != nil {
+			return err
+		}
+		defer lock.Close() //nolint:errcheck // The kernel releases it in any case.
+		if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	v.log.Line("removing work in progress of an earlier start: %s", entry.Name())
+	return v.root.RemoveAll(entry.Name())
+}
