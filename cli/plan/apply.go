@@ -6,7 +6,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +32,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // The API server in memory is controller-runtime's fake client: its patches are merged, and their
@@ -185,7 +185,7 @@ func (o *Object) desired(owner client.Object) ([]*apply.Child, error) {
 func (o *Object) write(ctx context.Context, c client.Client, owner client.Object, children []*apply.Child) error {
 	writer := apply.Writer{Client: c, Live: c, Recorder: &events.FakeRecorder{}, Rewrites: &apply.Rewrites{}}.ReadOnlyIf(kinds.IsPaused(o.Stored))
 	_, err := writer.Apply(ctx, owner, children...)
-	if errors.Is(err, apply.ErrNameConflict) {
+	if status.HasReason(err, status.ReasonNameConflict) {
 		o.Conflicts = append(o.Conflicts, err.Error())
 		return nil
 	}

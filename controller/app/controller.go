@@ -5,7 +5,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,8 +16,6 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
-	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
@@ -53,18 +50,7 @@ func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.Pa
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
 	errs := app.Validate(obj)
-	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
-		Object: obj, Kind: kind, Schedules: obj.Spec.Schedules, Replicas: *obj.Spec.Replicas, Status: &obj.Status.Schedule, Held: obj.Spec.Paused,
-	})
-	if scaled {
-		return reconcile.Result{}, nil
-	}
-	children, err := workload.Desired(workloadOf(obj), &obj.Status.WorkloadStatus, errs)
-	if err == nil {
-		err = r.Apply(ctx, children)
-	}
-	result, err := r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
-	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	_, result, err := r.Run(ctx, workloadOf(obj), &obj.Status.WorkloadStatus, obj.Spec.Schedules, errs)
 	return result, err
 }
 

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,16 +35,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // FieldManager is the field manager of all writes.
@@ -70,7 +74,7 @@ func NewWriter(mgr manager.Manager) Writer {
 }
 
 // ReadOnlyIf returns a Writer that, if paused, sends no request: where it would write, Apply
-// returns ErrPaused.
+// returns the readiness of a paused object.
 func (w Writer) ReadOnlyIf(paused bool) Writer {
 	w.readOnly = paused
 	return w
@@ -82,9 +86,9 @@ type Child struct {
 	Desired client.Object
 	// Live is filled with the observed state; its type determines what is read.
 	Live client.Object
-	// Keep changes Desired to what is to stay as it is in Live, before the two are compared. It
-	// is called if the child exists, and may be nil.
-	Keep func() error
+	// Keep change Desired, one after the other, to what is to stay as it is in Live, before the two are compared. They
+	// are called if the child exists.
+	Keep []func() error
 	// Verify returns an error, of a type that the API server could respond with, if what it stores
 	// of Desired lacks what the child must not be without. It may be nil.
 	Verify func(stored client.Object) error
@@ -101,10 +105,9 @@ func (c *Child) Exists() bool { return c.found }
 // fields do not have their desired value because admission rewrote them, in a sentence that is
 // empty if there are none.
 //
-// Errors: ErrNameConflict if a child's name is taken, *RefusedError if the API server refused
-// a write, *limit.ContestedError if other clients undo its writes, ErrDeleting while an old child is
-// being deleted, ErrOwnerGone if the owner was deleted, ErrPaused where ReadOnlyIf prevented a
-// write; any other error is worth a retry.
+// Errors: a status.Readiness if a child's name is taken, while an old child is being deleted, and where
+// ReadOnlyIf prevented a write; *RefusedError if the API server refused a write, *limit.ContestedError if
+// other clients undo its writes, ErrOwnerGone if the owner was deleted; any other error is worth a retry.
 func (w Writer) Apply(ctx context.Context, owner client.Object, children ...*Child) (rewritten string, err error) {
 	for _, child := range children {
 		if err := w.read(ctx, owner, child); err != nil {
@@ -170,8 +173,8 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	if err := checkOwner(child.Live, child.Desired); err != nil {
 		return err
 	}
-	if child.Keep != nil {
-		if err := child.Keep(); err != nil {
+	for _, keep := range child.Keep {
+		if err := keep(); err != nil {
 			return err
 		}
 	}
@@ -224,7 +227,7 @@ func (w Writer) write(ctx context.Context, owner client.Object, child *Child) ([
 	}
 	switch {
 	case w.readOnly:
-		return nil, ErrPaused
+		return nil, status.Readiness{Reason: status.ReasonPaused, Message: "spec.paused is true: changes are not written"}
 	case child.Desired == nil:
 		return nil, w.delete(ctx, child.Live)
 	}
@@ -566,4 +569,113 @@ func encoded(value reflect.Value) string {
 		return err.Error()
 	}
 	return cmp.Or(strings.Trim(string(data), `"`), "nothing")
+}
+
+// checkOwner returns a status.Readiness unless the owner of the desired child controls live. An object of another owner is never
+// adopted, changed or deleted. A child that is being deleted is created afterwards; the watch event of the deletion starts
+// that reconcile.
+func checkOwner(live, desired client.Object) error {
+	const deleting = "waiting for the deletion of an old object: %s %q is "
+	owner, held := metav1.GetControllerOfNoCopy(desired), "has no controller"
+	switch controller := metav1.GetControllerOfNoCopy(live); {
+	case controller == nil:
+	case controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
+		return nil
+	case controller.UID == owner.UID:
+		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(deleting+"being deleted", limit.KindOf(live), live.GetName()))
+	case controller.Name == owner.Name && groupKind(controller) == groupKind(owner): // The garbage collector deletes its children.
+		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(
+			deleting+"controlled by a deleted %s of this name and waits for garbage collection", limit.KindOf(live), live.GetName(), controller.Kind))
+	default:
+		held = "is controlled by " + controller.Kind + "/" + controller.Name
+	}
+	return status.NewStalled(status.ReasonNameConflict, fmt.Sprintf(
+		"%s %q already exists and %s: it is not changed; delete or rename it, or give this object another name", limit.KindOf(live), live.GetName(), held))
+}
+
+func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind()
+}
+
+// ErrOwnerGone reports that an object which is still in the cache was deleted, or replaced by
+// another object of its name. Nothing is written for it, and nothing is retried: the watch event
+// of the deletion follows.
+var ErrOwnerGone = errors.New("the object has been deleted")
+
+// ErrStale reports that there is a newer generation of an owner than the one in the informer
+// cache. Its children are not written; the reconcile is retried until the cache is up to date.
+var ErrStale = errors.New("the informer cache still has generation")
+
+// RefusedError reports that the API server refused to write a child, with the API server's
+// message: a quota, a policy, missing rights, an invalid value.
+type RefusedError struct{ error }
+
+// Unwrap returns the error in the API server's response.
+func (e *RefusedError) Unwrap() error { return e.error }
+
+// Refused wraps the error of a write. An error that a retry may resolve is not a refusal, unless it
+// lasts: a conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or
+// one that was deleted meanwhile.
+func Refused(doing string, obj client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	described := fmt.Errorf("%s %s %q: %w", doing, limit.KindOf(obj), obj.GetName(), err)
+	_, lasting := errors.AsType[*limit.LastingError](err)
+	if !lasting && (isTransient(err) || apierrors.IsNotFound(err) && doing != "creating") {
+		return described
+	}
+	return &RefusedError{described}
+}
+
+// isTransient reports whether the error is one of the network, or a response that a retry may change. It goes by the code:
+// the responses of a proxy or a load balancer have no reason, nor have some of the API server, such as the
+// 500 for a list with the same key twice, which stays.
+func isTransient(err error) bool {
+	var response apierrors.APIStatus
+	if !errors.As(err, &response) {
+		return true
+	}
+	switch response.Status().Code {
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true // A conflict is also a child that exists already.
+	}
+	return apierrors.IsServerTimeout(err)
+}
+
+// ReadinessOf returns the readiness of an owner whose children could not be built or
+// applied because of err, nil if err has no meaning for its status, and the error that is
+// to be retried. What ends with a watch event, such as a name conflict or the deletion of
+// an old child, is not retried. Result turns the error into the result of a reconcile.
+func ReadinessOf(err error) (*status.Readiness, error) {
+	readiness, known := errors.AsType[status.Readiness](err)
+	contested, isContested := errors.AsType[*limit.ContestedError](err)
+	refused, isRefused := errors.AsType[*RefusedError](err)
+	switch {
+	case known:
+		err = nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		readiness, err = status.NewStalled(status.ReasonTerminating, "the namespace is being deleted: no object can be created in it"), nil
+	case isContested:
+		readiness = status.NewStalled(status.ReasonContested, contested.Error())
+	case isRefused:
+		readiness = status.NewStalled(status.ReasonChildRefused, refused.Error())
+	default:
+		return nil, err
+	}
+	return &readiness, err
+}
+
+// Result returns the result of a reconcile for an error of Apply: the owner of a contested
+// child is reconciled again after RetryAfter, a deleted owner is not, and any other error is
+// retried with back-off.
+func Result(err error) (reconcile.Result, error) {
+	var contested *limit.ContestedError
+	switch {
+	case errors.Is(err, ErrOwnerGone):
+		return reconcile.Result{}, nil
+	case errors.As(err, &contested):
+		return reconcile.Result{RequeueAfter: contested.RetryAfter}, nil
+	}
+	return reconcile.Result{}, err
 }

@@ -39,9 +39,7 @@ func TestReadinessOf(t *testing.T) {
 		retried bool
 	}{
 		{name: "no error"},
-		{name: "a name conflict", err: fmt.Errorf("x %w", ErrNameConflict), reason: status.ReasonNameConflict, stalled: true},
-		{name: "an old child", err: fmt.Errorf("%w: x", ErrDeleting), reason: status.ReasonWaitingForDeletion},
-		{name: "paused", err: ErrPaused, reason: status.ReasonPaused},
+		{name: "a readiness", err: status.NewStalled(status.ReasonNameConflict, "x"), reason: status.ReasonNameConflict, stalled: true},
 		{name: "forbidden", err: Refused("creating", deployment(), apierrors.NewForbidden(deployments, "box", errors.New("no"))),
 			reason: status.ReasonChildRefused, stalled: true, retried: true},
 		{name: "invalid", err: Refused("creating", deployment(), apierrors.NewInvalid(schema.GroupKind{}, "box", nil)),

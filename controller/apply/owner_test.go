@@ -4,12 +4,13 @@
 package apply
 
 import (
-	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 func reference(kind, name string, uid types.UID) metav1.OwnerReference {
@@ -58,7 +59,7 @@ func TestCheckOwner(t *testing.T) {
 			if got := text(err); got != test.want {
 				t.Errorf("checkOwner returns %q, want %q", got, test.want)
 			}
-			if got := errors.Is(err, ErrDeleting); got != test.waiting {
+			if got := status.HasReason(err, status.ReasonWaitingForDeletion); got != test.waiting {
 				t.Errorf("waiting is %t, want %t", got, test.waiting)
 			}
 		})

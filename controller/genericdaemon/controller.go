@@ -70,7 +70,7 @@ func Children(daemon *mydomainv1beta1.Genericdaemon) ([]client.Object, error) {
 }
 
 // desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
-// errors of its spec leave open what it has to be, it returns a *rules.InvalidSpecError,
+// errors of its spec leave open what it has to be, it returns a status.Readiness,
 // and a child without a desired state. It is pure.
 func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*workload.Children, error) {
 	into := &daemon.Status

@@ -24,7 +24,6 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
-	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -66,25 +65,14 @@ func SetupWithManager(fetcher modelsource.Fetcher, shared workload.Reconciler) f
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
-	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
-		Object: box, Kind: kind, Schedules: box.Spec.Schedules, Replicas: *box.Spec.Replicas, Status: &box.Status.Schedule, Held: box.Spec.Paused,
-	})
-	if scaled {
-		return reconcile.Result{}, nil
-	}
 	pods := workloadOf(box, r.Fetcher)
-	children, err := workload.Desired(pods, &box.Status.WorkloadStatus, errs)
-	if err == nil {
-		err = r.Apply(ctx, children)
+	applied, result, err := r.Run(ctx, pods, &box.Status.WorkloadStatus, box.Spec.Schedules, errs)
+	if applied == nil {
+		return result, err
 	}
-	if err == nil {
-		err = setFetcher(&box.Status, pods, children)
+	if err = cmp.Or(err, setFetcher(&box.Status, pods, applied)); err == nil {
+		result.RequeueAfter = trigger.Sooner(result.RequeueAfter, r.recordModels(ctx, box, pods.Models, applied))
 	}
-	result, err := r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
-	if err == nil {
-		result.RequeueAfter = max(result.RequeueAfter, r.recordModels(ctx, box, pods.Models, children))
-	}
-	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
 	return result, err
 }
 

@@ -25,7 +25,6 @@ package schedules
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -108,7 +107,7 @@ func (s *Step) Scale(ctx context.Context, o *Object) (scaled bool, wake time.Dur
 	if planned != nil && len(planned.Next) > 0 {
 		wake = trigger.Until(planned.Next[0].Time.Time, now)
 	}
-	if errors.Is(err, apply.ErrFrozen) {
+	if status.HasReason(err, status.ReasonFrozen) {
 		wake = min(wake, freeze.Again)
 	}
 	return false, wake, err
@@ -132,26 +131,28 @@ func (s *Step) write(ctx context.Context, o *Object) error {
 	return apply.Refused("scaling", o.Object, err)
 }
 
-// frozen returns an apply.ErrFrozen if the namespace is frozen: then the number waits for the end of that.
+// frozen returns a status.Readiness if the namespace is frozen: then the number waits for the end of that.
 func (s *Step) frozen(ctx context.Context, o *Object, planned *modelv1.ScheduleStatus) error {
 	reason, frozen, err := s.Freeze.Frozen(ctx, o.GetNamespace())
 	if err != nil {
 		return apply.Refused("scaling", o.Object, err)
 	}
 	if frozen {
-		return fmt.Errorf("%w (%s): %d replicas of the schedule %q wait for the end of that", apply.ErrFrozen, reason, planned.Replicas, planned.Name)
+		return status.NewReconciling(status.ReasonFrozen, fmt.Sprintf(
+			"the namespace is frozen (%s): %d replicas of the schedule %q wait for the end of that", reason, planned.Replicas, planned.Name))
 	}
 	return nil
 }
 
-// autoscaled returns an apply.ErrAutoscaled if a HorizontalPodAutoscaler scales the object, that of a
+// autoscaled returns a status.Readiness if a HorizontalPodAutoscaler scales the object, that of a
 // ScaledObject included.
 func (s *Step) autoscaled(ctx context.Context, o *Object) error {
 	all, err := Autoscalers(ctx, s.Client, o, o.Kind.GroupKind())
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	return fmt.Errorf("HorizontalPodAutoscaler %q %w; delete it, or remove spec.schedules", all[0].Name, apply.ErrAutoscaled)
+	return status.NewStalled(status.ReasonConflict, fmt.Sprintf(
+		"HorizontalPodAutoscaler %q scales this object, and so do its schedules; delete it, or remove spec.schedules", all[0].Name))
 }
 
 // Autoscalers returns the HorizontalPodAutoscalers that scale an object, those of ScaledObjects included.

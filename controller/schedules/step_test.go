@@ -5,7 +5,6 @@ package schedules
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -121,7 +120,7 @@ func TestFrozen(t *testing.T) {
 		step := Step{Client: f.client, Recorder: &events.FakeRecorder{}, Clock: f.clock, Freeze: freeze.Reader{Live: live}}
 		o := f.server.object()
 		scaled, wake, err := step.Scale(t.Context(), o)
-		if scaled || wake != time.Minute || !errors.Is(err, apply.ErrFrozen) || f.writes != 0 || *o.Status != nil {
+		if scaled || wake != time.Minute || !status.HasReason(err, status.ReasonFrozen) || f.writes != 0 || *o.Status != nil {
 			t.Errorf("%s: scaled %t, again in %v, %d writes, status %+v: %v", o.Kind.Kind, scaled, wake, f.writes, *o.Status, err)
 		}
 		readiness, err := apply.ReadinessOf(err)
@@ -161,14 +160,14 @@ func TestAutoscaled(t *testing.T) {
 			}
 			step := Step{Client: f.client, Recorder: &events.FakeRecorder{}, Clock: f.clock}
 			err := step.autoscaled(t.Context(), o)
-			if errors.Is(err, apply.ErrAutoscaled) != test.conflict || err != nil && !test.conflict {
+			if status.HasReason(err, status.ReasonConflict) != test.conflict || err != nil && !test.conflict {
 				t.Errorf("%s, %s: %v", o.Kind.Kind, test.name, err)
 			}
 			if !test.conflict {
 				continue
 			}
 			scaled, wake, err := step.Scale(t.Context(), o)
-			if scaled || wake != 5*time.Minute || !errors.Is(err, apply.ErrAutoscaled) || f.writes != 0 {
+			if scaled || wake != 5*time.Minute || !status.HasReason(err, status.ReasonConflict) || f.writes != 0 {
 				t.Errorf("%s, %s: scaled %t, again in %v, %d writes: %v", o.Kind.Kind, test.name, scaled, wake, f.writes, err)
 			}
 		}

@@ -8,6 +8,7 @@ package workload
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
@@ -101,7 +104,7 @@ func (w *Workload) Children() ([]client.Object, error) {
 }
 
 // Template returns the desired pod template, which is the one that admission validates. Its error is
-// a *rules.InvalidSpecError: admission would have refused the spec.
+// a status.Readiness: admission would have refused the spec.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	template, errs := w.Effective()
 	return template, Buildable(errs)
@@ -206,7 +209,7 @@ func (w *Workload) Address() string {
 	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
 }
 
-// checkSelector returns a *rules.InvalidSpecError if a live Deployment does not have the selector of an adopted
+// checkSelector returns a status.Readiness if a live Deployment does not have the selector of an adopted
 // object. The API server would refuse to change it, and the Service would select other pods.
 func (w *Workload) checkSelector(live *appsv1.Deployment) error {
 	have := metav1.FormatLabelSelector(live.Spec.Selector)
@@ -214,17 +217,17 @@ func (w *Workload) checkSelector(live *appsv1.Deployment) error {
 	if have == want {
 		return nil
 	}
-	return &rules.InvalidSpecError{Message: fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
-		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have)}
+	return status.NewStalled(status.ReasonInvalidSpec, fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
+		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have))
 }
 
-// Buildable returns a *rules.InvalidSpecError with the errors of a spec that leave open
+// Buildable returns a status.Readiness with the errors of a spec that leave open
 // what its children have to be, nil if there are none. With any other error the children
 // are built and the API server decides: a rule that is newer than a stored object must not
 // stop the scaling and the repair of what runs.
 func Buildable(errs field.ErrorList) error {
 	if blocking := rules.Unbuildable(errs); len(blocking) > 0 {
-		return &rules.InvalidSpecError{Message: rules.FormatErrors(blocking)}
+		return status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(blocking))
 	}
 	return nil
 }
@@ -279,4 +282,138 @@ func (w *Workload) VerifyModel(stored client.Object) error {
 		})
 	}
 	return nil
+}
+
+// observe returns the observed state of the Deployment, and copies its counters, and the address of the Service,
+// to the status of the owner.
+func (w *Workload) observe(c *Children, into *modelv1.WorkloadStatus) Observed {
+	live := c.Pods.Live.(*appsv1.Deployment)
+	observed := &live.Status
+	into.Replicas = observed.Replicas
+	into.ReadyReplicas = observed.ReadyReplicas
+	into.UpdatedReplicas = observed.UpdatedReplicas
+	into.AvailableReplicas = observed.AvailableReplicas
+	into.UnavailableReplicas = observed.UnavailableReplicas
+	into.TerminatingReplicas = observed.TerminatingReplicas
+	into.CollisionCount = observed.CollisionCount
+	into.Selector = w.Selector().String()
+	into.Address = ""
+	if c.Service.Exists() {
+		into.Address = w.Address()
+	}
+	c.surroundings.status(into)
+	return Observed{Kind: "Deployment", Progress: unpaused(live), Availability: availability(live), Workload: problems.OfDeployment(live)}
+}
+
+// reasonDeploymentPaused means that the rollouts of the Deployment are paused.
+const reasonDeploymentPaused = "DeploymentPaused"
+
+// unpaused is Progress, unless the Deployment is paused ("kubectl rollout pause"). The operator does not resume
+// it: a user has paused it on purpose.
+func unpaused(live *appsv1.Deployment) status.Readiness {
+	if live.Spec.Paused {
+		return status.Readiness{Reason: reasonDeploymentPaused, Message: fmt.Sprintf(
+			"Deployment %q is paused, so its pods do not get a changed template: kubectl rollout resume deployment/%s -n %s",
+			live.Name, live.Name, live.Namespace)}
+	}
+	return Progress(live)
+}
+
+// Progress returns the readiness of the owner of a Deployment whose children have been
+// applied. It is ready only if every pod runs the current template and is available, and
+// no other pod is left: the fields that "kubectl rollout status" reads.
+func Progress(deployment *appsv1.Deployment) status.Readiness {
+	observed, scaled := &deployment.Status, Scaled(deployment)
+	desired := ptr.Deref(deployment.Spec.Replicas, 1)
+	if !isObserved(deployment) {
+		return scaled
+	}
+	if failure := failure(observed); failure != nil {
+		return *failure
+	}
+	switch {
+	case observed.UpdatedReplicas < desired:
+		return status.Progressing("%d of %d pods run the current template", observed.UpdatedReplicas, desired)
+	case observed.Replicas > observed.UpdatedReplicas:
+		return status.Progressing("waiting for the deletion of %d of %d pods, which run an old template",
+			observed.Replicas-observed.UpdatedReplicas, observed.Replicas)
+	}
+	return scaled
+}
+
+// Scaled returns the readiness of a Deployment by the number of its pods, whatever template they
+// run.
+func Scaled(deployment *appsv1.Deployment) status.Readiness {
+	observed, desired := &deployment.Status, ptr.Deref(deployment.Spec.Replicas, 1)
+	switch {
+	case !isObserved(deployment):
+		return status.NewReconciling(status.ReasonProgressing, status.NotObservedYet("Deployment", deployment.Generation))
+	case observed.Replicas > desired:
+		return status.Progressing("waiting for the deletion of %d of %d pods", observed.Replicas-desired, observed.Replicas)
+	case observed.AvailableReplicas < desired:
+		return status.Progressing("%d of %d pods are available", observed.AvailableReplicas, desired)
+	}
+	return status.NewReady(fmt.Sprintf("%d of %d pods are available", observed.AvailableReplicas, desired))
+}
+
+// ReasonTargetNotFound means that the Deployment which an object acts on does not exist.
+const ReasonTargetNotFound = "TargetNotFound"
+
+// TargetNotFound returns the readiness of an object whose spec.deploymentName names no Deployment.
+func TargetNotFound(name string) status.Readiness {
+	return status.NewStalled(ReasonTargetNotFound, fmt.Sprintf(
+		"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", name))
+}
+
+// Target reads, from the cache, the Deployment that an object of its namespace acts on, nil if there is none.
+func Target(ctx context.Context, cache client.Reader, namespace, name string) (*appsv1.Deployment, error) {
+	target := &appsv1.Deployment{}
+	err := cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, target)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
+	}
+	return target, nil
+}
+
+// failure returns the readiness for a Deployment that cannot progress by itself, nil if it
+// can, with the message of the Deployment's own condition.
+func failure(observed *appsv1.DeploymentStatus) *status.Readiness {
+	for _, condition := range observed.Conditions {
+		var reason string
+		switch {
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			reason = status.ReasonReplicaFailure
+		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == status.ReasonProgressDeadline:
+			reason = status.ReasonProgressDeadline
+		default:
+			continue
+		}
+		readiness := status.NewStalled(reason, condition.Message)
+		return &readiness
+	}
+	return nil
+}
+
+// isObserved reports whether the status of a Deployment is one of its current spec.
+func isObserved(deployment *appsv1.Deployment) bool {
+	return status.IsObserved(deployment.Generation, deployment.Status.ObservedGeneration)
+}
+
+// availability returns the availability of the owner of a Deployment: the Deployment's own
+// condition. That one has a minimum: all replicas but those that maxUnavailable allows.
+func availability(deployment *appsv1.Deployment) metav1.Condition {
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentAvailable {
+			return metav1.Condition{
+				Status:             metav1.ConditionStatus(condition.Status),
+				Reason:             condition.Reason,
+				Message:            condition.Message,
+				LastTransitionTime: condition.LastTransitionTime,
+			}
+		}
+	}
+	return status.NotObserved("Deployment", deployment.Generation)
 }

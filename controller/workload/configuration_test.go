@@ -88,7 +88,7 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 		if err := r.configure(t.Context(), children); err != nil {
 			t.Fatal(err)
 		}
-		if err := children.Pods.Keep(); !errors.Is(err, test.want) {
+		if err := children.Pods.Keep[0](); !errors.Is(err, test.want) {
 			t.Errorf("%s: the error is %v, want %v", name, err, test.want)
 		}
 		held := templateOf(children.Pods.Desired).Annotations[api.AnnotationConfiguration] == live
@@ -114,7 +114,7 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 		children := referring(modelv1.RestartOnChangeReferenced, live)
 		children.Owner.SetName(name)
 		change(children)
-		if err := errors.Join(r.configure(t.Context(), children), children.Pods.Keep()); err != nil {
+		if err := errors.Join(r.configure(t.Context(), children), children.Pods.Keep[0]()); err != nil {
 			t.Fatal(err)
 		}
 		return templateOf(children.Pods.Desired).Annotations[api.AnnotationConfiguration], children.configured.reason + " " + children.configured.waiting

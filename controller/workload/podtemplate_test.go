@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -19,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 func template(t *testing.T, raw string) *Workload {
@@ -108,8 +107,8 @@ func TestATemplateThatCannotBeMergedIsAnInvalidSpec(t *testing.T) {
 		`{"spec":[]}`, `[]`, `{`, `"text"`,
 	} {
 		_, err := templated(raw).Template()
-		if _, ok := errors.AsType[*rules.InvalidSpecError](err); !ok {
-			t.Errorf("%s: the error is %v, want a *rules.InvalidSpecError", raw, err)
+		if !status.HasReason(err, status.ReasonInvalidSpec) {
+			t.Errorf("%s: the error is %v, want one with the reason InvalidSpec", raw, err)
 		}
 	}
 }

@@ -4,13 +4,20 @@
 package workload
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
@@ -30,6 +38,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
+	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // Reconciler has the steps that are the same for all kinds with pods: Apply and UpdateStatus.
@@ -126,7 +137,7 @@ type Observed struct {
 
 // Desired returns the desired children of a workload, whose observed state goes to into. errs
 // are the errors of its spec. If these leave open what the children have to be, it returns a
-// *rules.InvalidSpecError, and children without a desired state. It is pure.
+// status.Readiness, and children without a desired state. It is pure.
 func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*Children, error) {
 	children := &Children{
 		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
@@ -141,17 +152,12 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 		return children, err
 	}
 	children.Pods.Desired = deployment
-	if len(w.Models) > 0 {
-		children.Pods.Keep = func() error { return w.keepFetcher(deployment) }
-		children.Pods.Verify = w.VerifyModel
+	if len(w.MatchLabels) > 0 {
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.checkSelector(children.Pods.Live.(*appsv1.Deployment)) })
 	}
-	if keep := children.Pods.Keep; len(w.MatchLabels) > 0 {
-		children.Pods.Keep = func() error {
-			if err := w.checkSelector(children.Pods.Live.(*appsv1.Deployment)); err != nil || keep == nil {
-				return err
-			}
-			return keep()
-		}
+	if len(w.Models) > 0 {
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.keepFetcher(deployment) })
+		children.Pods.Verify = w.VerifyModel
 	}
 	if service := w.Service(); service != nil {
 		children.Service.Desired = service
@@ -166,6 +172,30 @@ func (c *Children) all() []*apply.Child {
 		return []*apply.Child{c.Pods}
 	}
 	return append([]*apply.Child{c.Pods, c.Service}, c.surroundings.all()...)
+}
+
+// Run is the part of a reconcile that is the same for all kinds with a Deployment: it writes the replicas of a scheduled time or
+// applies the children, and sets the status, which into is a part of. errs are the errors of the spec. It returns the
+// children if they have been applied.
+func (r *Reconciler) Run(
+	ctx context.Context, w *Workload, into *modelv1.WorkloadStatus, at []modelv1.Schedule, errs field.ErrorList,
+) (applied *Children, result reconcile.Result, err error) {
+	scaled, wake, scaling := r.Schedules.Scale(ctx, &schedules.Object{
+		Object: w.Owner, Kind: w.OwnerKind, Schedules: at, Replicas: *w.Replicas, Status: &into.Schedule, Held: w.Paused,
+	})
+	if scaled {
+		return nil, reconcile.Result{}, nil
+	}
+	children, err := Desired(w, into, errs)
+	if err == nil {
+		err = r.Apply(ctx, children)
+	}
+	if err == nil {
+		applied = children
+	}
+	result, err = r.UpdateStatus(ctx, children, errs, cmp.Or(err, scaling))
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, wake)
+	return applied, result, err
 }
 
 // Apply creates, applies or deletes the children; see apply.Writer for its errors.
@@ -238,4 +268,259 @@ func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool
 		available = status.NoChild(observed.Kind, observed.Progress)
 	}
 	status.SetAvailable(c.Conditions, available, applied && observed.Workload.Observed, generation, now)
+}
+
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
+
+// surroundings are the children of the blocks of a spec (around.Blocks).
+type surroundings struct {
+	// object is what the blocks are made of; nil for a kind without blocks, and if the spec leaves that open.
+	object *around.Object
+	// children are those that watch has found to be desired or to be looked for, and whose informers run.
+	children []blockChild
+	// notes say which of them cannot be made, or what their status says.
+	notes []string
+}
+
+type blockChild struct {
+	*around.Block
+	*apply.Child
+}
+
+// around returns what the blocks of the spec are made of. Their children have all labels, also where those of an
+// adopted object have none.
+func (w *Workload) around() *around.Object {
+	o := *w.Around
+	o.Owner, o.Selector, o.Meta = w.OwnerKind, w.Selector(), w.ObjectMeta()
+	o.Meta.Labels = labels.Set{api.LabelName: w.AppName, api.LabelInstance: w.Instance, api.LabelManagedBy: api.ManagedBy}
+	return &o
+}
+
+// watch sets the children, and starts the informers of those that are desired. The other ones are looked for, to delete
+// them, only if an informer runs already. It sends no request for an object without blocks.
+func (s *surroundings) watch(ctx context.Context, w *watches.Watches) error {
+	if s.object == nil {
+		return nil
+	}
+	for _, block := range around.Blocks {
+		desired := block.Desired(s.object)
+		if desired == nil && !w.Runs(block) {
+			continue
+		}
+		if desired != nil {
+			err := w.Ensure(ctx, block)
+			if unavailable, ok := errors.AsType[*watches.UnavailableError](err); ok {
+				s.notes = append(s.notes, unavailable.Error())
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		s.children = append(s.children, blockChild{block, &apply.Child{Desired: desired, Live: block.New()}})
+	}
+	return nil
+}
+
+// rivals adds a note on an autoscaler that scales the owner, too. It is found in the cache.
+func (s *surroundings) rivals(ctx context.Context, c client.Reader, owner client.Object) error {
+	if s.object == nil || s.object.Autoscaling == nil {
+		return nil
+	}
+	all, err := schedules.Autoscalers(ctx, c, owner, s.object.Owner.GroupKind())
+	for i := range all {
+		if controller := metav1.GetControllerOfNoCopy(&all[i]); !metav1.IsControlledBy(&all[i], owner) && !s.object.OwnsAutoscaler(controller) {
+			s.notes = append(s.notes, fmt.Sprintf("HorizontalPodAutoscaler %q scales it as well; delete it or the ScaledObject that it is of, or remove spec.autoscaling",
+				all[i].Name))
+			break
+		}
+	}
+	return err
+}
+
+// all returns the children that may be read and written.
+func (s *surroundings) all() []*apply.Child {
+	var out []*apply.Child
+	for i := range s.children {
+		out = append(out, s.children[i].Child)
+	}
+	return out
+}
+
+// note returns what the message of Ready says of the children.
+func (s *surroundings) note() string {
+	notes := slices.Clone(s.notes)
+	for i := range s.children {
+		if child := &s.children[i]; child.Report != nil && child.Child.Desired != nil && child.Exists() {
+			if note := child.Report(child.Live); note != "" {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+// status sets what the status of the owner has of the children. It leaves it alone if the spec leaves open what they
+// have to be.
+func (s *surroundings) status(into *modelv1.WorkloadStatus) {
+	if s.object == nil {
+		return
+	}
+	into.URL = ""
+	for i := range s.children {
+		if child := &s.children[i]; child.Status != nil && child.Child.Desired != nil && child.Exists() {
+			child.Status(s.object, child.Live, into)
+		}
+	}
+}
+
+// again returns after which time to look for a kind that is not available, 0 for never. An informer can stop without
+// an event, so an object with blocks is looked at in any case, which costs no request.
+func (s *surroundings) again() time.Duration {
+	if len(s.notes) > 0 || slices.ContainsFunc(s.children, func(c blockChild) bool { return c.Child.Desired != nil }) {
+		return trigger.Longest
+	}
+	return 0
+}
+
+// The reasons of Ready while changed configuration is not rolled out.
+const (
+	// reasonWaitingForWindow means that no window of the spec is open.
+	reasonWaitingForWindow = "WaitingForWindow"
+	// reasonWaitingForTurn means that other objects have their turn first.
+	reasonWaitingForTurn = "WaitingForTurn"
+)
+
+// configured is what is found out of the configuration of an object, for its status.
+type configured struct {
+	// note says what does not exist or may not be read, waiting which rollout waits, and for what, with the reason of Ready.
+	note, waiting, reason string
+	// again is after which time to look again, 0 for never.
+	again time.Duration
+}
+
+// configure makes the annotation of the configuration a part of the desired pod template, if the object asks for it.
+// The live annotation is the only state: while a rollout waits, the desired one is the live one.
+func (r *Reconciler) configure(ctx context.Context, c *Children) error {
+	owner := client.ObjectKeyFromObject(c.Owner)
+	if r.Configuration == nil || c.RestartOnChange != modelv1.RestartOnChangeReferenced {
+		r.Configuration.Forget(owner)
+		r.Turns.Leave(r.subject(owner))
+		return nil
+	}
+	refs := podtemplate.References(templateOf(c.Pods.Desired))
+	observed, err := r.Configuration.Observe(ctx, owner, refs)
+	if err != nil {
+		return err
+	}
+	c.configured = configured{note: observed.Note, again: observed.Again}
+	set := func(live string, hold bool) string {
+		value := observed.Digests.Annotation(c.Owner.GetUID(), refs, live, hold)
+		setConfiguration(templateOf(c.Pods.Desired), value)
+		return value
+	}
+	set("", false) // For a child that does not exist.
+	c.Pods.Keep = append(c.Pods.Keep, func() error {
+		live := templateOf(c.Pods.Live).Annotations[api.AnnotationConfiguration]
+		held := set(live, true)
+		if value := set(live, false); value != held {
+			return r.holdIfDue(ctx, c, configuration.Changed(held, value), func() { set(live, true) })
+		}
+		r.Turns.Leave(r.subject(owner))
+		return nil
+	})
+	return nil
+}
+
+// wait is why a rollout of changed configuration does not happen now: the reason of Ready, a cause for its message, and
+// after which time to look again, 0 for never. The zero wait is none.
+type wait struct {
+	reason, cause string
+	again         time.Duration
+}
+
+// holdIfDue calls hold if the rollout of what has changed has to wait.
+func (r *Reconciler) holdIfDue(ctx context.Context, c *Children, changed []string, hold func()) error {
+	w, err := r.waits(ctx, c)
+	if err != nil || w.reason == "" {
+		return err
+	}
+	hold()
+	c.configured.reason = w.reason
+	c.configured.waiting = fmt.Sprintf("the rollout of changed configuration (%s) waits: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
+	c.configured.again = trigger.Sooner(c.configured.again, w.again)
+	return nil
+}
+
+// waits returns what a rollout waits for: a window, then the end of a freeze, and then its turn, which it takes last and only
+// if it is going to be written.
+func (r *Reconciler) waits(ctx context.Context, c *Children) (w wait, err error) {
+	owner := r.subject(client.ObjectKeyFromObject(c.Owner))
+	if w = closed(c.Windows, r.Clock.Now()); w.reason == "" {
+		w, err = r.frozen(ctx, owner.Namespace)
+	}
+	if err != nil || w.reason != "" || c.Paused {
+		r.Turns.Leave(owner)
+		return w, err
+	}
+	position, again := r.Turns.Take(owner)
+	if position == 0 {
+		return wait{}, nil
+	}
+	cause := fmt.Sprintf("it is number %d in the queue of the controller, which begins %d in a minute", position, r.Turns.PerMinute)
+	return wait{reasonWaitingForTurn, cause, min(again, trigger.Longest)}, nil
+}
+
+// subject returns an owner as one that waits for its turn.
+func (r *Reconciler) subject(owner types.NamespacedName) configuration.Subject {
+	return configuration.Subject{Kind: r.kind, NamespacedName: owner}
+}
+
+// closed returns the wait for the next window, which is none while one is open, or without windows. With windows that
+// admission would refuse, when a rollout may happen is not known, so it waits for a change of the spec. It is pure.
+func closed(spec modelv1.Windows, now time.Time) wait {
+	parsed, err := windows.Parse(spec)
+	if err != nil || len(windows.Validate(nil, spec)) > 0 {
+		return wait{reason: reasonWaitingForWindow, cause: "spec.windows or spec.skipDates is invalid"}
+	}
+	if parsed.Open(now) {
+		return wait{}
+	}
+	opens, ok := parsed.Opens(now)
+	if !ok {
+		return wait{reason: reasonWaitingForWindow, cause: "no window of spec.windows opens"}
+	}
+	return wait{reasonWaitingForWindow, "the next window opens at " + opens.Format(time.RFC3339), trigger.Until(opens, now)}
+}
+
+// frozen returns the wait for the end of the freeze of a namespace. It sends one request.
+func (r *Reconciler) frozen(ctx context.Context, namespace string) (wait, error) {
+	reason, frozen, err := r.Freeze.Frozen(ctx, namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		reason = err.Error()
+	case err != nil:
+		return wait{}, err
+	case !frozen:
+		return wait{}, nil
+	}
+	return wait{status.ReasonFrozen, fmt.Sprintf("namespace %s is frozen (%s)", namespace, reason), freeze.Again}, nil
+}
+
+// setConfiguration sets the annotation of a pod template, which without references has none.
+func setConfiguration(template *corev1.PodTemplateSpec, value string) {
+	template.Annotations = maps.Clone(template.Annotations)
+	if delete(template.Annotations, api.AnnotationConfiguration); value != "" {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, api.AnnotationConfiguration, value)
+	}
+}
+
+// templateOf returns the pod template of a child.
+func templateOf(child client.Object) *corev1.PodTemplateSpec {
+	if daemonSet, ok := child.(*appsv1.DaemonSet); ok {
+		return &daemonSet.Spec.Template
+	}
+	return &child.(*appsv1.Deployment).Spec.Template
 }

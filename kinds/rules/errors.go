@@ -113,13 +113,6 @@ func Unbuildable(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool { return err.Origin != originUnbuildable })
 }
 
-// InvalidSpecError reports a spec that leaves open what the children of the object have to
-// be, so that nothing is written for it. To reconcile it again is of no use before the
-// spec is changed, which is an event.
-type InvalidSpecError struct{ Message string }
-
-func (e *InvalidSpecError) Error() string { return e.Message }
-
 // FormatErrors joins errors for the message of a condition: the first 20 of them, and the
 // number of the others.
 func FormatErrors(errs field.ErrorList) string {
