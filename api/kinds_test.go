@@ -63,7 +63,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
 				{sample, "kind: " + gvk.Kind + "\n"},
-				{"webhook/webhook.go", "\tadmission.Register(server, " + lower + ".Kind"},
+				{"webhook/main.go", "\tadmission.Register(server, " + lower + ".Kind"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},

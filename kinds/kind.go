@@ -39,13 +39,9 @@ type Kind[T any] struct {
 	// Immutable returns the errors of an update that changes what cannot change. It may be nil.
 	Immutable func(obj, old *T) field.ErrorList
 
-	// Warn returns a sentence for each thing that is allowed but risky, of at most
-	// 120 characters; the API server cuts longer ones. It may be nil, and is
-	// called only for a valid object.
-	Warn func(obj *T) []string
-
-	// WarnUpdate returns such sentences for what a valid update changes. It may be nil.
-	WarnUpdate func(obj, old *T) []string
+	// Warn returns a sentence for each thing that is allowed but risky in a valid object, and in the change of
+	// old if that is not nil, of at most 120 characters; the API server cuts longer ones.
+	Warn func(obj, old *T) []string
 }
 
 // Object is a pointer to a kind's type.

@@ -119,7 +119,7 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 			}
 			return errs
 		},
-		Warn: func(obj client.Object) []string { return k.Warn(obj.(P)) },
+		Warn: func(obj client.Object) []string { return k.Warn(obj.(P), nil) },
 		CRD:  sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
 	if children != nil {

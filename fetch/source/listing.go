@@ -11,7 +11,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
-	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
@@ -92,7 +91,7 @@ func (l *listing) entry() error {
 
 // add adds a file that is selected.
 func (l *listing) add(file File) error {
-	if clean, err := filename.Clean(file.Name); err != nil || clean != file.Name || clean == "." {
+	if clean, err := modeluri.Clean(file.Name); err != nil || clean != file.Name || clean == "." {
 		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by --exclude, or check HF_ENDPOINT and the mirrors", failure.Quote(file.Name))
 	}
 	l.names += len(file.Name)

@@ -19,7 +19,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
-	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
 const (
@@ -133,7 +133,7 @@ func (w *writer) clean(name string) (string, error) {
 	if err := w.entry(); err != nil {
 		return "", err
 	}
-	clean, err := filename.Clean(name)
+	clean, err := modeluri.Clean(name)
 	if err != nil {
 		return "", refused("has an entry %w: %s: pack it without", err, failure.Quote(name))
 	}

@@ -5,6 +5,8 @@
 package app
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -25,11 +27,9 @@ func Kind() kinds.Kind[appv1.App] {
 		Default:   Default,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj *appv1.App) []string {
-			return append(Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now())...)
-		},
-		WarnUpdate: func(obj, old *appv1.App) []string {
-			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		Warn: func(obj, old *appv1.App) []string {
+			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
 		},
 	}
 }

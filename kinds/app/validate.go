@@ -26,11 +26,8 @@ const AppName = "app"
 
 var (
 	spec          = field.NewPath("spec")
-	namePath      = spec.Child("name")
-	imagePath     = spec.Child("image")
 	replicasPath  = spec.Child("replicas")
 	schedulesPath = spec.Child("schedules")
-	deadlinePath  = spec.Child("progressDeadlineSeconds")
 	portsPath     = spec.Child("ports")
 )
 
@@ -43,22 +40,21 @@ var reserved = slices.Concat(podtemplate.ReservedOfAll, []podtemplate.Reserved{
 // Validate returns the errors of an App that has its defaults, in the order of the
 // fields. It does not change the object.
 func Validate(app *appv1.App) field.ErrorList {
-	spec := &app.Spec
 	errs := rules.ObjectName(&app.ObjectMeta)
-	if spec.Name != "" {
-		errs = append(errs, rules.Label(namePath, spec.Name)...)
+	if app.Spec.Name != "" {
+		errs = append(errs, rules.Label(spec.Child("name"), app.Spec.Name)...)
 	}
-	errs = append(errs, rules.Replicas(replicasPath, spec.Replicas, modelv1.MaxReplicas)...)
-	errs = append(errs, schedules.Validate(schedulesPath, spec.Schedules)...)
-	errs = append(errs, rules.Image(imagePath, spec.Image)...)
-	errs = append(errs, rules.Between(deadlinePath, spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
-	errs = append(errs, ports.Validate(portsPath, spec.Ports)...)
-	errs = append(errs, windows.ValidateOnChange(field.NewPath("spec"), spec.Windows, spec.RestartOnChange)...)
-	errs = append(errs, around.Validate(field.NewPath("spec"), Around(app))...)
+	errs = append(errs, rules.Between(replicasPath, app.Spec.Replicas, 0, modelv1.MaxReplicas)...)
+	errs = append(errs, schedules.Validate(schedulesPath, app.Spec.Schedules)...)
+	errs = append(errs, rules.Image(spec.Child("image"), app.Spec.Image)...)
+	errs = append(errs, rules.Between(spec.Child("progressDeadlineSeconds"), app.Spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
+	errs = append(errs, ports.Validate(portsPath, app.Spec.Ports, modelv1.DefaultServiceType(app.Spec.Ports))...)
+	errs = append(errs, windows.ValidateOnChange(spec, app.Spec.Windows, app.Spec.RestartOnChange)...)
+	errs = append(errs, around.Validate(spec, Around(app))...)
 	pods := Pods(app)
-	errs = append(errs, around.ValidateMetadata(field.NewPath("spec"), &spec.Around, pods.OwnLabels())...)
-	errs = append(errs, around.ValidateRollout(field.NewPath("spec"), &spec.Around, spec.ProgressDeadlineSeconds)...)
-	errs = append(errs, around.ValidateService(field.NewPath("spec"), &spec.Around, modelv1.DefaultServiceType(spec.Ports))...)
+	errs = append(errs, around.ValidateMetadata(spec, &app.Spec.Around, pods.OwnLabels())...)
+	errs = append(errs, around.ValidateRollout(spec, &app.Spec.Around, app.Spec.ProgressDeadlineSeconds)...)
+	errs = append(errs, around.ValidateService(spec, &app.Spec.Around, modelv1.DefaultServiceType(app.Spec.Ports))...)
 	return pods.Validate(errs)
 }
 

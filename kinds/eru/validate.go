@@ -25,17 +25,13 @@ const (
 	MaxHistoryLimit            = int32(100)
 )
 
-// The paths are package variables, because they allocate and valid objects do not need them.
+// The paths that several functions need.
 var (
 	spec               = field.NewPath("spec")
 	deploymentNamePath = spec.Child("deploymentName")
 	deprecatedNamePath = spec.Child("deploymentname")
-	enabledPath        = spec.Child("enabled")
 	schedulePath       = spec.Child("schedule")
-	timeZonePath       = spec.Child("timeZone")
 	deadlinePath       = spec.Child("startingDeadlineSeconds")
-	jitterPath         = spec.Child("jitterSeconds")
-	historyLimitPath   = spec.Child("historyLimit")
 )
 
 // Validate returns the errors of an Eru that has its defaults, in the order of the
@@ -44,10 +40,10 @@ func Validate(obj *mtsrev1.Eru) field.ErrorList {
 	errs := rules.ObjectName(&obj.ObjectMeta)
 	errs = append(errs, deploymentName(obj)...)
 	errs = append(errs, rules.Schedule(schedulePath, obj.Spec.Schedule)...)
-	errs = append(errs, rules.TimeZone(timeZonePath, obj.Spec.TimeZone)...)
+	errs = append(errs, rules.TimeZone(spec.Child("timeZone"), obj.Spec.TimeZone)...)
 	errs = append(errs, rules.Between(deadlinePath, obj.Spec.StartingDeadlineSeconds, 0, MaxStartingDeadlineSeconds)...)
-	errs = append(errs, rules.Between(jitterPath, &obj.Spec.JitterSeconds, 0, MaxJitterSeconds)...)
-	errs = append(errs, rules.Between(historyLimitPath, obj.Spec.HistoryLimit, 0, MaxHistoryLimit)...)
+	errs = append(errs, rules.Between(spec.Child("jitterSeconds"), &obj.Spec.JitterSeconds, 0, MaxJitterSeconds)...)
+	errs = append(errs, rules.Between(spec.Child("historyLimit"), obj.Spec.HistoryLimit, 0, MaxHistoryLimit)...)
 	return append(errs, windows.Validate(spec, obj.Spec.Windows)...)
 }
 
@@ -100,7 +96,7 @@ func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
 		return nil
 	}
 	if !obj.Spec.Enabled {
-		return []string{fmt.Sprintf("%s is false: it would run at %s", enabledPath, runs)}
+		return []string{fmt.Sprintf("%s is false: it would run at %s", spec.Child("enabled"), runs)}
 	}
 	out := []string{fmt.Sprintf("%s: the next restarts are at %s", schedulePath, runs)}
 	if deadline := obj.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < shortDeadline {

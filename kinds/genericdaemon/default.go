@@ -5,6 +5,8 @@
 package genericdaemon
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -21,9 +23,8 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     Warn,
-		WarnUpdate: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
-			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		Warn: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
+			return append(podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
 		},
 	}
 }

@@ -22,11 +22,8 @@ import (
 const AppName = "genericdaemon"
 
 var (
-	spec              = field.NewPath("spec")
-	labelPath         = spec.Child("label")
-	imagePath         = spec.Child("image")
-	rollingUpdatePath = spec.Child("rollingUpdate")
-	gracePath         = spec.Child("terminationGracePeriodSeconds")
+	spec      = field.NewPath("spec")
+	labelPath = spec.Child("label")
 )
 
 // reserved are the fields of the main container that have a field of their own in a
@@ -38,9 +35,9 @@ var reserved = append(slices.Clone(podtemplate.ReservedOfAll), podtemplate.Reser
 func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs := rules.ObjectName(&daemon.ObjectMeta)
 	errs = append(errs, label(daemon.Spec.Label)...)
-	errs = append(errs, rules.Image(imagePath, daemon.Spec.Image)...)
-	errs = append(errs, rules.Rollout(rollingUpdatePath, daemon.Spec.RollingUpdate)...)
-	errs = append(errs, rules.Between(gracePath, daemon.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
+	errs = append(errs, rules.Image(spec.Child("image"), daemon.Spec.Image)...)
+	errs = append(errs, rules.Rollout(spec.Child("rollingUpdate"), daemon.Spec.RollingUpdate)...)
+	errs = append(errs, rules.Between(spec.Child("terminationGracePeriodSeconds"), daemon.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
 	errs = append(errs, windows.ValidateOnChange(spec, daemon.Spec.Windows, daemon.Spec.RestartOnChange)...)
 	return Pods(daemon).Validate(errs)
 }

@@ -8,7 +8,6 @@
 package modelbox
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -20,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
@@ -43,11 +42,9 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 		Default:   Default,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj *modelv1.ModelBox) []string {
-			return append(Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now())...)
-		},
-		WarnUpdate: func(obj, old *modelv1.ModelBox) []string {
-			return podtemplate.RestartWarning(obj.Spec.RestartOnChange, old.Spec.RestartOnChange)
+		Warn: func(obj, old *modelv1.ModelBox) []string {
+			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
 		},
 	}
 }
@@ -218,7 +215,7 @@ func (d *defaults) compare() {
 	d.was = completed(d.stored.Name, d.old, unseen)
 	now := completed(d.box.Name, d.restored(), unseen)
 	d.changes = d.spec.ResourceType != d.old.ResourceType || d.resizes() || now.Spec.DefaultProbes != d.was.Spec.DefaultProbes ||
-		!samePods(&now.Spec, &d.was.Spec)
+		!samePods(now, d.was)
 }
 
 // completed returns an object with the defaults that DefaultStored sets.
@@ -229,38 +226,22 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 	return box
 }
 
-// samePods reports whether two specs have the same pod template.
-func samePods(a, b *modelv1.ModelBoxSpec) bool {
-	return equality.Semantic.DeepEqual(ofPods(a), ofPods(b)) &&
-		equality.Semantic.DeepEqual(containerPorts(a), containerPorts(b)) &&
-		sameTemplates(a.PodTemplate, b.PodTemplate, a.Name)
-}
-
-// containerPorts returns the ports of the main container that are made of the object's ports: those of an
-// adopted object are in podTemplate.
-func containerPorts(spec *modelv1.ModelBoxSpec) []corev1.ContainerPort {
-	if len(spec.Selector) > 0 {
-		return nil
+// samePods reports whether two objects have the same pods. Their pod templates are compared before they are merged, because that costs less.
+func samePods(a, b *modelv1.ModelBox) bool {
+	now, was := Pods(a, modelsource.Fetcher{}), Pods(b, modelsource.Fetcher{})
+	if a.Spec.RestartOnChange != b.Spec.RestartOnChange || !sameTemplates(now.Template, was.Template, b.Spec.Name) {
+		return false
 	}
-	return modelv1.ContainerPorts(spec.Ports)
-}
-
-// ofPods returns the part of a spec that is in the pod template as it is. A field is a part of
-// it unless it is removed here.
-func ofPods(spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
-	out := *spec
-	out.Replicas, out.Schedules, out.RollingUpdate, out.Strategy, out.ProgressDeadlineSeconds = nil, nil, nil, nil, nil
-	out.ResourceType, out.DefaultProbes = "", "" // Other fields are derived from them.
-	out.ServiceType, out.Paused = "", false
-	out.Around = modelv1.Around{PodMetadata: around.Or(spec.PodMetadata)} // An empty one adds nothing.
-	out.Ports, out.PodTemplate = nil, nil                                 // Compared by samePods.
-	return &out
+	now.Template, was.Template = nil, nil
+	first, errs := now.Effective()
+	second, more := was.Effective()
+	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(first, second)
 }
 
 // sameTemplates reports whether two pod templates have the same content. One that cannot be
 // decoded differs from any other.
 func sameTemplates(a, b *runtime.RawExtension, main string) bool {
-	if bytes.Equal(ptr.Deref(a, runtime.RawExtension{}).Raw, ptr.Deref(b, runtime.RawExtension{}).Raw) {
+	if equality.Semantic.DeepEqual(a, b) {
 		return true
 	}
 	first, errs := podtemplate.Decode(a)
@@ -275,4 +256,167 @@ func content(template *corev1.PodTemplateSpec, main string) *corev1.PodTemplateS
 		return equality.Semantic.DeepEqual(c, corev1.Container{Name: main})
 	})
 	return template
+}
+
+// probes sets the defaults of the probes, and of what is derived from them.
+func (d *defaults) probes() {
+	d.probe(&d.spec.ReadinessProbe)
+	livenessIsDerived := d.probe(&d.spec.LivenessProbe)
+	// These defaults are newer than 0.1.0. They are added to an object that it stored with the first change of the pod
+	// template, and follow their source from then on.
+	if d.unseen || d.stored != nil {
+		d.startupProbe(livenessIsDerived)
+		d.progressDeadline()
+	}
+}
+
+// probe sets the default action of a probe without one, which keeps its timing, and reports whether it did.
+func (d *defaults) probe(probe **corev1.Probe) (derived bool) {
+	port, hasDefault := probePort(d.spec)
+	if !hasDefault || *probe != nil && (*probe).ProbeHandler != (corev1.ProbeHandler{}) {
+		return false
+	}
+	if *probe == nil {
+		*probe = &corev1.Probe{}
+	}
+	(*probe).TCPSocket = tcpSocket(port)
+	return true
+}
+
+// probePort returns the port of the default probes, and false if there are none.
+func probePort(spec *modelv1.ModelBoxSpec) (intstr.IntOrString, bool) {
+	if spec.DefaultProbes == modelv1.DefaultProbesDisabled {
+		return intstr.IntOrString{}, false
+	}
+	return ports.DefaultProbePort(spec.Ports)
+}
+
+// tcpSocket returns the default action. It has only a port, so that the timing has the
+// defaults of Kubernetes.
+func tcpSocket(port intstr.IntOrString) *corev1.TCPSocketAction {
+	return &corev1.TCPSocketAction{Port: port}
+}
+
+func hasOtherAction(probe *corev1.Probe) bool {
+	return probe != nil && (probe.Exec != nil || probe.HTTPGet != nil || probe.GRPC != nil)
+}
+
+const (
+	// progressSeconds is the default of progressDeadlineSeconds without a startup probe, which
+	// is that of a Deployment.
+	progressSeconds = 600
+	// minProgressSeconds is more than minReadySeconds of the Deployment, as Kubernetes requires.
+	minProgressSeconds = 4
+)
+
+// startupProbe sets the default of startupProbe, which is the action of livenessProbe, if that is a derived one.
+// Otherwise a probe without an action gets the same one as the other probes, and keeps its timing.
+func (d *defaults) startupProbe(livenessIsDerived bool) {
+	port, _ := probePort(d.spec)
+	switch is := d.spec.StartupProbe; {
+	case is == nil && (!livenessIsDerived || !d.addsNewer(hasStartupProbe)):
+	case livenessIsDerived && (is == nil || *is == corev1.Probe{}):
+		d.spec.StartupProbe = defaultStartupProbe(port)
+	default:
+		d.probe(&d.spec.StartupProbe)
+	}
+}
+
+func defaultStartupProbe(port intstr.IntOrString) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{TCPSocket: tcpSocket(port)},
+		PeriodSeconds: rules.StartupPeriodSeconds, FailureThreshold: rules.StartupFailureThreshold,
+	}
+}
+
+func isDefaultStartupProbe(probe *corev1.Probe) bool {
+	return probe != nil && probe.TCPSocket != nil && equality.Semantic.DeepEqual(probe, defaultStartupProbe(probe.TCPSocket.Port))
+}
+
+// progressDeadline sets the default of progressDeadlineSeconds: the time that a startup
+// probe gives a container to start, with Kubernetes' defaults for what it does not set, and as
+// much again as a rollout without one has.
+func (d *defaults) progressDeadline() {
+	if d.spec.ProgressDeadlineSeconds != nil || !d.addsNewer(hasDeadline) {
+		return
+	}
+	seconds := int64(progressSeconds)
+	if startup := d.spec.StartupProbe; startup != nil {
+		seconds = min(progressSeconds+max(rules.ProbeSeconds(startup), 0), rules.MaxSeconds)
+	}
+	d.spec.ProgressDeadlineSeconds = new(int32(seconds))
+}
+
+// resourceType defaults to custom if resources are set, and to small otherwise.
+func (d *defaults) resourceType() {
+	switch {
+	case d.spec.ResourceType != "":
+	case d.spec.Resources != nil:
+		d.spec.ResourceType = modelv1.ResourceTypeCustom
+	default:
+		d.spec.ResourceType = modelv1.ResourceTypeSmall
+	}
+}
+
+func both(r *corev1.ResourceRequirements) [2]*corev1.ResourceList {
+	return [2]*corev1.ResourceList{&r.Limits, &r.Requests}
+}
+
+// presets are the CPU and the memory of the resource types that have one. Requests equal limits, so that the pods have the
+// quality of service class Guaranteed.
+var presets = map[modelv1.ResourceType]corev1.ResourceList{
+	modelv1.ResourceTypeSmall:  newPreset("1", "2Gi"),
+	modelv1.ResourceTypeMedium: newPreset("2", "4Gi"),
+	modelv1.ResourceTypeLarge:  newPreset("4", "8Gi"),
+}
+
+func newPreset(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// resources default to those of the preset, CPU and memory quantity by quantity: other
+// resources, and claims, may be set beside them. If a client set another CPU or memory, only what
+// clients set remains.
+func (d *defaults) resources() {
+	preset := presets[d.spec.ResourceType]
+	if preset == nil || differs(d.spec.Resources, preset) {
+		return
+	}
+	d.spec.Resources = cmp.Or(d.spec.Resources, &corev1.ResourceRequirements{})
+	for _, list := range both(d.spec.Resources) {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		for name, quantity := range preset {
+			if _, set := (*list)[name]; !set {
+				(*list)[name] = quantity
+			}
+		}
+	}
+}
+
+// differs reports whether a CPU or a memory is set, and is not equal to that of a preset, in any notation. All other
+// resources are the client's.
+func differs(r *corev1.ResourceRequirements, preset corev1.ResourceList) bool {
+	if r == nil {
+		return false
+	}
+	for name, of := range preset {
+		for _, list := range both(r) {
+			if value, set := (*list)[name]; set && value.Cmp(of) != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inPresets reports whether a preset has the value of a resource.
+func inPresets(name string, value any) bool {
+	for _, preset := range presets {
+		if of, ok := preset[corev1.ResourceName(name)]; ok && same(resourcesPointer, of.String(), value) {
+			return true
+		}
+	}
+	return false
 }

@@ -9,7 +9,6 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -280,20 +279,6 @@ func TestDefaultRecords(t *testing.T) {
 		`{"op":"add","path":"/spec/startupProbe","value":{"failureThreshold":900,"periodSeconds":2,"tcpSocket":{"port":80}}}]`
 	if diff := cmp.Diff(want, string(ops.JSON())); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
-	}
-}
-
-func TestPresetIsMadeAnew(t *testing.T) {
-	t.Parallel()
-	first, _ := modelbox.Preset(modelv1.ResourceTypeSmall)
-	first.Limits[corev1.ResourceCPU] = first.Limits[corev1.ResourceMemory]
-	first.Requests[corev1.ResourceCPU] = first.Requests[corev1.ResourceMemory]
-	second, ok := modelbox.Preset(modelv1.ResourceTypeSmall)
-	if cpu := second.Limits[corev1.ResourceCPU]; !ok || cpu.String() != "1" {
-		t.Errorf("a caller changed the preset: %v", second)
-	}
-	if _, ok := modelbox.Preset(modelv1.ResourceTypeCustom); ok {
-		t.Error("custom has no preset")
 	}
 }
 

@@ -97,15 +97,6 @@ func (v values) add(at string, value any) {
 	}
 }
 
-// fill adds the values that are not set.
-func (v values) fill(from values) {
-	for at, value := range from {
-		if _, set := v[at]; !set {
-			v[at] = value
-		}
-	}
-}
-
 // has reports whether there is a value at a pointer or below it.
 func (v values) has(pointer string) bool {
 	for at := range v {

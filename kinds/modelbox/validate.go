@@ -4,6 +4,7 @@
 package modelbox
 
 import (
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -140,7 +141,7 @@ func container(box *modelv1.ModelBox) field.ErrorList {
 		errs = append(errs, rules.Label(namePath, box.Spec.Name)...)
 	}
 	errs = append(errs, rules.Image(imagePath, box.Spec.Image)...)
-	errs = append(errs, rules.Replicas(replicasPath, box.Spec.Replicas, modelv1.MaxReplicas)...)
+	errs = append(errs, rules.Between(replicasPath, box.Spec.Replicas, 0, modelv1.MaxReplicas)...)
 	return append(errs, schedules.Validate(schedulesPath, box.Spec.Schedules)...)
 }
 
@@ -154,10 +155,9 @@ func rollout(spec *modelv1.ModelBoxSpec) field.ErrorList {
 // resources validates the resources and their type. A preset defines CPU and memory, and
 // nothing else.
 func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	preset := presetOf(spec.ResourceType)
-	if preset != nil && !preset.matches(spec.Resources) {
-		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, "resourceType "+string(preset.name)+" is "+
-			preset.String()+"; set resourceType: custom to use other CPU and memory, or remove both from limits and requests"))
+	if preset := presets[spec.ResourceType]; differs(spec.Resources, preset) { // Cpu and Memory copy, because a quantity caches its text.
+		return rules.MarkUnbuildable(field.Invalid(resourcesPath, spec.Resources, fmt.Sprintf("resourceType %s is %s CPU and %s; "+
+			"set resourceType: custom to use other CPU and memory, or remove both from limits and requests", spec.ResourceType, preset.Cpu(), preset.Memory())))
 	}
 	var errs field.ErrorList
 	if !slices.Contains(resourceTypes, spec.ResourceType) {
@@ -183,11 +183,11 @@ func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 }
 
 func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := ports.Validate(portsPath, spec.Ports)
+	errs := ports.Validate(portsPath, spec.Ports, spec.ServiceType)
 	if !slices.Contains(serviceTypes, spec.ServiceType) {
 		errs = append(errs, field.NotSupported(serviceTypePath, spec.ServiceType, serviceTypes))
 	}
-	return append(errs, ports.ValidateNodePorts(portsPath, spec.Ports, spec.ServiceType)...)
+	return errs
 }
 
 // probes validates what Kubernetes does not: a probe by the name of a port needs a port of the main

@@ -50,7 +50,7 @@ func TestValidate(t *testing.T) {
 		"replicas 0": {`{image: a:1, replicas: 0}`, ``},
 		"replicas": {
 			`{image: a:1, replicas: -1}`,
-			`spec.replicas: Invalid value: -1: must be greater than or equal to 0`,
+			`spec.replicas: Invalid value: -1: must be between 0 and 1073741823, inclusive`,
 		},
 
 		"how the image is run": {
@@ -289,7 +289,7 @@ podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	modelbox.Default(got, nil, nil)
 	want := []string{
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
-		"spec.ports[0].port", "spec.ports[1].name", "spec.ports[0].nodePort",
+		"spec.ports[0].port", "spec.ports[0].nodePort", "spec.ports[1].name",
 		"spec.defaultProbes", "spec.podTemplate.spec.x", "spec.ports[1].targetPort", "spec.podTemplate.spec.volumes[0].name",
 		"spec.envFrom", "spec.envs[0].name", "spec.livenessProbe.tcpSocket.port", "spec.readinessProbe.exec.command", "spec.startupProbe.exec.command",
 	}

@@ -6,6 +6,7 @@ package modelsource
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,19 +210,12 @@ func Fetched(c *corev1.Container) (uri, digest string) {
 // neither what the scheduler reserves for the pod, which is the maximum of both, nor the pod's
 // quality of service class.
 func compute(of corev1.ResourceList) corev1.ResourceList {
-	var out corev1.ResourceList
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		amount, ok := of[name]
-		if !ok {
-			continue
-		}
-		if name == corev1.ResourceMemory && amount.Cmp(minMemory) < 0 {
-			amount = minMemory
-		}
-		if out == nil {
-			out = corev1.ResourceList{}
-		}
-		out[name] = amount
+	out := maps.Clone(of)
+	maps.DeleteFunc(out, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		return name != corev1.ResourceCPU && name != corev1.ResourceMemory
+	})
+	if memory, ok := out[corev1.ResourceMemory]; ok && memory.Cmp(minMemory) < 0 {
+		out[corev1.ResourceMemory] = minMemory
 	}
 	return out
 }

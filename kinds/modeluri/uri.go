@@ -1,7 +1,7 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modeluri reads the URI of a model that a container fetches. Admission and the program that fetches have it in
+// Package modeluri reads the URI of a model that a container fetches, and the names of its files. Admission and the program that fetches have it in
 // common, so that what is admitted can be fetched, and so have the two processes what they tell each other. It does no I/O.
 package modeluri
 
@@ -9,11 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"unicode"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/filename"
 )
 
 // The schemes of a model that is fetched.
@@ -83,9 +82,9 @@ func (u *URI) web(text string) error {
 
 // lastSegment returns the name that a file gets from the path of its URL.
 func lastSegment(path string) (string, error) {
-	name, err := filename.Single(path[strings.LastIndexByte(path, '/')+1:])
+	name := path[strings.LastIndexByte(path, '/')+1:]
 	switch lower := strings.ToLower(name); {
-	case err != nil:
+	case !isPath(name):
 		return "", errors.New("must end with the name of a file of at most 255 bytes, such as bert.tar.zst")
 	case strings.HasSuffix(lower, ".xz"), strings.HasSuffix(lower, ".txz"):
 		return "", errors.New("is compressed by xz, which is not unpacked; use .tar.zst or .tar.gz")
@@ -126,8 +125,61 @@ func (u *URI) hub(rest string) error {
 
 // isPath reports whether files can have a path, as it is written.
 func isPath(path string) bool {
-	clean, err := filename.Clean(path)
+	clean, err := Clean(path)
 	return err == nil && clean == path && clean != "."
+}
+
+const (
+	// maxSegment is the longest name of a file or directory in bytes, as Linux has it (NAME_MAX).
+	maxSegment = 255
+	// maxName is the longest name with its directories in bytes. Linux allows 4096 (PATH_MAX), of which the place where
+	// the volume is mounted takes some.
+	maxName = 2048
+	// maxDepth is how many directories deep a file may be.
+	maxDepth = 64
+)
+
+// The reasons for which Clean refuses a name. Each completes "the archive has an entry ...".
+var (
+	errOutside = errors.New("outside of its directory")
+	errEmpty   = errors.New("without a name")
+	errBytes   = errors.New("with a NUL byte or a back-slash in its name")
+	errTooLong = errors.New("with a name of more than 255 bytes, or of more than 2048 with its directories")
+	errTooDeep = errors.New("more than 64 directories deep")
+)
+
+// Clean returns the slash-separated name that a server or an archive gives to a file, in its shortest form: a path below the
+// directory that it is joined to. The root itself ("./") is ".". A ".." is refused even where it would stay inside.
+func Clean(name string) (string, error) {
+	switch {
+	case name == "":
+		return "", errEmpty
+	case strings.ContainsAny(name, "\x00\\"):
+		return "", errBytes
+	case strings.HasPrefix(name, "/"):
+		return "", errOutside
+	case len(name) > maxName:
+		return "", errTooLong
+	}
+	if err := checkSegments(strings.Split(name, "/")); err != nil {
+		return "", err
+	}
+	return path.Clean(name), nil
+}
+
+func checkSegments(segments []string) error {
+	if len(segments) > maxDepth {
+		return errTooDeep
+	}
+	for _, segment := range segments {
+		if segment == ".." {
+			return errOutside
+		}
+		if len(segment) > maxSegment {
+			return errTooLong
+		}
+	}
+	return nil
 }
 
 // Argument is a model in the argument --models of the program that fetches, which is a list of them as JSON.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/api/v1/pod"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
@@ -47,13 +46,4 @@ func References(template *corev1.PodTemplateSpec) []Reference {
 	pod.VisitPodSecretNames(readers, add(KindSecret))
 	slices.SortFunc(found, func(a, b Reference) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return slices.Compact(found)
-}
-
-// RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which replaces the pods.
-func RestartWarning(value, old modelv1.RestartOnChange) []string {
-	const referenced = modelv1.RestartOnChangeReferenced
-	if (value == referenced) == (old == referenced) {
-		return nil
-	}
-	return []string{"spec.restartOnChange: this change replaces the pods once, by a rollout"}
 }

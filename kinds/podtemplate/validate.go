@@ -6,6 +6,7 @@ package podtemplate
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -15,6 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -31,6 +37,12 @@ var (
 	imagePath          = spec.Child("image")
 	portsPath          = spec.Child("ports")
 	selectorPath       = spec.Child("selector")
+	schedulingPath     = spec.Child("scheduling")
+	podLabelsPath      = schedulingPath.Child("podLabels")
+	ownLabelsPath      = spec.Child("podMetadata", "labels")
+	ownAnnotationsPath = spec.Child("podMetadata", "annotations")
+	labelsPath         = root.Child("metadata", "labels")
+	annotationsPath    = root.Child("metadata", "annotations")
 )
 
 // The maximum lengths of the lists of an object's own fields, which are those of the schema.
@@ -211,6 +223,15 @@ func SelectorChange(now, was map[string]modelv1.LabelValue) field.ErrorList {
 	return field.ErrorList{field.Forbidden(selectorPath, "cannot be set, changed or removed after creation, because that of a Deployment cannot")}
 }
 
+// RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which replaces the pods.
+func RestartWarning(value, old modelv1.RestartOnChange) []string {
+	const referenced = modelv1.RestartOnChangeReferenced
+	if (value == referenced) == (old == referenced) {
+		return nil
+	}
+	return []string{"spec.restartOnChange: this change replaces the pods once, by a rollout"}
+}
+
 // Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored or
 // likely to be a mistake.
 func (p *Pods) Warnings() []string {
@@ -267,4 +288,95 @@ func imageWarning(path *field.Path, policy string, c *corev1.Container) []string
 		return []string{sentence}
 	}
 	return nil
+}
+
+// The API server's flag --allow-privileged decides whether privileged containers are
+// allowed; clusters set it. The validation reads this variable of the process.
+func init() { capabilities.Setup(true, 0) }
+
+// kubernetes returns the errors that the API server would return for a Deployment or a DaemonSet
+// with these pods, in any order. It runs the code of Kubernetes itself, of the version in go.mod and
+// with the feature gates that are on by default. An API server of another version, or with other
+// feature gates, may accept or refuse other children; its errors are reported in the object's status.
+func kubernetes(effective *corev1.PodTemplateSpec) field.ErrorList {
+	template := effective.DeepCopy()
+	for _, c := range containers(&template.Spec) {
+		c.Image = c.Image[:min(len(c.Image), maxImage)]
+	}
+	return append(missingClaims(&template.Spec), asServer(template)...)
+}
+
+// containers iterates over the containers of a pod, and then over its init containers, with their paths.
+func containers(pod *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
+	return func(yield func(*field.Path, *corev1.Container) bool) {
+		for i := range pod.Containers {
+			if !yield(containersPath.Index(i), &pod.Containers[i]) {
+				return
+			}
+		}
+		for i := range pod.InitContainers {
+			if !yield(initContainersPath.Index(i), &pod.InitContainers[i]) {
+				return
+			}
+		}
+	}
+}
+
+// maxImage is a length in bytes above which no image is valid, by the rules of images. To
+// set its defaults, Kubernetes parses an image of any length by a regular expression.
+const maxImage = 4096
+
+// missingClaims returns an error for each claim of a container that the pod does not
+// have, and removes these claims from the containers. Kubernetes lists all claims of the
+// pod in each of its errors, which took 500 MB for a template of 128 KiB.
+func missingClaims(spec *corev1.PodSpec) field.ErrorList {
+	have := make(map[string]bool, len(spec.ResourceClaims))
+	for i := range spec.ResourceClaims {
+		have[spec.ResourceClaims[i].Name] = true
+	}
+	var errs field.ErrorList
+	for path, c := range containers(spec) {
+		before := len(errs)
+		for at, claim := range c.Resources.Claims {
+			if !have[claim.Name] {
+				err := field.NotFound(path.Child("resources", "claims").Index(at).Child("name"), claim.Name)
+				err.Detail = "must be the name of one of spec.podTemplate.spec.resourceClaims"
+				errs = append(errs, err)
+			}
+		}
+		if len(errs) > before {
+			c.Resources.Claims = nil
+		}
+	}
+	return errs
+}
+
+// asServer runs what the API server runs when a Deployment or a DaemonSet is
+// created: defaults, conversion, PrepareForCreate and Validate of
+// k8s.io/kubernetes/pkg/registry/apps.
+func asServer(template *corev1.PodTemplateSpec) field.ErrorList {
+	object := &corev1.PodTemplate{Template: *template}
+	corev1defaults.SetObjectDefaults_PodTemplate(object)
+	pods := &core.PodTemplateSpec{}
+	if err := corev1defaults.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&object.Template, pods, nil); err != nil {
+		return field.ErrorList{field.InternalError(root, err)}
+	}
+	pod.DropDisabledTemplateFields(pods, nil)
+	errs := validation.ValidatePodTemplateSpec(pods, root, pod.GetValidationOptionsFromPodTemplate(pods, nil))
+	return append(errs, forWorkload(&pods.Spec)...)
+}
+
+// forWorkload returns the errors of the two rules that package apps adds for pods
+// of a Deployment or a DaemonSet (ValidatePodTemplateSpecForReplicaSet,
+// ValidateDaemonSetSpec).
+func forWorkload(spec *core.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	at := root.Child("spec")
+	if spec.RestartPolicy != core.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), spec.RestartPolicy, []core.RestartPolicy{core.RestartPolicyAlways}))
+	}
+	if spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "not supported for the pods of a Deployment or a DaemonSet; remove it"))
+	}
+	return errs
 }

@@ -99,16 +99,16 @@ const portName = "must be 1 to 15 lower-case letters, digits and single dashes, 
 
 var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 
-// Validate returns the errors of the ports of a Service. ValidateTargets validates named
+// Validate returns the errors of the ports of a Service of a type. ValidateTargets validates named
 // target ports.
-func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
+func Validate(path *field.Path, ports []modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
 	if len(ports) > modelv1.MaxPorts {
 		return rules.MarkUnbuildable(field.TooMany(path, len(ports), modelv1.MaxPorts)) // ContainerPorts ignores the rest.
 	}
 	var errs field.ErrorList
 	for i := range ports {
 		at := path.Index(i)
-		errs = append(errs, portNumbers(at, &ports[i])...)
+		errs = append(errs, portNumbers(at, &ports[i], serviceType)...)
 		errs = append(errs, portStrings(at, &ports[i])...)
 		errs = append(errs, duplicatePort(at, ports, i)...)
 		if ports[i].Name == "" && len(ports) > 1 {
@@ -118,29 +118,24 @@ func Validate(path *field.Path, ports []modelv1.Port) field.ErrorList {
 	return errs
 }
 
-func portNumbers(at *field.Path, port *modelv1.Port) field.ErrorList {
-	var errs field.ErrorList
-	if !isNumber(port.Port) {
-		errs = append(errs, field.Invalid(at.Child("port"), port.Port, portNumber))
-	}
+func portNumbers(at *field.Path, port *modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
+	errs := rules.Between(at.Child("port"), &port.Port, 1, maxNumber)
 	if target := port.TargetPort; !modelv1.IsUnset(target) && !isNumberOrName(*target) {
 		errs = append(errs, field.Invalid(at.Child("targetPort"), *target, "must be a number between 1 and 65535, inclusive, or the name of a port"))
 	}
-	if port.NodePort != 0 && !isNumber(port.NodePort) {
-		errs = append(errs, field.Invalid(at.Child("nodePort"), port.NodePort, portNumber))
+	if port.NodePort != 0 {
+		errs = append(errs, rules.Between(at.Child("nodePort"), &port.NodePort, 1, maxNumber)...)
+	}
+	if port.NodePort != 0 && serviceType == corev1.ServiceTypeClusterIP {
+		errs = append(errs, field.Forbidden(at.Child("nodePort"), "nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType"))
 	}
 	return errs
 }
 
-const portNumber = "must be between 1 and 65535, inclusive"
-
-func isNumber(number int32) bool { return len(validation.IsValidPortNum(int(number))) == 0 }
+const maxNumber = 65535
 
 func isNumberOrName(port intstr.IntOrString) bool {
-	if port.Type == intstr.Int {
-		return isNumber(port.IntVal)
-	}
-	return isPortName(port.StrVal)
+	return port.Type == intstr.Int && port.IntVal >= 1 && port.IntVal <= maxNumber || port.Type == intstr.String && isPortName(port.StrVal)
 }
 
 // isPortName reports whether a name is valid for a port (RFC 6335).
@@ -174,21 +169,6 @@ func duplicatePort(at *field.Path, ports []modelv1.Port, i int) field.ErrorList 
 	}
 	if port.NodePort != 0 && slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.NodePort == port.NodePort }) {
 		errs = append(errs, field.Duplicate(at.Child("nodePort"), port.NodePort))
-	}
-	return errs
-}
-
-// ValidateNodePorts refuses node ports if the type of the Service is ClusterIP.
-func ValidateNodePorts(path *field.Path, ports []modelv1.Port, serviceType corev1.ServiceType) field.ErrorList {
-	if serviceType != corev1.ServiceTypeClusterIP {
-		return nil
-	}
-	var errs field.ErrorList
-	for i := range ports {
-		if ports[i].NodePort != 0 {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("nodePort"),
-				"nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType"))
-		}
 	}
 	return errs
 }

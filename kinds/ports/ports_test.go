@@ -176,17 +176,17 @@ f[0].name: Invalid value: "A": ` + name + `
 f[0].protocol: Unsupported value: "X": supported values: "TCP", "UDP", "SCTP"
 f[0].appProtocol: Invalid value: "a b": ` + app,
 		},
-	}, func(list *[]modelv1.Port) field.ErrorList { return ports.Validate(f, *list) })
+	}, func(list *[]modelv1.Port) field.ErrorList { return ports.Validate(f, *list, "") })
 }
 
 func TestTooManyPorts(t *testing.T) {
 	t.Parallel()
 	list := manyPorts(modelv1.MaxPorts)
-	if errs := ports.Validate(f, list); len(errs) > 0 {
+	if errs := ports.Validate(f, list, ""); len(errs) > 0 {
 		t.Errorf("64 ports: %v", errs)
 	}
 	list = manyPorts(modelv1.MaxPorts + 1)
-	if got, want := ruletest.Lines(ports.Validate(f, list)), "f: Too many: 65: must have at most 64 items"; got != want {
+	if got, want := ruletest.Lines(ports.Validate(f, list, "")), "f: Too many: 65: must have at most 64 items"; got != want {
 		t.Errorf("65 ports: %s, want %s", got, want)
 	}
 }
@@ -195,7 +195,7 @@ func TestTooManyPorts(t *testing.T) {
 func TestFarTooManyPorts(t *testing.T) {
 	t.Parallel()
 	list := manyPorts(100_000)
-	ports.Validate(f, list)
+	ports.Validate(f, list, "")
 	ports.ValidateTargets(f, list, nil, nil)
 	ports.DefaultProbePort(list)
 	ports.Default(list, list, &fieldownership.Ownership{}, nil)
@@ -252,7 +252,7 @@ func TestValidateTargets(t *testing.T) {
 	})
 }
 
-func TestValidateNodePorts(t *testing.T) {
+func TestValidateOfNodePorts(t *testing.T) {
 	type service struct {
 		Type  corev1.ServiceType `json:"type"`
 		Ports []modelv1.Port     `json:"ports"`
@@ -262,10 +262,10 @@ func TestValidateNodePorts(t *testing.T) {
 		"a LoadBalancer":          {`{type: LoadBalancer, ports: [{port: 1, nodePort: 30000}]}`, ``},
 		"a ClusterIP without one": {`{type: ClusterIP, ports: [{port: 1}]}`, ``},
 		"a ClusterIP": {
-			`{type: ClusterIP, ports: [{port: 1}, {port: 2, nodePort: 30000}]}`,
+			`{type: ClusterIP, ports: [{name: a, port: 1}, {name: b, port: 2, nodePort: 30000}]}`,
 			`f[1].nodePort: Forbidden: nodePort may not be used if serviceType is ClusterIP; remove the nodePort or change serviceType`,
 		},
-	}, func(s *service) field.ErrorList { return ports.ValidateNodePorts(f, s.Ports, s.Type) })
+	}, func(s *service) field.ErrorList { return ports.Validate(f, s.Ports, s.Type) })
 }
 
 func TestNodePortWarnings(t *testing.T) {

@@ -105,21 +105,12 @@ const originUnbuildable = "unbuildable"
 
 // MarkUnbuildable marks errors as those of a spec from which no children can be built.
 func MarkUnbuildable(errs ...*field.Error) field.ErrorList {
-	for _, err := range errs {
-		_ = err.WithOrigin(originUnbuildable)
-	}
-	return errs
+	return field.ErrorList(errs).WithOrigin(originUnbuildable)
 }
 
 // Unbuildable returns the errors that are marked by MarkUnbuildable.
 func Unbuildable(errs field.ErrorList) field.ErrorList {
-	var out field.ErrorList
-	for _, err := range errs {
-		if err.Origin == originUnbuildable {
-			out = append(out, err)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool { return err.Origin != originUnbuildable })
 }
 
 // FormatErrors joins errors for the message of a condition: the first 20 of them, and the

@@ -114,7 +114,7 @@ func Validate(path *field.Path, spec []modelv1.Schedule) field.ErrorList {
 		names[s.Name] = true
 		errs = append(errs, rules.Schedule(at.Child("schedule"), s.Schedule)...)
 		errs = append(errs, rules.TimeZone(at.Child("timeZone"), cmp.Or(s.TimeZone, cron.DefaultZone))...)
-		errs = append(errs, rules.Replicas(at.Child("replicas"), &s.Replicas, modelv1.MaxReplicas)...)
+		errs = append(errs, rules.Between(at.Child("replicas"), &s.Replicas, 0, modelv1.MaxReplicas)...)
 	}
 	return errs
 }

@@ -243,8 +243,8 @@ func (s *Server) validate(path *field.Path, spec *modelv1.ModelBoxSpec) field.Er
 	if invalid := validation.IsValidPortNum(int(s.Port)); s.Port != 0 && len(invalid) > 0 {
 		errs = append(errs, field.Invalid(path.Child("port"), s.Port, invalid[0]))
 	}
-	if s.StartupSeconds < 0 || s.StartupSeconds > rules.MaxSeconds {
-		errs = append(errs, field.Invalid(path.Child("startupSeconds"), s.StartupSeconds, validation.InclusiveRangeError(1, rules.MaxSeconds)))
+	if s.StartupSeconds != 0 {
+		errs = append(errs, rules.Between(path.Child("startupSeconds"), &s.StartupSeconds, 1, rules.MaxSeconds)...)
 	}
 	if probe := s.ReadinessProbe; probe == nil && s.StartupSeconds != 0 {
 		errs = append(errs, field.Required(path.Child("readinessProbe"), "startupSeconds needs it"))

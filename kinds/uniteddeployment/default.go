@@ -21,7 +21,7 @@ func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),
 		Default:  Default,
 		Validate: Validate,
-		Warn: func(ud *extensionv1.UnitedDeployment) []string {
+		Warn: func(ud, _ *extensionv1.UnitedDeployment) []string {
 			return schedules.Warn(schedulesPath, ud.Spec.Schedules, time.Now())
 		},
 	}

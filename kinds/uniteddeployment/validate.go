@@ -14,20 +14,19 @@ import (
 )
 
 var (
-	spec               = field.NewPath("spec")
-	deploymentNamePath = spec.Child("deploymentName")
-	replicasPath       = spec.Child("replicas")
-	schedulesPath      = spec.Child("schedules")
+	spec          = field.NewPath("spec")
+	replicasPath  = spec.Child("replicas")
+	schedulesPath = spec.Child("schedules")
 )
 
 // Validate returns the errors of a UnitedDeployment, in the order of the fields. It does
 // not change the object.
 func Validate(ud *extensionv1.UnitedDeployment) field.ErrorList {
 	errs := rules.ObjectName(&ud.ObjectMeta)
-	errs = append(errs, rules.ObjectOf("Deployment", deploymentNamePath, ud.Spec.DeploymentName)...)
+	errs = append(errs, rules.ObjectOf("Deployment", spec.Child("deploymentName"), ud.Spec.DeploymentName)...)
 	errs = append(errs, schedules.Validate(schedulesPath, ud.Spec.Schedules)...)
 	if ud.Spec.Replicas == nil {
 		return append(errs, field.Required(replicasPath, "must be the number of replicas of the Deployment"))
 	}
-	return append(errs, rules.Replicas(replicasPath, ud.Spec.Replicas, math.MaxInt32)...)
+	return append(errs, rules.Between(replicasPath, ud.Spec.Replicas, 0, math.MaxInt32)...)
 }

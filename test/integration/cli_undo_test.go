@@ -42,8 +42,9 @@ func revision(deployment *appsv1.Deployment, number int, change func(*corev1.Pod
 }
 
 func preset(name modelv1.ResourceType) corev1.ResourceRequirements {
-	resources, _ := modelbox.Preset(name)
-	return resources
+	box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{ResourceType: name}}
+	modelbox.Default(box, nil, nil)
+	return *box.Spec.Resources
 }
 
 // withHistory returns a namespace with a ModelBox and four revisions: 2 has another image,
@@ -167,7 +168,7 @@ func TestUndo(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	c.get(box)
-	resources, _ := modelbox.Preset(modelv1.ResourceTypeLarge)
+	resources := preset(modelv1.ResourceTypeLarge)
 	if box.Spec.Image != "nginx:1" || box.Spec.ResourceType != modelv1.ResourceTypeLarge || len(box.Spec.Envs) != 1 || box.Spec.Envs[0].Value != "1" ||
 		len(box.Spec.Args) != 1 || !box.Spec.Resources.Limits.Cpu().Equal(*resources.Limits.Cpu()) || *box.Spec.Replicas != 3 {
 		t.Errorf("got %+v", box.Spec)

@@ -137,7 +137,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	kind = boxKind
 	kind.Validate = func(*Box) field.ErrorList { return nil }
-	kind.Warn = func(*Box) (warnings []string) {
+	kind.Warn = func(_, _ *Box) (warnings []string) {
 		for i := range 1000 {
 			warnings = append(warnings, fmt.Sprint(i, strings.Repeat("x", 1000)))
 		}

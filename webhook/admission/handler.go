@@ -1,37 +1,168 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package admission makes of a kind's pure functions (default, validate, warn) two
+// admission.Handlers of controller-runtime, one that defaults and one that validates,
+// and serves them.
+//
+// The handlers are the project's own because of what an admission costs. The typed
+// defaulter of controller-runtime decodes an object twice, copies it, marshals it and
+// compares the two texts; here the object is decoded once into its type, and every
+// default is recorded as it is set (package patch).
+//
+// Both webhooks are free of side effects: the answer depends on the request, and for a ModelBox on the sizes of the cluster, so
+// a dry run is answered like any other request, and a webhook may be called again
+// (reinvocationPolicy) with the same outcome.
 package admission
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
+
+// Registry serves webhooks by their path, as webhook.Server of controller-runtime does.
+type Registry interface {
+	Register(path string, hook http.Handler)
+}
+
+// Register registers both webhooks of a kind.
+func Register[T any, P kinds.Object[T]](registry Registry, kind kinds.Kind[T]) {
+	registry.Register(MutatePath(kind.GVK), &admission.Webhook{Handler: NewDefaulter[T, P](kind)})
+	registry.Register(ValidatePath(kind.GVK), &admission.Webhook{Handler: NewValidator[T, P](kind)})
+}
+
+// MutatePath returns the path of a kind's mutating webhook, such as
+// /mutate-app-huolala-cn-v1-app: the form that controller-runtime uses.
+func MutatePath(gvk schema.GroupVersionKind) string { return path("/mutate-", gvk) }
+
+// ValidatePath returns the path of a kind's validating webhook, such as
+// /validate-app-huolala-cn-v1-app.
+func ValidatePath(gvk schema.GroupVersionKind) string { return path("/validate-", gvk) }
+
+func path(prefix string, gvk schema.GroupVersionKind) string {
+	return prefix + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
+}
+
+// object is what a default or a rule reads of an object: its spec, and some of its metadata.
+type object struct {
+	Metadata struct {
+		Name              string `json:"name"`
+		GenerateName      string `json:"generateName"`
+		Namespace         string `json:"namespace"`
+		DeletionTimestamp string `json:"deletionTimestamp"` // With one, only finalizers matter.
+		Generation        int64  `json:"generation"`
+		Annotations       struct {
+			Manifest string `json:"kubectl.kubernetes.io/last-applied-configuration"`
+			Resize   string `json:"model.github.com/resize"`
+		} `json:"annotations"`
+		ManagedFields json.RawMessage `json:"managedFields"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+	err  error
+}
+
+// read reads an object. What is of another type is left out.
+func read(data runtime.RawExtension) *object {
+	o := &object{}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(data.Raw, o)
+	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); !mistyped {
+		o.err = err // It is too deep.
+	}
+	return o
+}
+
+// checkSize returns the errors of a spec that would cost too much. Metadata and status do not count,
+// because they are not decoded, or only up to a bound.
+func (o *object) checkSize() field.ErrorList {
+	switch path := field.NewPath("spec"); {
+	case o.err != nil:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, o.err.Error())}
+	case o.Spec != nil:
+		return rules.SpecSize(path, o.Spec)
+	}
+	return nil
+}
+
+// document returns an object as JSON that has only a spec, if there is one.
+func (o *object) document() []byte {
+	if o.Spec == nil {
+		return []byte("{}")
+	}
+	return fmt.Appendf(nil, `{"spec":%s}`, o.Spec)
+}
+
+// decode decodes an object, with the fields' owners if an update is defaulted. It regards case, as
+// the API server does.
+func decode[T any, P kinds.Object[T]](o *object, owners bool) (*T, error) {
+	obj := new(T)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.document(), obj); err != nil {
+		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	meta := P(obj)
+	meta.SetName(o.Metadata.Name)
+	meta.SetGenerateName(o.Metadata.GenerateName)
+	meta.SetNamespace(o.Metadata.Namespace)
+	if owners {
+		o.setOwners(meta)
+	}
+	return obj, nil
+}
+
+const (
+	// maxOwners is the maximum length in bytes of managedFields, and of the last applied manifest.
+	// Longer ones are not read. The API server allows 256 KiB of annotations.
+	maxOwners = 256 << 10
+	// maxEntries is the maximum number of items of managedFields. With more, none are read.
+	maxEntries = 256
+)
+
+// setOwners sets the metadata that says which fields clients have set. The API server bounds
+// annotations only after mutation, and other metadata not at all.
+func (o *object) setOwners(meta metav1.Object) {
+	meta.SetGeneration(o.Metadata.Generation)
+	annotations := map[string]string{}
+	if manifest := o.Metadata.Annotations.Manifest; manifest != "" && len(manifest) <= maxOwners {
+		annotations[corev1.LastAppliedConfigAnnotation] = manifest
+	}
+	if resize := o.Metadata.Annotations.Resize; resize != "" {
+		annotations[modelv1.ResizeAnnotation] = resize
+	}
+	meta.SetAnnotations(annotations)
+	if fields := o.Metadata.ManagedFields; len(fields) > 0 && len(fields) <= maxOwners {
+		var items []json.RawMessage
+		var entries []metav1.ManagedFieldsEntry
+		if json.Unmarshal(fields, &items) == nil && len(items) <= maxEntries && json.Unmarshal(fields, &entries) == nil {
+			meta.SetManagedFields(entries)
+		}
+	}
+}
 
 // handler is what both webhooks of a kind have in common.
 type handler[T any, P kinds.Object[T]] struct {
 	kinds.Kind[T]
 	webhook string // Its type.
 }
-
-// defaulter is the mutating webhook of a kind.
-type defaulter[T any, P kinds.Object[T]] struct{ handler[T, P] }
-
-// validator is the validating webhook of a kind.
-type validator[T any, P kinds.Object[T]] struct{ handler[T, P] }
 
 // NewDefaulter returns the mutating webhook of a kind, which sets defaults.
 //
@@ -43,7 +174,7 @@ type validator[T any, P kinds.Object[T]] struct{ handler[T, P] }
 //
 // It never warns: the validating webhook does.
 func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return &defaulter[T, P]{handler[T, P]{kind, "mutating"}}
+	return admission.HandlerFunc((&handler[T, P]{kind, "mutating"}).mutate)
 }
 
 // NewValidator returns the validating webhook of a kind, which runs after the
@@ -54,12 +185,11 @@ func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 // that was stored while the mutating webhook was not installed is not refused for
 // what a default will set.
 func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return &validator[T, P]{handler[T, P]{kind, "validating"}}
+	return admission.HandlerFunc((&handler[T, P]{kind, "validating"}).validate)
 }
 
-// Handle implements admission.Handler.
-func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	sent, resp, done := d.before(&req)
+func (h *handler[T, P]) mutate(_ context.Context, req admission.Request) admission.Response {
+	sent, resp, done := h.before(&req)
 	if done {
 		return resp
 	}
@@ -68,23 +198,23 @@ func (d *defaulter[T, P]) Handle(_ context.Context, req admission.Request) admis
 		// A value of a wrong type is refused by the schema, in the next step, with all others.
 		return allowed()
 	}
-	old, ops := d.old(&req), &patch.Ops{}
-	errs := d.admit(obj, old, ops)
-	errs = append(errs, rules.Others(d.validateUpdate(obj, old, &req), errs)...)
-	if old != nil && d.Immutable != nil {
-		errs = append(errs, d.Immutable(obj, old)...)
+	old, ops := h.old(&req), &patch.Ops{}
+	errs := h.admit(obj, old, ops)
+	errs = append(errs, rules.Others(h.validateUpdate(obj, old, &req), errs)...)
+	if old != nil && h.Immutable != nil {
+		errs = append(errs, h.Immutable(obj, old)...)
 	}
 	if len(errs) > 0 {
-		return d.invalid(&req, sent, errs)
+		return h.invalid(&req, sent, errs)
 	}
 	return patchResponse(sent.document(), ops)
 }
 
-func (d *defaulter[T, P]) admit(obj, old *T, ops *patch.Ops) field.ErrorList {
-	if d.Admit != nil {
-		return d.Admit(obj, old, ops)
+func (h *handler[T, P]) admit(obj, old *T, ops *patch.Ops) field.ErrorList {
+	if h.Admit != nil {
+		return h.Admit(obj, old, ops)
 	}
-	d.Default(obj, old, ops)
+	h.Default(obj, old, ops)
 	return nil
 }
 
@@ -105,9 +235,8 @@ func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 	return resp
 }
 
-// Handle implements admission.Handler.
-func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admission.Response {
-	sent, resp, done := v.before(&req)
+func (h *handler[T, P]) validate(_ context.Context, req admission.Request) admission.Response {
+	sent, resp, done := h.before(&req)
 	if done {
 		return resp
 	}
@@ -116,30 +245,17 @@ func (v *validator[T, P]) Handle(_ context.Context, req admission.Request) admis
 	case err != nil && isUnchanged(&req, sent):
 		return allowed()
 	case err != nil:
-		return v.invalid(&req, sent, field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
+		return h.invalid(&req, sent, field.ErrorList{field.Invalid(field.NewPath("(root)"), field.OmitValueType{}, err.Error())})
 	case sent.Metadata.DeletionTimestamp != "":
 		return allowed()
 	}
-	v.Default(obj, nil, nil)
-	if errs := v.validateUpdate(obj, nil, &req); len(errs) > 0 {
-		return v.invalid(&req, sent, errs)
+	h.Default(obj, nil, nil)
+	if errs := h.validateUpdate(obj, nil, &req); len(errs) > 0 {
+		return h.invalid(&req, sent, errs)
 	}
 	resp = allowed()
-	resp.Warnings = firstWarnings(v.warnings(obj, &req))
+	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req)))
 	return resp
-}
-
-// warnings returns the warnings of a valid object.
-func (h *handler[T, P]) warnings(obj *T, req *admission.Request) (warnings []string) {
-	if h.WarnUpdate != nil {
-		if old := h.old(req); old != nil {
-			warnings = h.WarnUpdate(obj, old)
-		}
-	}
-	if h.Warn != nil {
-		warnings = append(warnings, h.Warn(obj)...)
-	}
-	return warnings
 }
 
 // before answers a request without decoding its object, if it can: one that needs no

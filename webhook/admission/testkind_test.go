@@ -149,7 +149,7 @@ func validateBox(obj *Box) field.ErrorList {
 	return errs
 }
 
-func warnBox(obj *Box) []string {
+func warnBox(obj, _ *Box) []string {
 	switch {
 	case obj.Spec.Image == "panic in Warn":
 		panic(obj.Spec.Image)
