@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,7 +29,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -315,9 +313,7 @@ func reconcileWithoutChildren[T interface {
 ) reconciledObject {
 	GinkgoHelper()
 	creates := &creations{}
-	*r = workload.Reconciler{
-		Writer: apply.Writer{Client: creates, Live: creates, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}, Clock: clock.RealClock{},
-	}
+	*r = workload.Reconciler{Writer: writerWith(creates, creates), Clock: clock.RealClock{}}
 	_, err := reconcileOne(context.Background(), obj.DeepCopy())
 	Expect(err).NotTo(HaveOccurred())
 	return reconciledObject{object: obj, errs: errs, children: creates.made}

@@ -50,8 +50,7 @@ func answered(ctx SpecContext, child *unstructured.Unstructured, condition, valu
 var _ = Describe("optional children of an object", func() {
 	var named metav1.ObjectMeta
 	BeforeEach(func() {
-		stop() // That of the suite would keep the informers of kinds that are removed.
-		DeferCleanup(start)
+		alone() // That of the suite would keep the informers of kinds that are removed.
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 	})
 

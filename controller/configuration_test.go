@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,7 +23,6 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -169,10 +167,7 @@ var _ = Describe("restartOnChange", func() {
 })
 
 var _ = Describe("a controller that dies while it rolls out changed configuration", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 
 	DescribeTable("rolls out once", func(waiting string, writes int) {
@@ -184,9 +179,9 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 			}
 			Expect(env.Client.Create(ctx, settings)).To(Succeed())
 			Expect(env.Client.Create(ctx, app)).To(Succeed())
-			Expect(reconcileWith(ctx, env.Client, app, "App")).To(Succeed())
+			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
 			rollOut(ctx, named)
-			Expect(reconcileWith(ctx, env.Client, app, "App")).To(Succeed())
+			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
 			if waiting == "Frozen" {
 				change(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: named.Namespace}},
 					func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: ""} })
@@ -200,10 +195,10 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
 				app, before := prepare()
 				crashing, next, settled := &crashingClient{diesAt: n, after: after}, &crashingClient{}, &crashingClient{}
-				Expect(reconcileWith(ctx, crashing.client(), app, "App")).To(MatchError(errDied))
-				Expect(reconcileWith(ctx, next.client(), app, "App")).To(Succeed())
+				Expect(reconcileWith(ctx, crashing.client(), app)).To(MatchError(errDied))
+				Expect(reconcileWith(ctx, next.client(), app)).To(Succeed())
 				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
-				Expect(reconcileWith(ctx, settled.client(), app, "App")).To(Succeed())
+				Expect(reconcileWith(ctx, settled.client(), app)).To(Succeed())
 				Expect(settled.writes).To(BeZero())
 				deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}})
 				if now := linesOf(ctx, deployment.ObjectMeta)(); waiting != "" {
@@ -228,8 +223,7 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 		app.Spec.Windows = windowAt(opens)
 		reconcileAt := func(at time.Time) time.Duration {
 			GinkgoHelper()
-			writer := apply.Writer{Client: env.Client, Live: env.Client, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
-			result, err := reconcilerOf("App", writer, clocktesting.NewFakePassiveClock(at)).Reconcile(ctx, requestFor(app))
+			result, err := reconcilerOf("App", writerWith(env.Client, env.Client), clocktesting.NewFakePassiveClock(at)).Reconcile(ctx, requestFor(app))
 			Expect(err).NotTo(HaveOccurred())
 			return result.RequeueAfter
 		}

@@ -65,10 +65,7 @@ func released(fetcher modelsource.Fetcher) {
 
 var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure, func() {
 	ctx := context.Background()
-	BeforeAll(func() {
-		stop()
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	const uri = "https://models.example.com/bert.tar.zst"
 	upgrade := modelsource.Fetcher{Image: "modelbox-controller:v2", Mirrors: []string{"https://models.example.com=https://mirror.example.com"}}
 
@@ -182,8 +179,7 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 		if !thoroughly {
 			Skip("it needs a control plane of its own: make test-long")
 		}
-		stop()
-		DeferCleanup(start)
+		alone()
 		served, err := testenv.Start(testenv.Options{EmulatedVersion: "1.34"})
 		Expect(err).NotTo(HaveOccurred())
 		env, served = served, env

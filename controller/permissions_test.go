@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -62,8 +60,7 @@ var _ = Describe("the controller's permissions", Ordered, ContinueOnFailure, lon
 		panic(err) // Without permissions there is no spec that could report it.
 	}
 	BeforeAll(func() {
-		stop() // Only the controllers of these specs may reconcile.
-		DeferCleanup(start)
+		alone()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
 		Expect(client.IgnoreAlreadyExists(env.Client.Create(context.Background(), namespace))).To(Succeed())
 	})
@@ -117,8 +114,8 @@ func runScenario(ctx context.Context, permissions []testenv.Permission, without 
 	user := controllers + s.namespace
 	DeferCleanup(s.clear)
 	grant(ctx, user, permissions)
-	end := runAs(user)
-	DeferCleanup(func() { _ = end() })
+	controller := runAs(user)
+	DeferCleanup(func() { _ = controller.end() })
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := env.UntilRefused(ctx, user, s.live)
@@ -127,7 +124,7 @@ func runScenario(ctx context.Context, permissions []testenv.Permission, without 
 		// https://github.com/kubernetes-sigs/controller-runtime/pull/3440.
 		grant(ctx, user, without)
 	}
-	if ended := end(); err == nil {
+	if ended := controller.end(); err == nil {
 		err = cmp.Or(env.Refused(user), ended)
 	}
 	requests, readErr := env.Requests(user)
@@ -154,33 +151,17 @@ func (ahead) Now() time.Time                  { return time.Now().Add(2 * time.M
 func (ahead) Since(t time.Time) time.Duration { return ahead{}.Now().Sub(t) }
 
 // runAs starts the controller with the default flags and leader election, as a user. Other
-// flags may be set. The function that it returns stops the controller and returns its error.
-func runAs(user string, set ...func(*options)) (end func() error) {
+// flags may be set.
+func runAs(user string, set ...func(*options)) *process {
 	GinkgoHelper()
 	cfg, err := env.User(user)
 	Expect(err).NotTo(HaveOccurred())
-	var o options
-	o.bind(flag.NewFlagSet("", flag.PanicOnError))
-	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
+	o := defaults()
+	o.leaderNamespace = controllerNamespace
 	for _, f := range set {
 		f(&o)
 	}
-	mgr := newManager(cfg, &o)
-	for _, add := range o.kinds() {
-		Expect(add(mgr, ahead{})).To(Succeed())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return sync.OnceValue(func() error {
-		cancel()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(time.Minute):
-			return errors.New("the controller does not end")
-		}
-	})
+	return launchKinds(cfg, &o, ahead{})
 }
 
 // scenario has steps of users, and their expected results, in one namespace.

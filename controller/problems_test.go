@@ -101,8 +101,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 	var clk *clocktesting.FakePassiveClock
 	var recorder *events.FakeRecorder
 	BeforeEach(func() {
-		stop() // The clock of these specs decides when pods are listed.
-		DeferCleanup(start)
+		alone() // The clock of these specs decides when pods are listed.
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 		clk, recorder = clocktesting.NewFakePassiveClock(time.Now()), events.NewFakeRecorder(100)
 		DeferCleanup(removeAll, named.Namespace)

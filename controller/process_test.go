@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"io/fs"
@@ -179,28 +178,16 @@ func TestDefaultReconcileTimeout(t *testing.T) {
 }
 
 var _ = Describe("a request without an answer", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only the process of this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	for _, kind := range []string{"ModelBox", "App", "Genericdaemon"} {
 		It("ends the attempt to reconcile and no other: "+kind, func(ctx SpecContext) {
 			transport := faults.NewTransport()
 			cfg := rest.CopyConfig(asController)
 			cfg.Wrap(transport.Wrap)
 			// One worker, so that no object is reconciled while another one waits.
-			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
-			mgr := newManager(cfg, &o)
-			for _, add := range o.kinds() {
-				Expect(add(mgr, clock.RealClock{})).To(Succeed())
-			}
-			running, cancel := context.WithCancel(context.Background())
-			done := make(chan error, 1)
-			go func() { done <- mgr.Start(running) }()
-			DeferCleanup(func() {
-				cancel()
-				Eventually(done).Should(Receive(BeNil()))
-			})
+			o := unserved()
+			o.workers, o.reconcileTimeout = 1, 2*time.Second
+			DeferCleanup(launchKinds(cfg, &o, clock.RealClock{}).end)
 
 			g := guarantees[kind]
 			stuck := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "stuck"})

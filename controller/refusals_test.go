@@ -17,11 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -56,38 +56,43 @@ func (r refusal) error() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Reason: r.reason, Message: message}}
 }
 
-// refusing returns a client that gets the response for the writes that match.
-func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
-	either := func(verb string, obj any, do func() error) error {
-		if matches(verb, obj) {
-			return answer
-		}
-		return do()
-	}
+// intercepted returns a client whose writes a function sends, with their verb or subresource.
+func intercepted(send func(verb string, obj any, do func() error) error) client.WithWatch {
 	return interceptor.NewClient(env.Client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return either("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+			return send("create", obj, func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return either("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
+			return send("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return either(verbOf(patch), obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+			verb := "patch"
+			if patch.Type() == types.ApplyPatchType {
+				verb = "apply"
+			}
+			return send(verb, obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return either("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+			return send("update", obj, func() error { return c.Update(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return either(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			return send(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	})
 }
 
-var _ = Describe("a response that refuses a write", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
+// refusing returns a client that gets the response for the writes that match.
+func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
+	return intercepted(func(verb string, obj any, do func() error) error {
+		if matches(verb, obj) {
+			return answer
+		}
+		return do()
 	})
+}
+
+var _ = Describe("a response that refuses a write", Ordered, func() {
+	BeforeAll(alone)
 	ctx := context.Background()
 	newBox := func() *modelv1.ModelBox {
 		GinkgoHelper()
@@ -101,7 +106,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 	reconciled := func() *modelv1.ModelBox {
 		GinkgoHelper()
 		box := newBox()
-		Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
+		Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 		return box
 	}
 	says := func(obj status.Object, r refusal) {
@@ -118,9 +123,9 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 		func(prepare func() *modelv1.ModelBox, matches func(verb string, obj any) bool) {
 			for _, r := range refusals {
 				box := prepare()
-				Expect(reconcileWith(ctx, refusing(r.error(), matches), box, "ModelBox")).NotTo(Succeed(), "it is tried again")
+				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
 				says(box, r)
-				Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
+				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)).To(BeNil())
 			}
 		},
@@ -183,16 +188,11 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			ud := united(named, "holder", 3)
 			Expect(env.Client.Create(ctx, ud)).To(Succeed())
 			c := refusing(r.error(), func(verb string, _ any) bool { return verb == "scale" })
-			Expect(reconcileUnited(ctx, c, ud)).NotTo(Succeed())
+			Expect(reconcileWith(ctx, c, ud)).NotTo(Succeed())
 			says(ud, r)
 		}
 	})
 })
-
-// reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
-func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
-	return reconcileWith(ctx, c, ud, "UnitedDeployment")
-}
 
 // unindexed lists without the field index of the cache, which the API server does not have.
 type unindexed struct{ client.Client }

@@ -21,14 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -55,7 +53,7 @@ var _ = Describe("the status of an object whose children are not written", func(
 		rollOut(ctx, named)
 		Eventually(func() int32 {
 			seen := &appsv1.Deployment{ObjectMeta: named}
-			_ = running.cache.Get(ctx, client.ObjectKeyFromObject(seen), seen)
+			_ = running.GetCache().Get(ctx, client.ObjectKeyFromObject(seen), seen)
 			return seen.Status.Replicas
 		}).Should(BeEquivalentTo(7))
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
@@ -324,8 +322,7 @@ var _ = Describe("the status that another client writes", func() {
 					return fmt.Errorf("a read of %s", key)
 				},
 			})
-			writer := apply.Writer{Client: former, Live: live, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
-			result, err := reconcilerOf(kind, writer, clock.RealClock{}).Reconcile(ctx, requestFor(obj))
+			result, err := reconcilerOf(kind, writerWith(former, live), clock.RealClock{}).Reconcile(ctx, requestFor(obj))
 			Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
 			Expect(result.RequeueAfter).To(BeNumerically(">", 0), "if it does not come")
 			Expect(refused).To(Equal(1))

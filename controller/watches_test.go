@@ -22,7 +22,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -75,10 +74,9 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // own is a controller of one spec, whose clock stands still.
 type own struct {
-	manager.Manager
+	*process
 	clock     *clocktesting.FakePassiveClock
 	transport *faults.Transport
-	end       func()
 }
 
 // startOwn starts a controller instead of that of the suite.
@@ -87,26 +85,11 @@ func startOwn(cfg *rest.Config) *own {
 	p := &own{clock: clocktesting.NewFakePassiveClock(time.Now()), transport: faults.NewTransport()}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(p.transport.Wrap)
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
-	p.Manager = newManager(cfg, &o)
+	o := unserved()
 	o.watches.Every = 100 * time.Millisecond
-	for _, add := range o.kinds() {
-		Expect(add(p, p.clock)).To(Succeed())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Start(ctx) }()
-	ended := false
-	p.end = func() {
-		GinkgoHelper()
-		if !ended {
-			ended = true
-			cancel()
-			Eventually(done).WithTimeout(time.Minute).Should(Receive(BeNil()))
-		}
-	}
-	DeferCleanup(func() { p.end() })
-	Expect(p.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	p.process = launchKinds(cfg, &o, p.clock)
+	DeferCleanup(p.end)
+	p.synced()
 	return p
 }
 
@@ -180,8 +163,7 @@ func routed(named metav1.ObjectMeta) *modelv1.ModelBox {
 var _ = Describe("a kind that the cluster may not have", func() {
 	var named metav1.ObjectMeta
 	BeforeEach(func() {
-		stop() // Only a controller of the spec may reconcile.
-		DeferCleanup(start)
+		alone()
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 	})
 
@@ -233,7 +215,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p, box := startOwn(asController), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
-		p.end()
+		Expect(p.end()).To(Succeed())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
 		startOwn(asController)
 		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
