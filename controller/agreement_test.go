@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -143,23 +142,11 @@ func readSpec(line string) drawnSpec {
 func compareAll(ctx context.Context, e *evaluator, specs []drawnSpec) (agreementCounts, []string) {
 	GinkgoHelper()
 	evaluated := make([]evaluation, len(specs))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for i := range next {
-				func() {
-					defer GinkgoRecover()
-					evaluated[i] = e.evaluate(ctx, specs[i])
-				}()
-			}
-		})
-	}
-	for i := range specs {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	each([]int{0, 1, 2, 3, 4, 5, 6, 7}, func(from int) {
+		for i := from; i < len(specs); i += 8 {
+			evaluated[i] = e.evaluate(ctx, specs[i])
+		}
+	})
 	var total agreementCounts
 	var differences []string
 	for _, o := range evaluated {

@@ -97,15 +97,7 @@ var _ = Describe("autoscaling", func() {
 			rollOut(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
 			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
 		}
-		var mark int
-		written := func() string {
-			count, _ := writes(namespace, mark)
-			return describe(count)
-		}
-		Eventually(func(g Gomega) {
-			_, mark = writes(namespace, 0)
-			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
-		}).Should(Succeed())
+		written := atRest(namespace)
 		stop()
 		start()
 		Consistently(written, time.Second).Should(BeEmpty(), "after a restart")
@@ -211,15 +203,7 @@ var _ = Describe("autoscaling", func() {
 		By("at rest, and after a restart")
 		rollOut(ctx, named)
 		Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
-		var mark int
-		written := func() string {
-			count, _ := writes(named.Namespace, mark)
-			return describe(count)
-		}
-		Eventually(func(g Gomega) {
-			_, mark = writes(named.Namespace, 0)
-			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
-		}).Should(Succeed())
+		written := atRest(named.Namespace)
 		stop()
 		start()
 		Consistently(written, time.Second).Should(BeEmpty())

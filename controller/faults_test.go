@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -214,19 +213,6 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	}
 	each(runs, (*planRun).end)
 	return failures
-}
-
-// each does the same for all runs at the same time.
-func each(runs []*planRun, do func(*planRun)) {
-	GinkgoHelper()
-	var group sync.WaitGroup
-	for _, a := range runs {
-		group.Go(func() {
-			defer GinkgoRecover()
-			do(a)
-		})
-	}
-	group.Wait()
 }
 
 func (a *planRun) do(step func(*workloadRun)) {

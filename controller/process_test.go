@@ -179,30 +179,30 @@ func TestDefaultReconcileTimeout(t *testing.T) {
 
 var _ = Describe("a request without an answer", Ordered, func() {
 	BeforeAll(alone)
-	for _, kind := range []string{"ModelBox", "App", "Genericdaemon"} {
-		It("ends the attempt to reconcile and no other: "+kind, func(ctx SpecContext) {
-			transport := faults.NewTransport()
-			cfg := rest.CopyConfig(asController)
-			cfg.Wrap(transport.Wrap)
-			// One worker, so that no object is reconciled while another one waits.
-			o := unserved()
-			o.workers, o.reconcileTimeout = 1, 2*time.Second
-			DeferCleanup(launchKinds(cfg, &o, clock.RealClock{}).end)
+	It("ends the attempt to reconcile and no other, of each kind with children", func(ctx SpecContext) {
+		transport := faults.NewTransport()
+		cfg := rest.CopyConfig(asController)
+		cfg.Wrap(transport.Wrap)
+		// One worker for each kind, so that no object is reconciled while another one waits.
+		o := unserved()
+		o.workers, o.reconcileTimeout = 1, 2*time.Second
+		DeferCleanup(launchKinds(cfg, &o, clock.RealClock{}).end)
 
+		each([]string{"ModelBox", "App", "Genericdaemon"}, func(kind string) {
 			g := guarantees[kind]
 			stuck := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "stuck"})
 			well := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "well"})
-			transport.Plan(stuck.GetNamespace(), map[int]faults.RequestFault{1: faults.NoAnswer, 2: faults.NoAnswer})
-			Expect(env.Client.Create(ctx, stuck)).To(Succeed())
-			Eventually(func() int {
+			hits := func() int {
 				_, hit := transport.Writes(stuck.GetNamespace())
 				return hit
-			}).Should(BeNumerically(">=", 1))
+			}
+			transport.Plan(stuck.GetNamespace(), map[int]faults.RequestFault{1: faults.NoAnswer, 2: faults.NoAnswer})
+			Expect(env.Client.Create(ctx, stuck)).To(Succeed())
+			Eventually(hits).Should(BeNumerically(">=", 1), kind)
 			Expect(env.Client.Create(ctx, well)).To(Succeed())
-			Eventually(readiness(ctx, well)).Should(HavePrefix("False "))
-			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "it is not retried")
-			_, hit := transport.Writes(stuck.GetNamespace())
-			Expect(hit).To(Equal(2))
+			Eventually(readiness(ctx, well)).Should(HavePrefix("False "), kind)
+			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "%s: it is not retried", kind)
+			Expect(hits()).To(Equal(2), kind)
 		})
-	}
+	})
 })

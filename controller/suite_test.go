@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -182,6 +183,19 @@ func launchKinds(cfg *rest.Config, o *options, clk clock.PassiveClock, with ...f
 		Expect(add(mgr, clk)).To(Succeed())
 	}
 	return launch(mgr)
+}
+
+// each does the same for all items at the same time.
+func each[T any](items []T, do func(T)) {
+	GinkgoHelper()
+	var group sync.WaitGroup
+	for _, item := range items {
+		group.Go(func() {
+			defer GinkgoRecover()
+			do(item)
+		})
+	}
+	group.Wait()
 }
 
 // alone ends the controller of the suite until the spec ends, or the container: only what the specs

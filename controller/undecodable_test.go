@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -248,20 +247,15 @@ type hostiles struct {
 // store stores objects that the schema admits, with some other values if there are any.
 func (h *hostiles) store(ctx context.Context, count int, by []any) {
 	GinkgoHelper()
-	objects := make(chan *unstructured.Unstructured)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for obj := range objects {
-				h.storeOne(ctx, obj)
-			}
-		})
-	}
+	var objects []*unstructured.Unstructured
 	for range count {
-		objects <- h.object(by)
+		objects = append(objects, h.object(by))
 	}
-	close(objects)
-	group.Wait()
+	each(slices.Collect(slices.Chunk(objects, count/8+1)), func(some []*unstructured.Unstructured) {
+		for _, obj := range some {
+			h.storeOne(ctx, obj)
+		}
+	})
 }
 
 func (h *hostiles) object(by []any) *unstructured.Unstructured {
