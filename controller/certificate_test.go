@@ -41,9 +41,9 @@ import (
 // The API server of the suite receives a new caBundle within milliseconds, and the pod of these
 // specs a new Secret within podLag.
 const (
-	settleForTest  = 3 * time.Second
-	podLag         = 1500 * time.Millisecond
-	mountedForTest = 8 * time.Second
+	settleForTest  = 2 * time.Second
+	podLag         = time.Second
+	mountedForTest = 5 * time.Second
 	secretName     = "modelbox-webhook-tls"
 )
 

@@ -182,7 +182,7 @@ var _ = Describe("another client that undoes each write at once", long, func() {
 		}
 		var counts sync.Map
 		var all sync.WaitGroup
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(6 * time.Second)
 		for name, c := range running {
 			all.Go(func() {
 				n := 0
