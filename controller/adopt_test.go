@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -199,7 +198,7 @@ spec: {serviceAccountName: web, containers: [{name: server, image: "nginx:1.29",
 			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(app, appv1.SchemeGroupVersion.WithKind("App"))}
 		})
 		Eventually(readiness(ctx, app)).Should(Equal("False InvalidSpec"))
-		Expect(meta.FindStatusCondition(app.Status.Conditions, status.ConditionReady).Message).To(ContainSubstring(`spec.selector is app=other, but Deployment "web" has the selector app=web`))
+		Expect(message(ctx, app)()).To(ContainSubstring(`spec.selector is app=other, but Deployment "web" has the selector app=web`))
 		unchanged(ctx, d, s)
 	})
 })

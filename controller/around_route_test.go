@@ -70,13 +70,13 @@ var _ = Describe("optional children of an object", func() {
 		url := func() string { return get(ctx, box).Status.URL }
 
 		By("what its Gateway says")
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": no Gateway has accepted it yet`))
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": no Gateway has accepted it yet`))
 		answered(ctx, child, "Accepted", "False", "NoMatchingListenerHostname", "no listener has this host")
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": Accepted is False (NoMatchingListenerHostname): no listener has this host`))
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": Accepted is False (NoMatchingListenerHostname): no listener has this host`))
 		Expect(url()).To(BeEmpty())
 		answered(ctx, child, "Accepted", "True", "Accepted", "")
 		Eventually(url).Should(Equal("https://chat.example.com/v1"))
-		Eventually(readyMessage(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
 
 		By("no write at rest")
 		rollOut(ctx, named)

@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -23,7 +22,6 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // configMap returns a ConfigMap with one value.
@@ -66,16 +64,6 @@ func linesOf(ctx context.Context, named metav1.ObjectMeta) func() map[string]str
 	}
 }
 
-func messageOf(ctx context.Context, app *appv1.App) func() string {
-	return func() string {
-		ready := meta.FindStatusCondition(get(ctx, app).Status.Conditions, status.ConditionReady)
-		if ready == nil {
-			return ""
-		}
-		return ready.Message
-	}
-}
-
 var _ = Describe("restartOnChange", func() {
 	ctx := context.Background()
 
@@ -86,12 +74,12 @@ var _ = Describe("restartOnChange", func() {
 		Expect(env.Client.Create(ctx, other)).To(Succeed())
 		Expect(env.Client.Create(ctx, app)).To(Succeed())
 		Eventually(lines).Should(And(HaveKeyWithValue("ConfigMap/a", ""), HaveKeyWithValue("ConfigMap/b", HaveLen(16))))
-		Eventually(messageOf(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
+		Eventually(message(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
 
 		By("creating what is missing")
 		Expect(env.Client.Create(ctx, settings)).To(Succeed())
 		Eventually(lines).Should(HaveKeyWithValue("ConfigMap/a", HaveLen(16)))
-		Eventually(messageOf(ctx, app)).ShouldNot(ContainSubstring("does not exist"))
+		Eventually(message(ctx, app)).ShouldNot(ContainSubstring("does not exist"))
 		before, generation := lines(), get(ctx, &appsv1.Deployment{ObjectMeta: named}).Generation
 
 		By("changing a label of one, and then the data of the other")
@@ -103,14 +91,14 @@ var _ = Describe("restartOnChange", func() {
 
 		By("deleting one, and then changing the other")
 		Expect(env.Client.Delete(ctx, settings)).To(Succeed())
-		Eventually(messageOf(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
+		Eventually(message(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
 		change(ctx, other, setValue("1"))
 		Eventually(lines).Should(Equal(before), "the same data has the same hash, and what was deleted keeps its own")
 
 		By("no longer asking for it")
 		change(ctx, app, func(a *appv1.App) { a.Spec.RestartOnChange = "" })
 		Eventually(lines).Should(BeEmpty())
-		Eventually(messageOf(ctx, app)).ShouldNot(ContainSubstring("restartOnChange"))
+		Eventually(message(ctx, app)).ShouldNot(ContainSubstring("restartOnChange"))
 	})
 
 	It("is a part of the pod template of each kind, and only with the field", func() {
@@ -149,7 +137,7 @@ var _ = Describe("restartOnChange", func() {
 		change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: "holidays"} })
 		change(ctx, settings, setValue("2"))
 		Eventually(readiness(ctx, app)).Should(Equal("False Frozen"))
-		Expect(messageOf(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: namespace " + named.Namespace + " is frozen (holidays)"))
+		Expect(message(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: namespace " + named.Namespace + " is frozen (holidays)"))
 		Expect(lines()).To(Equal(before))
 
 		By("scaling it meanwhile")
@@ -240,7 +228,7 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 			change(ctx, settings, setValue(value))
 			Expect(reconcileAt(opens.Add(-time.Minute))).To(Equal(time.Minute))
 			Expect(readiness(ctx, app)()).To(Equal("False WaitingForWindow"))
-			Expect(messageOf(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: the next window opens at 2026-03-01T02:00:00Z"))
+			Expect(message(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: the next window opens at 2026-03-01T02:00:00Z"))
 		}
 		Expect(generation()).To(Equal(int64(1)))
 		change(ctx, app, func(a *appv1.App) { a.Spec.Image = "nginx:2" })
@@ -253,6 +241,6 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 		reconcileAt(opens)
 		Expect(generation()).To(Equal(int64(3)))
 		Expect(linesOf(ctx, named)()).NotTo(Equal(before))
-		Expect(messageOf(ctx, app)()).NotTo(ContainSubstring("waits"))
+		Expect(message(ctx, app)()).NotTo(ContainSubstring("waits"))
 	})
 })

@@ -211,7 +211,8 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	if other != nil {
 		_ = other.end()
 	}
-	each(runs, (*planRun).end)
+	// Later processes would list the objects.
+	each(runs, func(a *planRun) { removeAll(ctx, a.namespace) })
 	return failures
 }
 
@@ -230,17 +231,6 @@ func (a *planRun) begin() {
 		a.bystanding[obj] = obj.GetResourceVersion()
 	}
 	a.do(a.prepare)
-}
-
-// end deletes the objects that later processes would list.
-func (a *planRun) end() {
-	GinkgoHelper()
-	for _, kind := range []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
-	} {
-		Expect(env.Client.DeleteAllOf(a.ctx, kind, client.InNamespace(a.namespace))).To(Succeed())
-	}
 }
 
 // awaitDeath waits for the fault that ends the process. If another fault prevents it, the

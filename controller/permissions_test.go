@@ -30,7 +30,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -386,13 +385,7 @@ func (s *scenario) lease(ctx context.Context) error {
 func (s *scenario) clear() {
 	GinkgoHelper()
 	ctx := context.Background()
-	for _, kind := range []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
-		&policyv1.PodDisruptionBudget{},
-	} {
-		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace))).To(Succeed())
-	}
+	removeAll(ctx, s.namespace)
 	Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: leaseName}))).To(Succeed())
 }
 

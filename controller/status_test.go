@@ -112,9 +112,6 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		return box
 	}
-	message := func(box *modelv1.ModelBox) string {
-		return meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionReady).Message
-	}
 
 	It("is built and scaled where the API server accepts the children, and Ready quotes the rule", func() {
 		box := newBox(func(s *modelv1.ModelBoxSpec) {
@@ -122,7 +119,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
 		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
-		Expect(message(box)).To(HavePrefix("1 of 1 pods are available; spec is invalid under the current rules: spec.readinessProbe.tcpSocket.port"))
+		Expect(message(ctx, box)()).To(HavePrefix("1 of 1 pods are available; spec is invalid under the current rules: spec.readinessProbe.tcpSocket.port"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = new(int32(3)) })
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
@@ -132,7 +129,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		func(how func(*modelv1.ModelBoxSpec), want string) {
 			box := newBox(how)
 			Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
-			Expect(message(box)).To(ContainSubstring(want))
+			Expect(message(ctx, box)()).To(ContainSubstring(want))
 		},
 		Entry("400 names of variables", func(s *modelv1.ModelBoxSpec) {
 			for i := range 400 {
@@ -156,7 +153,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		Eventually(readiness(ctx, box)).Should(Or(Equal("True Ready"), Equal("False ChildRefused")))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
 		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
-		Expect(message(box)).To(ContainSubstring("spec.podTemplate.spec.hostAliases[1].ip: Duplicate value"))
+		Expect(message(ctx, box)()).To(ContainSubstring("spec.podTemplate.spec.hostAliases[1].ip: Duplicate value"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.PodTemplate = nil })
 		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}})
@@ -339,7 +336,7 @@ var _ = Describe("a Deployment that kubectl rollout pause has paused", func() {
 			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
 			rollout("pause")
 			Eventually(readiness(ctx, obj)).Should(Equal("False DeploymentPaused"))
-			Expect(meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady).Message).To(
+			Expect(message(ctx, obj)()).To(
 				ContainSubstring("kubectl rollout resume deployment/web -n " + named.Namespace))
 			Expect(meta.FindStatusCondition(obj.GetConditions(), status.ConditionStalled)).To(BeNil())
 			image := get(ctx, deployment).Spec.Template.Spec.Containers[0].Image

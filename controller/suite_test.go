@@ -265,18 +265,7 @@ func readiness(ctx context.Context, obj status.Object) func() string {
 // rollOut writes the status that the Deployment controller writes when all pods are available.
 func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
-	Eventually(func() error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
-			return err
-		}
-		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
-			Conditions: rolledOut(),
-		}
-		return env.Client.Status().Update(ctx, d)
-	}).Should(Succeed())
+	writeDeploymentStatus(ctx, named, false, func(*appsv1.Deployment) {})
 }
 
 // rolledOut returns the conditions of a Deployment whose pods are available.
@@ -398,7 +387,7 @@ func disturbDeployment(ctx context.Context, named metav1.ObjectMeta) {
 // available, changed by how. If the template is new, the Deployment has a new revision.
 func writeDeploymentStatus(ctx context.Context, named metav1.ObjectMeta, newTemplate bool, how func(*appsv1.Deployment)) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: named}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
 	Eventually(func() error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err

@@ -268,11 +268,7 @@ var _ = Describe("an upgrade", long, func() {
 				namespace = all[0].owner.GetNamespace()
 				Expect(env.Kubectl("", "create", "namespace", namespace)).NotTo(BeEmpty())
 				DeferCleanup(installWebhooks(ctx, namespace))
-				DeferCleanup(func() {
-					for _, kind := range []string{"modelboxes.model.github.com", "apps.app.huolala.cn", "genericdaemons.mydomain.com", "deployments", "daemonsets", "services"} {
-						Expect(env.Kubectl("", "delete", kind, "--all", "--namespace", namespace)).NotTo(BeNil())
-					}
-				})
+				DeferCleanup(removeAll, namespace)
 			})
 			// Each spec begins with what the older version stored, and the start of this one.
 			BeforeEach(func(ctx context.Context) {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -86,8 +87,7 @@ func startOwn(cfg *rest.Config) *own {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(p.transport.Wrap)
 	o := unserved()
-	o.watches.Every = 100 * time.Millisecond
-	p.process = launchKinds(cfg, &o, p.clock)
+	p.process = launchKinds(cfg, &o, p.clock, func(*ctrl.Options) { o.watches.Every = 100 * time.Millisecond })
 	DeferCleanup(p.end)
 	p.synced()
 	return p
@@ -137,8 +137,8 @@ func exists(ctx context.Context, obj client.Object) func() bool {
 	}
 }
 
-// readyMessage returns a function that returns the message of Ready of an object.
-func readyMessage(ctx context.Context, obj status.Object) func() string {
+// message returns a function that returns the message of Ready of an object.
+func message(ctx context.Context, obj status.Object) func() string {
 	return func() string {
 		GinkgoHelper()
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
@@ -173,7 +173,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		rollOut(ctx, named)
 		unavailable := ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute of gateway.networking.k8s.io/v1, which this cluster does not have: " +
 			"install the Gateway API, or remove spec.route")
-		Eventually(readyMessage(ctx, box)).Should(unavailable)
+		Eventually(message(ctx, box)).Should(unavailable)
 		Eventually(readiness(ctx, box)).Should(HavePrefix("True"), "the rest is served")
 		Expect(p.ready()).To(Succeed())
 
@@ -182,7 +182,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Consistently(exists(ctx, httpRoute(named))).WithTimeout(time.Second).Should(BeFalse(), "it is asked for once a minute")
 		p.pass(ctx, 31*time.Second, box)
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
-		Eventually(readyMessage(ctx, box)).ShouldNot(ContainSubstring("Unavailable"))
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("Unavailable"))
 	})
 
 	It("may be removed: its informer stops, and the others do not", func(ctx SpecContext) {
@@ -194,7 +194,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p.transport.CloseWatches("httproutes")
 		Eventually(func() string {
 			p.pass(ctx, time.Millisecond, box) // The next reconcile of the object reports it.
-			return readyMessage(ctx, box)()
+			return message(ctx, box)()
 		}).Should(ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute"))
 		Eventually(p.ready).Should(Succeed())
 
@@ -232,11 +232,11 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Expect(err).NotTo(HaveOccurred())
 		p, box := startOwn(cfg), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(readyMessage(ctx, box)).Should(And(
+		Eventually(message(ctx, box)).Should(And(
 			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/around.md, or remove it: "),
 			ContainSubstring(`cannot list resource "httproutes"`)))
 		p.pass(ctx, 30*time.Second, box)
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring("Unavailable"))
+		Eventually(message(ctx, box)).Should(ContainSubstring("Unavailable"))
 		lists := func() (n int) {
 			requests, err := env.Requests(user)
 			Expect(err).NotTo(HaveOccurred())
@@ -260,7 +260,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Eventually(func() string {
 			p.transport.CloseWatches("httproutes")
 			p.pass(ctx, time.Millisecond, box)
-			return readyMessage(ctx, box)()
+			return message(ctx, box)()
 		}).Should(ContainSubstring("Unavailable"))
 		Expect(exists(ctx, httpRoute(named))()).To(BeTrue())
 		Eventually(p.ready).Should(Succeed())
@@ -287,7 +287,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
-		Expect(strings.ToLower(readyMessage(ctx, box)())).To(ContainSubstring("podmonitor"))
+		Expect(strings.ToLower(message(ctx, box)())).To(ContainSubstring("podmonitor"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring = nil })
 		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
 		Expect(get(ctx, foreign).GetResourceVersion()).To(Equal(version))
