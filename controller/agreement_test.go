@@ -34,11 +34,7 @@ type drawnSpec struct {
 
 // String returns the spec as a line of the corpus.
 func (d drawnSpec) String() string {
-	data, err := json.Marshal(d.spec)
-	if err != nil {
-		panic(err)
-	}
-	return d.kind + " " + string(data)
+	return d.kind + " " + asJSON(d.spec)
 }
 
 // evaluation has the errors of admission and of the API server for one spec.

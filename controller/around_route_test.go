@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -22,11 +21,7 @@ func specOf(obj *unstructured.Unstructured) any { return obj.Object["spec"] }
 // specYAML returns a value as a client decodes it.
 func specYAML(text string) any {
 	GinkgoHelper()
-	obj := &unstructured.Unstructured{}
-	data, err := yaml.YAMLToJSON([]byte("apiVersion: v1\nkind: A\nspec:\n" + text))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(obj.UnmarshalJSON(data)).To(Succeed())
-	return obj.Object["spec"]
+	return decoded("apiVersion: v1\nkind: A\nspec:\n" + text).Object["spec"]
 }
 
 // answered writes the status of an HTTPRoute as a controller of a Gateway does.

@@ -16,7 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -336,14 +335,9 @@ func rolledOutOnTwoNodes(generation int64) appsv1.DaemonSetStatus {
 
 // eventNote returns the note of an event about an object with this reason.
 func eventNote(ctx context.Context, obj client.Object, reason string) string {
-	list := &eventsv1.EventList{}
-	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
-		return err.Error()
-	}
-	for _, event := range list.Items {
-		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
-			return event.Note
-		}
+	GinkgoHelper()
+	if found := eventsOf(ctx, obj, reason); len(found) > 0 {
+		return found[0].Note
 	}
 	return ""
 }

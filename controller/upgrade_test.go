@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -101,9 +100,7 @@ func nested(obj *unstructured.Unstructured, fields ...string) any {
 // template returns the pod template of an object as the API server has it.
 func template(ctx context.Context, obj *unstructured.Unstructured) string {
 	GinkgoHelper()
-	text, err := json.Marshal(nested(stored(ctx, obj), "spec", "template"))
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
+	return encodedTemplate(stored(ctx, obj))
 }
 
 // stored reads an object from the API server.
@@ -164,9 +161,8 @@ func patched(ctx context.Context, obj *unstructured.Unstructured, format string,
 // portPatched writes a field of the first port of an object.
 func portPatched(ctx context.Context, obj *unstructured.Unstructured, fieldName string, value any) {
 	GinkgoHelper()
-	body, err := json.Marshal([]map[string]any{{"op": "add", "path": "/spec/ports/0/" + fieldName, "value": value}})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(env.Client.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.JSONPatchType, body), otherManager)).To(Succeed(), obj.GetName())
+	body := asJSON([]tree{{"op": "add", "path": "/spec/ports/0/" + fieldName, "value": value}})
+	Expect(env.Client.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(body)), otherManager)).To(Succeed(), obj.GetName())
 }
 
 // some does the same for all recorded objects, for a few at the same time, because kubectl takes much CPU.
@@ -381,9 +377,7 @@ var _ = Describe("an upgrade", long, func() {
 // encodedTemplate returns the pod template of an object in memory.
 func encodedTemplate(obj *unstructured.Unstructured) string {
 	GinkgoHelper()
-	text, err := json.Marshal(nested(obj, "spec", "template"))
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
+	return asJSON(nested(obj, "spec", "template"))
 }
 
 // mainContainer returns the container that the operator generated.
