@@ -75,13 +75,9 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 
 	DescribeTable("converges at the next start", func(change func(context.Context, *modelv1.ModelBox), writes int) {
 		prepare := func() *modelv1.ModelBox {
-			box := &modelv1.ModelBox{
-				ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-				Spec: modelv1.ModelBoxSpec{
-					Image: "nginx:1.7.9", Ports: []modelv1.Port{{Port: 80}}, Envs: []corev1.EnvVar{{Name: "A", Value: "1"}},
-				},
-			}
-			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			box := createBox(ctx, func(s *modelv1.ModelBoxSpec) {
+				s.Ports, s.Envs = []modelv1.Port{{Port: 80}}, []corev1.EnvVar{{Name: "A", Value: "1"}}
+			})
 			if change != nil {
 				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 				change(ctx, box)

@@ -250,7 +250,7 @@ func (r *faultRunner) converged(a *planRun, within time.Duration) {
 		if r.difference(a) == "" {
 			return
 		}
-		pause(a.ctx, 50*time.Millisecond)
+		pause(a.ctx, 150*time.Millisecond)
 	}
 }
 

@@ -248,12 +248,7 @@ var _ = Describe("tracing", Ordered, func() {
 	BeforeAll(alone)
 	newBox := func(ctx context.Context) *modelv1.ModelBox {
 		GinkgoHelper()
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.27", Envs: []corev1.EnvVar{{Name: "TOKEN", Value: "c2VjcmV0"}}},
-		}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		return box
+		return createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Envs = []corev1.EnvVar{{Name: "TOKEN", Value: "c2VjcmV0"}} })
 	}
 
 	It("makes a span of each reconcile, and of its requests, which the API server continues", func(ctx SpecContext) {

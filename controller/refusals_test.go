@@ -96,12 +96,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 	ctx := context.Background()
 	newBox := func() *modelv1.ModelBox {
 		GinkgoHelper()
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}},
-		}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		return box
+		return createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Ports = []modelv1.Port{{Port: 80}} })
 	}
 	reconciled := func() *modelv1.ModelBox {
 		GinkgoHelper()

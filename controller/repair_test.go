@@ -220,14 +220,24 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(env.Client.Update(ctx, obj, client.FieldOwner("other-manager"))).To(Succeed())
 	}
 
-	It("keeps a restart by kubectl, whatever podTemplate has", func() {
-		box := richBox(newNamespace())
-		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(
-			`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)}
+	var (
+		box        *modelv1.ModelBox
+		deployment *appsv1.Deployment
+		d          *driven
+		now        *clocktesting.FakePassiveClock
+	)
+	BeforeEach(func() {
+		box, d, now = richBox(newNamespace()), drive(), clocktesting.NewFakePassiveClock(time.Now())
+		deployment, d.clock = &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, now
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
 		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+	})
+
+	It("keeps a restart by kubectl, whatever podTemplate has", func() {
+		update(box, func() {
+			box.Spec.PodTemplate = raw(`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)
+		})
+		d.settled(ctx, box)
 		update(deployment, func() {
 			metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")
 		})
@@ -238,13 +248,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("is contested when it is modified repeatedly, and reverted three times a minute from then on", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		now := clocktesting.NewFakePassiveClock(time.Now())
-		d.clock = now
-		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		modify := func() {
 			GinkgoHelper()
 			update(deployment, func() { container(&deployment.Spec.Template.Spec, "box").Image = "evil:1" })
@@ -291,13 +294,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("limits the repairs of its own annotation as well", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		now := clocktesting.NewFakePassiveClock(time.Now())
-		d.clock = now
-		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		writes := 0
 		for range 20 {
 			update(deployment, func() { deployment.Annotations[apply.AnnotationHash] = "9999" })
@@ -318,12 +314,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("is not read while the object is paused", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		d.settled(ctx, box)
 		update(box, func() { box.Spec.Paused, box.Spec.Image = true, "nginx:2" })
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		for _, edit := range []func(){
 			func() { deployment.Spec.Replicas = new(int32(7)) },
 			func() { deployment.Annotations[apply.AnnotationHash] = "other" },

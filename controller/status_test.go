@@ -102,19 +102,9 @@ func raw(json string) *runtime.RawExtension { return &runtime.RawExtension{Raw: 
 
 var _ = Describe("a spec that admission would refuse today", func() {
 	ctx := context.Background()
-	newBox := func(how func(*modelv1.ModelBoxSpec)) *modelv1.ModelBox {
-		GinkgoHelper()
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1"},
-		}
-		how(&box.Spec)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		return box
-	}
 
 	It("is built and scaled where the API server accepts the children, and Ready quotes the rule", func() {
-		box := newBox(func(s *modelv1.ModelBoxSpec) {
+		box := createBox(ctx, func(s *modelv1.ModelBoxSpec) {
 			s.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("undeclared")}}}
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
@@ -127,7 +117,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 
 	DescribeTable("has a Ready condition however much is wrong, with the API server's words",
 		func(how func(*modelv1.ModelBoxSpec), want string) {
-			box := newBox(how)
+			box := createBox(ctx, how)
 			Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
 			Expect(message(ctx, box)()).To(ContainSubstring(want))
 		},
@@ -146,7 +136,7 @@ var _ = Describe("a spec that admission would refuse today", func() {
 	)
 
 	It("says that an apply is refused for a list that has a key twice, and recovers", func() {
-		box := newBox(func(s *modelv1.ModelBoxSpec) {
+		box := createBox(ctx, func(s *modelv1.ModelBoxSpec) {
 			s.PodTemplate = raw(`{"spec":{"hostAliases":[{"ip":"10.0.0.1","hostnames":["a"]},{"ip":"10.0.0.1","hostnames":["b"]}]}}`)
 		})
 		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})

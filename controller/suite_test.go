@@ -228,6 +228,18 @@ func newNamespace() string {
 	return ns.Name
 }
 
+// createBox creates a ModelBox in a namespace of its own.
+func createBox(ctx context.Context, how func(*modelv1.ModelBoxSpec)) *modelv1.ModelBox {
+	GinkgoHelper()
+	box := &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+		Spec:       modelv1.ModelBoxSpec{Image: "nginx:1"},
+	}
+	how(&box.Spec)
+	Expect(env.Client.Create(ctx, box)).To(Succeed())
+	return box
+}
+
 // get reads an object from the API server.
 func get[T client.Object](ctx context.Context, obj T) T {
 	GinkgoHelper()
