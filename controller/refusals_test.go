@@ -116,13 +116,13 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 
 	DescribeTable("is quoted by the Ready condition of the current generation",
 		func(prepare func() *modelv1.ModelBox, matches func(verb string, obj any) bool) {
-			for _, r := range refusals {
+			each(refusals, func(r refusal) {
 				box := prepare()
 				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
 				says(box, r)
 				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)).To(BeNil())
-			}
+			})
 		},
 		Entry("to the create of a Deployment", newBox, func(verb string, obj any) bool {
 			_, ok := obj.(*appsv1.Deployment)
@@ -150,7 +150,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 	)
 
 	It("is quoted within 30 s if it is worth a retry and stays the same", func() {
-		for _, r := range []refusal{
+		each([]refusal{
 			{http.StatusConflict, metav1.StatusReasonAlreadyExists},
 			{http.StatusConflict, metav1.StatusReasonConflict},
 			{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
@@ -159,7 +159,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			{http.StatusServiceUnavailable, ""},
 			{http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 			{http.StatusGatewayTimeout, ""},
-		} {
+		}, func(r refusal) {
 			box, d := newBox(), drive()
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			d.clock = now
@@ -173,11 +173,11 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			}
 			says(box, r)
 			Expect(d.events()).To(ContainElement(HavePrefix("Warning ChildRefused")))
-		}
+		})
 	})
 
 	It("is quoted by a UnitedDeployment as well", func() {
-		for _, r := range refusals {
+		each(refusals, func(r refusal) {
 			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 			existing(ctx, named)
 			ud := united(named, "holder", 3)
@@ -185,7 +185,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			c := refusing(r.error(), func(verb string, _ any) bool { return verb == "scale" })
 			Expect(reconcileWith(ctx, c, ud)).NotTo(Succeed())
 			says(ud, r)
-		}
+		})
 	})
 })
 
