@@ -72,6 +72,7 @@ type hook struct {
 	versions      []string
 	rules         []admissionregistrationv1.RuleWithOperations
 	timeout       *int32
+	namespaces    *metav1.LabelSelector
 }
 
 // hooks returns all webhooks by type, mutating or validating.
@@ -80,14 +81,14 @@ func hooks(objects []object) map[string][]hook {
 	for _, c := range each[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
 		for _, w := range c.Webhooks {
 			out["mutating"] = append(out["mutating"], hook{
-				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds,
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds, w.NamespaceSelector,
 			})
 		}
 	}
 	for _, c := range each[*admissionregistrationv1.ValidatingWebhookConfiguration](objects) {
 		for _, w := range c.Webhooks {
 			out["validating"] = append(out["validating"], hook{
-				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds,
+				&c.ObjectMeta, w.Name, w.ClientConfig, w.FailurePolicy, w.SideEffects, w.MatchConditions, w.AdmissionReviewVersions, w.Rules, w.TimeoutSeconds, w.NamespaceSelector,
 			})
 		}
 	}

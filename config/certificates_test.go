@@ -144,17 +144,7 @@ func TestWithoutCertManager(t *testing.T) {
 			t.Errorf("%s has something of cert-manager", o)
 		}
 	}
-	controller := container(find[*appsv1.Deployment](t, objects, controllerName))
-	known, secret := flagsOf(t, "controller"), ""
-	for _, word := range controller.Command[1:] {
-		name, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if _, ok := known[name]; !ok {
-			t.Errorf("%q is not a flag of the controller", word)
-		}
-		if name == "webhook-certificate-secret" {
-			secret = value
-		}
-	}
+	secret := setFlags(t, find[*appsv1.Deployment](t, objects, controllerName))["webhook-certificate-secret"]
 	shipped := find[*corev1.Secret](t, objects, secret)
 	if len(shipped.Data)+len(shipped.StringData) > 0 || shipped.Type != "" {
 		t.Errorf("the Secret has %d entries and the type %q: an apply would replace what the controller wrote", len(shipped.Data)+len(shipped.StringData), shipped.Type)

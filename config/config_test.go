@@ -213,7 +213,9 @@ var clusterScoped = map[string]bool{
 	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
 }
 
-func TestEveryObjectIsInTheNamespace(t *testing.T) {
+// Every object is in the namespace, unique, and small enough to be applied.
+func TestEveryObject(t *testing.T) {
+	seen := map[string]bool{}
 	for _, o := range slices.Concat(install(t), monitoring(t)) {
 		want := system
 		if clusterScoped[o.gvk.Kind] {
@@ -222,22 +224,11 @@ func TestEveryObjectIsInTheNamespace(t *testing.T) {
 		if got := o.meta.GetNamespace(); got != want {
 			t.Errorf("%s is in namespace %q, want %q", o, got, want)
 		}
-	}
-}
-
-func TestObjectsAreUnique(t *testing.T) {
-	seen := map[string]bool{}
-	for _, o := range slices.Concat(install(t), monitoring(t)) {
 		key := o.gvk.GroupKind().String() + " " + o.meta.GetNamespace() + "/" + o.meta.GetName()
 		if seen[key] {
 			t.Errorf("%s is duplicate", o)
 		}
 		seen[key] = true
-	}
-}
-
-func TestEveryObjectCanBeApplied(t *testing.T) {
-	for _, o := range slices.Concat(install(t), monitoring(t)) {
 		if len(o.json) >= largest {
 			t.Errorf("%s has %d bytes, and kubectl apply accepts less than %d", o, len(o.json), largest)
 		}

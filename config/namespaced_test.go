@@ -143,15 +143,8 @@ func TestInstallsThatAreLimitedToNamespaces(t *testing.T) {
 func checkSelectors(t *testing.T, objects []object, namespaces []string) {
 	t.Helper()
 	selectors := map[string]*metav1.LabelSelector{}
-	for _, c := range each[*admissionregistrationv1.MutatingWebhookConfiguration](objects) {
-		for _, w := range c.Webhooks {
-			selectors[w.Name] = w.NamespaceSelector
-		}
-	}
-	for _, c := range each[*admissionregistrationv1.ValidatingWebhookConfiguration](objects) {
-		for _, w := range c.Webhooks {
-			selectors[w.Name] = w.NamespaceSelector
-		}
+	for _, h := range slices.Concat(hooks(objects)["mutating"], hooks(objects)["validating"]) {
+		selectors[h.name] = h.namespaces
 	}
 	for _, b := range each[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](objects) {
 		find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, b.Spec.PolicyName)

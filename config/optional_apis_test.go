@@ -64,18 +64,6 @@ func TestPermissionsForBlocks(t *testing.T) {
 			continue
 		}
 		component := components[resource.Group]
-		for namespace, fields := range map[string]string{system: "", "team": "namespace: team\ntransformers: [CONFIG/fetch-image, CONFIG/namespaced]\n"} {
-			objects := kustomization(t, fields+"resources: [CONFIG]\ncomponents: [CONFIG/"+component+"]\n")
-			name := controllerName + "-" + component
-			rules := find[*rbacv1.ClusterRole](t, objects, name).Rules
-			if len(rules) != 1 || len(rules[0].Resources) != 1 || len(rules[0].Verbs) != len(verbs) || !may(rules, resource.Group, resource.Resource, verbs...) {
-				t.Errorf("the rules of %s are %v", component, rules)
-			}
-			binding := find[*rbacv1.ClusterRoleBinding](t, objects, name)
-			want := rbacv1.Subject{Kind: "ServiceAccount", Name: controllerName, Namespace: namespace}
-			if binding.RoleRef.Name != name || len(binding.Subjects) != 1 || binding.Subjects[0] != want {
-				t.Errorf("the binding is %+v", binding)
-			}
-		}
+		checkComponent(t, component, controllerName+"-"+component, resource, verbs...)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	podsecurity "k8s.io/pod-security-admission/api"
 
@@ -35,14 +36,7 @@ func TestControllerMetricsOverTLS(t *testing.T) {
 	objects := with(t, controllerTLS)
 	controller := find[*appsv1.Deployment](t, objects, controllerName)
 	cert := find[*certificate](t, objects, "modelbox-controller-metrics")
-	known, values := flagsOf(t, "controller"), map[string]string{}
-	for _, arg := range container(controller).Args {
-		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if _, ok := known[name]; !ok {
-			t.Errorf("%q is not a flag of the controller", arg)
-		}
-		values[name] = value
-	}
+	values := setFlags(t, controller)
 	if _, ok := values["metrics-secure"]; !ok {
 		t.Errorf("the arguments are %v, without --metrics-secure", values)
 	}
@@ -141,45 +135,30 @@ func checkTraced(t *testing.T, d *appsv1.Deployment, policy *networkingv1.Networ
 	}
 }
 
-// The install does not let the controller read Secrets, and the component lets it read them, and nothing else,
-// also in an install with another namespace.
 func TestOnlyAComponentLetsTheControllerReadSecrets(t *testing.T) {
-	const name = controllerName + "-secrets"
+	checkComponent(t, "restart-on-secrets", controllerName+"-secrets", schema.GroupResource{Resource: "secrets"}, "get", "list", "watch")
+}
+
+// checkComponent checks that a component, and not the install, has a role of this name, which lets the controller do this with
+// one resource and nothing else, also in an install with another namespace.
+func checkComponent(t *testing.T, component, name string, resource schema.GroupResource, verbs ...string) {
+	t.Helper()
 	for _, o := range install(t) {
 		if o.meta.GetName() == name {
 			t.Errorf("the install has %s", o)
 		}
 	}
 	for namespace, fields := range map[string]string{system: "", "team": "namespace: team\ntransformers: [CONFIG/fetch-image, CONFIG/namespaced]\n"} {
-		objects := kustomization(t, fields+"resources: [CONFIG]\ncomponents: [CONFIG/restart-on-secrets]\n")
+		objects := kustomization(t, fields+"resources: [CONFIG]\ncomponents: [CONFIG/"+component+"]\n")
 		rules := find[*rbacv1.ClusterRole](t, objects, name).Rules
-		if len(rules) != 1 || len(rules[0].Resources) != 1 || len(rules[0].Verbs) != 3 || !may(rules, "", "secrets", "get", "list", "watch") {
-			t.Errorf("the rules are %v", rules)
+		if len(rules) != 1 || len(rules[0].Resources) != 1 || len(rules[0].Verbs) != len(verbs) || !may(rules, resource.Group, resource.Resource, verbs...) {
+			t.Errorf("the rules of %s are %v", component, rules)
 		}
 		binding := find[*rbacv1.ClusterRoleBinding](t, objects, name)
 		want := rbacv1.Subject{Kind: "ServiceAccount", Name: controllerName, Namespace: namespace}
 		if binding.RoleRef.Name != name || len(binding.Subjects) != 1 || binding.Subjects[0] != want {
 			t.Errorf("the binding is %+v", binding)
 		}
-	}
-}
-
-// What the controller may write of KEDA is in a component, and nothing else is.
-func TestOnlyAComponentLetsTheControllerWriteScaledObjects(t *testing.T) {
-	const name = controllerName + "-keda"
-	for _, o := range install(t) {
-		if o.meta.GetName() == name {
-			t.Errorf("the install has %s", o)
-		}
-	}
-	objects := kustomization(t, "resources: [CONFIG]\ncomponents: [CONFIG/keda]\n")
-	rules := find[*rbacv1.ClusterRole](t, objects, name).Rules
-	if len(rules) != 1 || len(rules[0].Resources) != 1 || !may(rules, "keda.sh", "scaledobjects", "get", "list", "watch", "create", "patch", "delete") {
-		t.Errorf("the rules are %v", rules)
-	}
-	binding := find[*rbacv1.ClusterRoleBinding](t, objects, name)
-	if want := (rbacv1.Subject{Kind: "ServiceAccount", Name: controllerName, Namespace: system}); binding.RoleRef.Name != name || binding.Subjects[0] != want {
-		t.Errorf("the binding is %+v", binding)
 	}
 }
 

@@ -136,16 +136,8 @@ func TestFlags(t *testing.T) {
 	addresses := map[string]string{"metrics": "metrics-bind-address", "health": "health-probe-bind-address"}
 	eachDeployment(t, func(t *testing.T, d *appsv1.Deployment) {
 		process := strings.TrimPrefix(d.Name, "modelbox-")
-		known, words := flagsOf(t, process), slices.Concat(container(d).Command, container(d).Args)
-		if len(words) > 0 && words[0] == "/"+process {
-			words = words[1:]
-		}
-		for _, arg := range words {
-			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
-				t.Errorf("%q is not a flag of the %s", arg, process)
-			}
-		}
+		known := flagsOf(t, process)
+		setFlags(t, d)
 		for _, port := range container(d).Ports {
 			// The webhook's port is controller-runtime's default; the end-to-end suite calls it.
 			if got := ":" + strconv.Itoa(int(port.ContainerPort)); port.Name != "webhook" && got != known[addresses[port.Name]] {
@@ -163,9 +155,33 @@ func TestFlags(t *testing.T) {
 	})
 }
 
+// setFlags returns the values of the flags of a Deployment by name. Each is one that the process has.
+func setFlags(t *testing.T, d *appsv1.Deployment) map[string]string {
+	t.Helper()
+	process, values := strings.TrimPrefix(d.Name, "modelbox-"), map[string]string{}
+	known, words := flagsOf(t, process), slices.Concat(container(d).Command, container(d).Args)
+	if len(words) > 0 && words[0] == "/"+process {
+		words = words[1:]
+	}
+	for _, arg := range words {
+		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if _, ok := known[name]; !ok || !strings.HasPrefix(arg, "-") {
+			t.Errorf("%q is not a flag of the %s", arg, process)
+		}
+		values[name] = value
+	}
+	return values
+}
+
+// knownFlags caches the flags of the processes.
+var knownFlags = map[string]map[string]string{}
+
 // flagsOf returns the flags of a process with their defaults, as its help has them.
 func flagsOf(t *testing.T, process string) map[string]string {
 	t.Helper()
+	if out, ok := knownFlags[process]; ok {
+		return out
+	}
 	help, _ := exec.CommandContext(t.Context(), "go", "run", "../"+process, "--help").CombinedOutput() // flag.ErrHelp is an error.
 	out := map[string]string{}
 	for _, found := range regexp.MustCompile(`(?m)^  -([a-z0-9-]+).*\n(?:    .*?(?:\(default "?([^")]*)"?\))?$)`).FindAllStringSubmatch(string(help), -1) {
@@ -174,6 +190,7 @@ func flagsOf(t *testing.T, process string) map[string]string {
 	if len(out) < 10 {
 		t.Fatalf("only %d flags were found in %s", len(out), help)
 	}
+	knownFlags[process] = out
 	return out
 }
 

@@ -64,10 +64,7 @@ func rewriting(ctx context.Context, namespace, expression string) {
 }
 
 var _ = Describe("a child that admission rewrites", Ordered, ContinueOnFailure, func() {
-	BeforeAll(func() {
-		stop()
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 	const mirror = `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "mirror/" + ` +
 		`(object.spec.template.spec.containers[0].image.startsWith("mirror/") ? "again" : object.spec.template.spec.containers[0].image)}]`

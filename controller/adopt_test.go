@@ -5,13 +5,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,21 +85,14 @@ func adopted(ctx context.Context, kind *kinds.Kind, named metav1.ObjectMeta) *ad
 	return a
 }
 
-func textOf(value any) string {
-	GinkgoHelper()
-	data, err := json.Marshal(value)
-	Expect(err).NotTo(HaveOccurred())
-	return string(data)
-}
-
 // unchanged expects that the pods and the address are those of before.
 func unchanged(ctx context.Context, before *appsv1.Deployment, service *corev1.Service) {
 	GinkgoHelper()
 	d, s := get(ctx, before.DeepCopy()), get(ctx, service.DeepCopy())
-	Expect(textOf(d.Spec.Template)).To(Equal(textOf(before.Spec.Template)))
-	Expect(textOf(d.Spec.Selector)).To(Equal(textOf(before.Spec.Selector)))
+	Expect(asJSON(d.Spec.Template)).To(Equal(asJSON(before.Spec.Template)))
+	Expect(asJSON(d.Spec.Selector)).To(Equal(asJSON(before.Spec.Selector)))
 	Expect([]any{d.UID, s.UID}).To(Equal([]any{before.UID, service.UID}))
-	Expect(textOf(s.Spec)).To(Equal(textOf(service.Spec)))
+	Expect(asJSON(s.Spec)).To(Equal(asJSON(service.Spec)))
 	Expect(d.Labels).To(Equal(before.Labels))
 	Expect(s.Labels).To(Equal(service.Labels))
 }
@@ -199,7 +190,7 @@ spec: {serviceAccountName: web, containers: [{name: server, image: "nginx:1.29",
 			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(app, appv1.SchemeGroupVersion.WithKind("App"))}
 		})
 		Eventually(readiness(ctx, app)).Should(Equal("False InvalidSpec"))
-		Expect(meta.FindStatusCondition(app.Status.Conditions, status.ConditionReady).Message).To(ContainSubstring(`spec.selector is app=other, but Deployment "web" has the selector app=web`))
+		Expect(message(ctx, app)()).To(ContainSubstring(`spec.selector is app=other, but Deployment "web" has the selector app=web`))
 		unchanged(ctx, d, s)
 	})
 })

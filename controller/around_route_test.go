@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -22,11 +21,7 @@ func specOf(obj *unstructured.Unstructured) any { return obj.Object["spec"] }
 // specYAML returns a value as a client decodes it.
 func specYAML(text string) any {
 	GinkgoHelper()
-	obj := &unstructured.Unstructured{}
-	data, err := yaml.YAMLToJSON([]byte("apiVersion: v1\nkind: A\nspec:\n" + text))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(obj.UnmarshalJSON(data)).To(Succeed())
-	return obj.Object["spec"]
+	return decoded("apiVersion: v1\nkind: A\nspec:\n" + text).Object["spec"]
 }
 
 // answered writes the status of an HTTPRoute as a controller of a Gateway does.
@@ -50,8 +45,7 @@ func answered(ctx SpecContext, child *unstructured.Unstructured, condition, valu
 var _ = Describe("optional children of an object", func() {
 	var named metav1.ObjectMeta
 	BeforeEach(func() {
-		stop() // That of the suite would keep the informers of kinds that are removed.
-		DeferCleanup(start)
+		alone() // That of the suite would keep the informers of kinds that are removed.
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 	})
 
@@ -71,13 +65,13 @@ var _ = Describe("optional children of an object", func() {
 		url := func() string { return get(ctx, box).Status.URL }
 
 		By("what its Gateway says")
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": no Gateway has accepted it yet`))
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": no Gateway has accepted it yet`))
 		answered(ctx, child, "Accepted", "False", "NoMatchingListenerHostname", "no listener has this host")
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": Accepted is False (NoMatchingListenerHostname): no listener has this host`))
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": Accepted is False (NoMatchingListenerHostname): no listener has this host`))
 		Expect(url()).To(BeEmpty())
 		answered(ctx, child, "Accepted", "True", "Accepted", "")
 		Eventually(url).Should(Equal("https://chat.example.com/v1"))
-		Eventually(readyMessage(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
 
 		By("no write at rest")
 		rollOut(ctx, named)

@@ -14,8 +14,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,16 +53,6 @@ func metricsOfEachType() map[string][]autoscalingv2.MetricSpec {
 	}
 }
 
-// message returns the message of Ready for the generation of an object.
-func message(ctx context.Context, obj status.Object) func() string {
-	return func() string {
-		if ready := meta.FindStatusCondition(get(ctx, obj).GetConditions(), status.ConditionReady); ready != nil && ready.ObservedGeneration == obj.GetGeneration() {
-			return ready.Message
-		}
-		return "not seen"
-	}
-}
-
 // scaleTo scales an object as an autoscaler does.
 func scaleTo(ctx context.Context, obj client.Object, replicas int32) {
 	GinkgoHelper()
@@ -91,21 +79,13 @@ var _ = Describe("autoscaling", func() {
 			gvk, err := env.Client.GroupVersionKindFor(obj)
 			Expect(err).NotTo(HaveOccurred())
 			scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()}}
-			Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+			Eventually(exists(ctx, scaler)).Should(BeTrue())
 			target := autoscalingv2.CrossVersionObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: obj.GetName()}
 			Expect(scaler.Spec.ScaleTargetRef).To(Equal(target))
 			rollOut(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
 			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
 		}
-		var mark int
-		written := func() string {
-			count, _ := writes(namespace, mark)
-			return describe(count)
-		}
-		Eventually(func(g Gomega) {
-			_, mark = writes(namespace, 0)
-			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
-		}).Should(Succeed())
+		written := atRest(namespace)
 		stop()
 		start()
 		Consistently(written, time.Second).Should(BeEmpty(), "after a restart")
@@ -122,7 +102,7 @@ var _ = Describe("autoscaling", func() {
 		box.Spec.Replicas = nil
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		scaler, deployment := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}, &appsv1.Deployment{ObjectMeta: named}
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+		Eventually(exists(ctx, scaler)).Should(BeTrue())
 		replicas := func() int32 { return *get(ctx, deployment).Spec.Replicas }
 
 		By("the autoscaler scales")
@@ -155,9 +135,7 @@ var _ = Describe("autoscaling", func() {
 
 		By("no autoscaling")
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Autoscaling = nil })
-		Eventually(func() bool {
-			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler))
-		}).Should(BeTrue())
+		Eventually(exists(ctx, scaler)).Should(BeFalse())
 		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("foreign"))
 		Expect(replicas()).To(BeEquivalentTo(7))
 		Expect(*box.Spec.Replicas).To(BeEquivalentTo(7))
@@ -183,17 +161,15 @@ var _ = Describe("autoscaling", func() {
 		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 4}}}}
 		Expect(env.Client.Create(ctx, app)).To(Succeed())
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler) }).Should(Succeed())
+		Eventually(exists(ctx, scaler)).Should(BeTrue())
 		spec := scaler.Spec
 		change(ctx, app, func(a *appv1.App) {
 			a.Spec.Autoscaling.MinReplicas = new(int32(0))
 			a.Spec.Autoscaling.Prometheus = &modelv1.PrometheusQuery{ServerAddress: "http://prometheus:9090", Query: "sum(a)", Target: resource.MustParse("16")}
 		})
-		scaled := scaledObject(named)
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(scaled), scaled) }).Should(Succeed())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler))
-		}).Should(BeTrue())
+		scaled := untypedChild("keda.sh/v1alpha1", "ScaledObject", named)
+		Eventually(exists(ctx, scaled)).Should(BeTrue())
+		Eventually(exists(ctx, scaler)).Should(BeFalse())
 
 		By("KEDA makes its own HorizontalPodAutoscaler")
 		own := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "keda-hpa-web"}, Spec: spec}
@@ -211,15 +187,7 @@ var _ = Describe("autoscaling", func() {
 		By("at rest, and after a restart")
 		rollOut(ctx, named)
 		Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
-		var mark int
-		written := func() string {
-			count, _ := writes(named.Namespace, mark)
-			return describe(count)
-		}
-		Eventually(func(g Gomega) {
-			_, mark = writes(named.Namespace, 0)
-			g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
-		}).Should(Succeed())
+		written := atRest(named.Namespace)
 		stop()
 		start()
 		Consistently(written, time.Second).Should(BeEmpty())
@@ -234,17 +202,6 @@ var _ = Describe("autoscaling", func() {
 
 		By("no autoscaling")
 		change(ctx, app, func(a *appv1.App) { a.Spec.Autoscaling = nil })
-		Eventually(func() bool {
-			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaled), scaled))
-		}).Should(BeTrue())
+		Eventually(exists(ctx, scaled)).Should(BeFalse())
 	})
 })
-
-func scaledObject(named metav1.ObjectMeta) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{}
-	obj.SetAPIVersion("keda.sh/v1alpha1")
-	obj.SetKind("ScaledObject")
-	obj.SetNamespace(named.Namespace)
-	obj.SetName(named.Name)
-	return obj
-}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -42,9 +41,9 @@ import (
 // The API server of the suite receives a new caBundle within milliseconds, and the pod of these
 // specs a new Secret within podLag.
 const (
-	settleForTest  = 3 * time.Second
-	podLag         = 1500 * time.Millisecond
-	mountedForTest = 8 * time.Second
+	settleForTest  = 2 * time.Second
+	podLag         = time.Second
+	mountedForTest = 5 * time.Second
 	secretName     = "modelbox-webhook-tls"
 )
 
@@ -157,25 +156,20 @@ func (s *selfManaged) roles() []client.Object {
 	return []client.Object{role, roleBinding, clusterRole, clusterBinding}
 }
 
-// start starts the leader of the install. The function that it returns ends it.
-func (s *selfManaged) start() (end func()) {
+// start starts the leader of the install.
+func (s *selfManaged) start() *process {
 	GinkgoHelper()
 	cfg, err := env.User(s.user)
 	Expect(err).NotTo(HaveOccurred())
-	var o options
-	o.bind(flag.NewFlagSet("", flag.PanicOnError))
-	o.metricsAddress, o.probeAddress, o.leaderElect, o.leaderNamespace = "0", "0", false, s.own
+	o := defaults()
+	o.leaderElect, o.leaderNamespace = false, s.own
 	o.certificate.Secret, o.certificate.Configuration = secretName, s.mutating.Name
 	o.certificate.Settle, o.certificate.Mounted = settleForTest, mountedForTest
 	mgr := newManager(cfg, &o)
 	Expect(o.addCertificate(mgr)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return sync.OnceFunc(func() {
-		cancel()
-		Eventually(done, time.Minute).Should(Receive(BeNil()))
-	})
+	leader := launch(mgr)
+	DeferCleanup(leader.end)
+	return leader
 }
 
 // mount lets the pod read the Secret as kubelet brings it, which is up to podLag late.
@@ -289,8 +283,7 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 		s := newSelfManaged(ctx)
 		s.mount(ctx)
 		Expect(s.create(ctx, 0)).NotTo(Succeed(), "there is no certificate yet")
-		end := s.start()
-		DeferCleanup(func() { end() })
+		leader := s.start()
 		s.settled(ctx)
 		Eventually(func() error { return s.create(ctx, 0) }).Should(Succeed())
 
@@ -311,8 +304,8 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 		}
 		s.renew(ctx)
 		s.renew(ctx) // While the first CA is still trusted.
-		end()
-		end = s.start()
+		Expect(leader.end()).To(Succeed())
+		s.start()
 		s.settled(ctx)
 		stop()
 		done.Wait()
@@ -387,7 +380,7 @@ var _ = Describe("the certificate of the webhook, without cert-manager", long, f
 		cfg, err := env.User(s.user)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() error { return s.ownWrites()["the Secret"](ctx, cfg) }).Should(Satisfy(apierrors.IsForbidden), "the Role is in effect")
-		DeferCleanup(s.start())
+		s.start()
 		Eventually(func() []string {
 			list := &eventsv1.EventList{}
 			Expect(env.Client.List(ctx, list, client.InNamespace(s.own))).To(Succeed())

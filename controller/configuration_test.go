@@ -13,10 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,8 +22,6 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // configMap returns a ConfigMap with one value.
@@ -68,16 +64,6 @@ func linesOf(ctx context.Context, named metav1.ObjectMeta) func() map[string]str
 	}
 }
 
-func messageOf(ctx context.Context, app *appv1.App) func() string {
-	return func() string {
-		ready := meta.FindStatusCondition(get(ctx, app).Status.Conditions, status.ConditionReady)
-		if ready == nil {
-			return ""
-		}
-		return ready.Message
-	}
-}
-
 var _ = Describe("restartOnChange", func() {
 	ctx := context.Background()
 
@@ -88,12 +74,12 @@ var _ = Describe("restartOnChange", func() {
 		Expect(env.Client.Create(ctx, other)).To(Succeed())
 		Expect(env.Client.Create(ctx, app)).To(Succeed())
 		Eventually(lines).Should(And(HaveKeyWithValue("ConfigMap/a", ""), HaveKeyWithValue("ConfigMap/b", HaveLen(16))))
-		Eventually(messageOf(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
+		Eventually(message(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
 
 		By("creating what is missing")
 		Expect(env.Client.Create(ctx, settings)).To(Succeed())
 		Eventually(lines).Should(HaveKeyWithValue("ConfigMap/a", HaveLen(16)))
-		Eventually(messageOf(ctx, app)).ShouldNot(ContainSubstring("does not exist"))
+		Eventually(message(ctx, app)).ShouldNot(ContainSubstring("does not exist"))
 		before, generation := lines(), get(ctx, &appsv1.Deployment{ObjectMeta: named}).Generation
 
 		By("changing a label of one, and then the data of the other")
@@ -105,14 +91,14 @@ var _ = Describe("restartOnChange", func() {
 
 		By("deleting one, and then changing the other")
 		Expect(env.Client.Delete(ctx, settings)).To(Succeed())
-		Eventually(messageOf(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
+		Eventually(message(ctx, app)).Should(ContainSubstring(`ConfigMap "a" does not exist`))
 		change(ctx, other, setValue("1"))
 		Eventually(lines).Should(Equal(before), "the same data has the same hash, and what was deleted keeps its own")
 
 		By("no longer asking for it")
 		change(ctx, app, func(a *appv1.App) { a.Spec.RestartOnChange = "" })
 		Eventually(lines).Should(BeEmpty())
-		Eventually(messageOf(ctx, app)).ShouldNot(ContainSubstring("restartOnChange"))
+		Eventually(message(ctx, app)).ShouldNot(ContainSubstring("restartOnChange"))
 	})
 
 	It("is a part of the pod template of each kind, and only with the field", func() {
@@ -151,7 +137,7 @@ var _ = Describe("restartOnChange", func() {
 		change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: "holidays"} })
 		change(ctx, settings, setValue("2"))
 		Eventually(readiness(ctx, app)).Should(Equal("False Frozen"))
-		Expect(messageOf(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: namespace " + named.Namespace + " is frozen (holidays)"))
+		Expect(message(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: namespace " + named.Namespace + " is frozen (holidays)"))
 		Expect(lines()).To(Equal(before))
 
 		By("scaling it meanwhile")
@@ -169,10 +155,7 @@ var _ = Describe("restartOnChange", func() {
 })
 
 var _ = Describe("a controller that dies while it rolls out changed configuration", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 
 	DescribeTable("rolls out once", func(waiting string, writes int) {
@@ -184,9 +167,9 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 			}
 			Expect(env.Client.Create(ctx, settings)).To(Succeed())
 			Expect(env.Client.Create(ctx, app)).To(Succeed())
-			Expect(reconcileWith(ctx, env.Client, app, "App")).To(Succeed())
+			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
 			rollOut(ctx, named)
-			Expect(reconcileWith(ctx, env.Client, app, "App")).To(Succeed())
+			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
 			if waiting == "Frozen" {
 				change(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: named.Namespace}},
 					func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: ""} })
@@ -200,10 +183,10 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
 				app, before := prepare()
 				crashing, next, settled := &crashingClient{diesAt: n, after: after}, &crashingClient{}, &crashingClient{}
-				Expect(reconcileWith(ctx, crashing.client(), app, "App")).To(MatchError(errDied))
-				Expect(reconcileWith(ctx, next.client(), app, "App")).To(Succeed())
+				Expect(reconcileWith(ctx, crashing.client(), app)).To(MatchError(errDied))
+				Expect(reconcileWith(ctx, next.client(), app)).To(Succeed())
 				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
-				Expect(reconcileWith(ctx, settled.client(), app, "App")).To(Succeed())
+				Expect(reconcileWith(ctx, settled.client(), app)).To(Succeed())
 				Expect(settled.writes).To(BeZero())
 				deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}})
 				if now := linesOf(ctx, deployment.ObjectMeta)(); waiting != "" {
@@ -228,8 +211,7 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 		app.Spec.Windows = windowAt(opens)
 		reconcileAt := func(at time.Time) time.Duration {
 			GinkgoHelper()
-			writer := apply.Writer{Client: env.Client, Live: env.Client, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
-			result, err := reconcilerOf("App", writer, clocktesting.NewFakePassiveClock(at)).Reconcile(ctx, requestFor(app))
+			result, err := reconcilerOf("App", writerWith(env.Client, env.Client), clocktesting.NewFakePassiveClock(at)).Reconcile(ctx, requestFor(app))
 			Expect(err).NotTo(HaveOccurred())
 			return result.RequeueAfter
 		}
@@ -246,7 +228,7 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 			change(ctx, settings, setValue(value))
 			Expect(reconcileAt(opens.Add(-time.Minute))).To(Equal(time.Minute))
 			Expect(readiness(ctx, app)()).To(Equal("False WaitingForWindow"))
-			Expect(messageOf(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: the next window opens at 2026-03-01T02:00:00Z"))
+			Expect(message(ctx, app)()).To(ContainSubstring("the rollout of changed configuration (ConfigMap/a) waits: the next window opens at 2026-03-01T02:00:00Z"))
 		}
 		Expect(generation()).To(Equal(int64(1)))
 		change(ctx, app, func(a *appv1.App) { a.Spec.Image = "nginx:2" })
@@ -259,6 +241,6 @@ var _ = Describe("a controller that dies while it rolls out changed configuratio
 		reconcileAt(opens)
 		Expect(generation()).To(Equal(int64(3)))
 		Expect(linesOf(ctx, named)()).NotTo(Equal(before))
-		Expect(messageOf(ctx, app)()).NotTo(ContainSubstring("waits"))
+		Expect(message(ctx, app)()).NotTo(ContainSubstring("waits"))
 	})
 })

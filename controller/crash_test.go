@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -41,32 +40,11 @@ func (m *crashingClient) write(do func() error) error {
 }
 
 func (m *crashingClient) client() client.Client {
-	return interceptor.NewClient(env.Client, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return m.write(func() error { return c.Create(ctx, obj, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return m.write(func() error { return c.Delete(ctx, obj, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return m.write(func() error { return c.Patch(ctx, obj, patch, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return m.write(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
-		},
-	})
-}
-
-// reconcileOnce reconciles an object as a process that has just started does.
-func reconcileOnce(ctx context.Context, c *crashingClient, box *modelv1.ModelBox) error {
-	return reconcileWith(ctx, c.client(), box, "ModelBox")
+	return intercepted(func(_ string, _ any, do func() error) error { return m.write(do) })
 }
 
 var _ = Describe("a controller that dies at any of its writes", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 
 	type outcome struct {
@@ -97,35 +75,31 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 
 	DescribeTable("converges at the next start", func(change func(context.Context, *modelv1.ModelBox), writes int) {
 		prepare := func() *modelv1.ModelBox {
-			box := &modelv1.ModelBox{
-				ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-				Spec: modelv1.ModelBoxSpec{
-					Image: "nginx:1.7.9", Ports: []modelv1.Port{{Port: 80}}, Envs: []corev1.EnvVar{{Name: "A", Value: "1"}},
-				},
-			}
-			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			box := createBox(ctx, func(s *modelv1.ModelBoxSpec) {
+				s.Ports, s.Envs = []modelv1.Port{{Port: 80}}, []corev1.EnvVar{{Name: "A", Value: "1"}}
+			})
 			if change != nil {
-				Expect(reconcileOnce(ctx, &crashingClient{}, box)).To(Succeed())
+				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 				change(ctx, box)
 			}
 			return box
 		}
 		healthy := &crashingClient{}
 		box := prepare()
-		Expect(reconcileOnce(ctx, healthy, box)).To(Succeed())
+		Expect(reconcileWith(ctx, healthy.client(), box)).To(Succeed())
 		want := look(box)
 		Expect(healthy.writes).To(Equal(writes))
 		for n := 1; n <= writes; n++ {
 			for _, after := range []bool{false, true} {
 				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
 				box := prepare()
-				Expect(reconcileOnce(ctx, &crashingClient{diesAt: n, after: after}, box)).To(MatchError(errDied))
+				Expect(reconcileWith(ctx, (&crashingClient{diesAt: n, after: after}).client(), box)).To(MatchError(errDied))
 				next := &crashingClient{}
-				Expect(reconcileOnce(ctx, next, box)).To(Succeed())
+				Expect(reconcileWith(ctx, next.client(), box)).To(Succeed())
 				Expect(look(box)).To(Equal(want))
 				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
 				settled := &crashingClient{}
-				Expect(reconcileOnce(ctx, settled, box)).To(Succeed())
+				Expect(reconcileWith(ctx, settled.client(), box)).To(Succeed())
 				Expect(settled.writes).To(BeZero())
 			}
 		}

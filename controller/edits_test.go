@@ -393,8 +393,7 @@ func (c specChange) try(ctx context.Context) bool {
 
 var _ = Describe("an edit", Ordered, ContinueOnFailure, long, func() {
 	BeforeAll(func() {
-		stop() // Only these specs may reconcile.
-		DeferCleanup(start)
+		alone()
 		installOptionalKinds()
 	})
 	known := readCorpus()

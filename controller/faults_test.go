@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -51,8 +50,7 @@ type faultRunner struct {
 var _ = Describe("whatever goes wrong between the controller and the API server", Ordered, ContinueOnFailure, long, func() {
 	var runner *faultRunner
 	BeforeAll(func() {
-		stop() // Only the processes of these specs may reconcile.
-		DeferCleanup(start)
+		alone()
 		ctx, cancel := context.WithCancel(context.Background())
 		DeferCleanup(cancel)
 		observer, err := faults.Observe(ctx, env.Client,
@@ -104,34 +102,22 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 
 // faultProcess is a controller process behind a transport.
 type faultProcess struct {
+	*process
 	transport *faults.Transport
-	cancel    context.CancelFunc
-	done      chan error
 }
 
 func newFaultProcess(transport *faults.Transport, clock *clocktesting.FakePassiveClock) *faultProcess {
 	GinkgoHelper()
 	cfg := rest.CopyConfig(asController)
 	cfg.Wrap(transport.Wrap)
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 8, reconcileTimeout: 3 * time.Second}
-	mgr := newManager(cfg, &o, func(managerOptions *ctrl.Options) {
+	o := unserved()
+	o.workers, o.reconcileTimeout = 8, 3*time.Second
+	p := launchKinds(cfg, &o, clock, func(managerOptions *ctrl.Options) {
 		managerOptions.Logger = klog.New(log.NullLogSink{}) // Hundreds of errors are expected.
 	})
-	for _, add := range o.kinds() {
-		Expect(add(mgr, clock)).To(Succeed())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &faultProcess{transport: transport, cancel: cancel, done: make(chan error, 1)}
-	go func() { p.done <- mgr.Start(ctx) }()
-	DeferCleanup(func() { cancel() })
-	Eventually(mgr.Elected()).Should(BeClosed())
-	return p
-}
-
-func (p *faultProcess) stop() {
-	GinkgoHelper()
-	p.cancel()
-	Eventually(p.done).Should(Receive())
+	DeferCleanup(p.cancel)
+	Eventually(p.Elected()).Should(BeClosed())
+	return &faultProcess{p, transport}
 }
 
 // planRun is the run of one plan.
@@ -188,7 +174,7 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 	}
 	if b.kills {
 		each(runs, func(a *planRun) { a.awaitDeath(transport) })
-		process.stop()
+		_ = process.end()
 		process = newFaultProcess(faults.NewTransport(), clock)
 	}
 	if b.stream == rewound || b.stream == restarted {
@@ -201,7 +187,7 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 		pause(ctx, r.silence/2)
 		process.transport.ResumeWatches(resources...)
 	case restarted:
-		process.stop()
+		_ = process.end()
 		late := faults.NewTransport()
 		late.StartFrom(old, resources...)
 		process = newFaultProcess(late, clock)
@@ -221,25 +207,13 @@ func (r *faultRunner) run(ctx context.Context, b batch, plans []faultPlan) []str
 			r.writes[a.workload], _ = transport.Writes(a.namespace)
 		}
 	}
-	process.stop()
+	_ = process.end()
 	if other != nil {
-		other.stop()
+		_ = other.end()
 	}
-	each(runs, (*planRun).end)
+	// Later processes would list the objects.
+	each(runs, func(a *planRun) { removeAll(ctx, a.namespace) })
 	return failures
-}
-
-// each does the same for all runs at the same time.
-func each(runs []*planRun, do func(*planRun)) {
-	GinkgoHelper()
-	var group sync.WaitGroup
-	for _, a := range runs {
-		group.Go(func() {
-			defer GinkgoRecover()
-			do(a)
-		})
-	}
-	group.Wait()
 }
 
 func (a *planRun) do(step func(*workloadRun)) {
@@ -259,17 +233,6 @@ func (a *planRun) begin() {
 	a.do(a.prepare)
 }
 
-// end deletes the objects that later processes would list.
-func (a *planRun) end() {
-	GinkgoHelper()
-	for _, kind := range []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
-	} {
-		Expect(env.Client.DeleteAllOf(a.ctx, kind, client.InNamespace(a.namespace))).To(Succeed())
-	}
-}
-
 // awaitDeath waits for the fault that ends the process. If another fault prevents it, the
 // process is ended nevertheless, at another time.
 func (a *planRun) awaitDeath(transport *faults.Transport) {
@@ -287,7 +250,7 @@ func (r *faultRunner) converged(a *planRun, within time.Duration) {
 		if r.difference(a) == "" {
 			return
 		}
-		pause(a.ctx, 50*time.Millisecond)
+		pause(a.ctx, 150*time.Millisecond)
 	}
 }
 

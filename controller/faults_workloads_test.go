@@ -14,7 +14,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -311,25 +313,15 @@ func (s *workloadRun) state() string {
 	for _, service := range services.Items {
 		add("Service %s: %d", service.Name, service.Spec.Ports[0].Port)
 	}
-	owners := []status.Object{}
-	for i := range boxes.Items {
-		owners = append(owners, &boxes.Items[i])
-	}
-	for i := range apps.Items {
-		owners = append(owners, &apps.Items[i])
-	}
-	for i := range daemons.Items {
-		owners = append(owners, &daemons.Items[i])
-	}
-	for i := range uniteds.Items {
-		owners = append(owners, &uniteds.Items[i])
-	}
 	for i := range erus.Items {
-		owners = append(owners, &erus.Items[i])
 		add("Eru %s: %s", erus.Items[i].Name, eruState(&erus.Items[i]))
 	}
-	for _, owner := range owners {
-		add("%T %s: %s", owner, owner.GetName(), readiness(s.ctx, owner)())
+	for _, list := range []client.ObjectList{boxes, apps, daemons, uniteds, erus} {
+		_ = meta.EachListItem(list, func(obj runtime.Object) error {
+			owner := obj.(status.Object)
+			add("%T %s: %s", owner, owner.GetName(), readiness(s.ctx, owner)())
+			return nil
+		})
 	}
 	return strings.Join(lines, "\n")
 }

@@ -11,14 +11,12 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
 // owned returns the metadata of an object with a controller reference to an owner.
@@ -78,7 +76,7 @@ var _ = Describe("the policy of the controller", func() {
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "box"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReady).Message).To(
+		Expect(message(ctx, box)()).To(
 			ContainSubstring("set the label modelbox-operator/workloads=allowed on the namespace"))
 
 		label := func(value string) {
@@ -104,6 +102,6 @@ var _ = Describe("the policy of the controller", func() {
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: controllerNamespace, Name: "box"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
-		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionReady).Message).To(ContainSubstring("its own: use another namespace"))
+		Expect(message(ctx, box)()).To(ContainSubstring("its own: use another namespace"))
 	})
 })

@@ -8,8 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +41,6 @@ type guarantee struct {
 	after func(ctx context.Context, named metav1.ObjectMeta)
 	// edit changes the object's spec.
 	edit func(status.Object)
-	// optional is true if the children are of kinds that the API server does not have.
-	optional bool
 	// children return foreign objects of the kinds of the children.
 	children []func(metav1.ObjectMeta) client.Object
 }
@@ -101,35 +97,43 @@ var guarantees = map[string]guarantee{
 	},
 }
 
-// atRest returns how many objects of a kind are observed at rest, and for how long. Set
-// REST_OBJECTS and REST_FOR to observe more of them for longer ("make rest").
-func atRest() (int, time.Duration) {
+// atRest returns a function that returns the writes in some namespaces since it was called, when there have been none for a
+// moment: the API server writes its audit log after the object.
+func atRest(namespaces ...string) func() []string {
 	GinkgoHelper()
-	count, duration := 20, time.Second
-	var err error
-	if value := os.Getenv("REST_OBJECTS"); value != "" {
-		count, err = strconv.Atoi(value)
-		Expect(err).NotTo(HaveOccurred())
+	var mark int
+	written := func() (all []string) {
+		for _, namespace := range namespaces {
+			if count, _ := writes(namespace, mark); len(count) > 0 {
+				all = append(all, namespace+": "+describe(count))
+			}
+		}
+		return all
 	}
-	if value := os.Getenv("REST_FOR"); value != "" {
-		duration, err = time.ParseDuration(value)
-		Expect(err).NotTo(HaveOccurred())
-	}
-	return count, duration
+	Eventually(func(g Gomega) {
+		_, mark = writes("", 0)
+		g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
+	}).Should(Succeed())
+	return written
 }
 
 var _ = Describe("every kind", func() {
 	ctx := context.Background()
 	all := maps.Clone(guarantees)
 	maps.Copy(all, variants)
-	for kind, g := range all {
-		It("is silent at rest and after a restart: "+kind, func() {
-			namespace := newNamespace()
-			g.prepare(namespace)
-			count, duration := atRest()
-			objects := make([]status.Object, count)
+	kinds := slices.Sorted(maps.Keys(all))
+
+	It("is silent at rest and after a restart", func() {
+		const count = 20
+		namespaces := map[string]string{}
+		for _, kind := range kinds {
+			namespaces[kind] = newNamespace()
+		}
+		haveOptionalKinds(namespaces["ModelBox with every block"])
+		each(kinds, func(kind string) {
+			g, objects := all[kind], make([]status.Object, count)
 			for i := range objects {
-				named := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("obj-%d", i)}
+				named := metav1.ObjectMeta{Namespace: namespaces[kind], Name: fmt.Sprintf("obj-%d", i)}
 				if g.before != nil {
 					g.before(ctx, named)
 				}
@@ -137,75 +141,81 @@ var _ = Describe("every kind", func() {
 				Expect(env.Client.Create(ctx, objects[i])).To(Succeed())
 			}
 			for _, obj := range objects {
-				g.after(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
+				g.after(ctx, metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()})
 			}
 			for _, obj := range objects {
-				Eventually(readiness(ctx, obj)).Should(HavePrefix("True "))
-			}
-			var mark int
-			written := func() string {
-				count, _ := writes(namespace, mark)
-				return describe(count)
-			}
-			Eventually(func(g Gomega) { // The API server writes its audit log after the object.
-				_, mark = writes(namespace, 0)
-				g.Consistently(written, 200*time.Millisecond).Should(BeEmpty())
-			}).Should(Succeed())
-			Consistently(written, duration, duration/20).Should(BeEmpty(), "at rest")
-			stop()
-			start()
-			Consistently(written, duration, duration/20).Should(BeEmpty(), "after a restart")
-			requests, _ := writes(namespace, 0)
-			for request, n := range requests {
-				if strings.HasSuffix(request, " 201") || strings.HasSuffix(request, " 200") && !strings.Contains(request, "/status") {
-					Expect(n).To(Equal(count), "once for each object: %s", request)
-				}
+				Eventually(readiness(ctx, obj)).Should(HavePrefix("True "), kind)
 			}
 		})
-
-		for i, foreign := range g.children {
-			It(fmt.Sprintf("never touches a foreign object of its name: %s, %d", kind, i+1), func() {
-				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
-				g.prepare(named.Namespace)
-				other := foreign(named)
-				Expect(env.Client.Create(ctx, other)).To(Succeed())
-				waitUntilCached(ctx, other)
-				version := other.GetResourceVersion()
-				obj := g.object(named)
-				edit := func() {
-					GinkgoHelper()
-					change(ctx, obj, g.edit)
+		written := atRest(slices.Collect(maps.Values(namespaces))...)
+		Consistently(written, time.Second, 50*time.Millisecond).Should(BeEmpty(), "at rest")
+		stop()
+		start()
+		Consistently(written, time.Second, 50*time.Millisecond).Should(BeEmpty(), "after a restart")
+		for _, kind := range kinds {
+			requests, _ := writes(namespaces[kind], 0)
+			for request, n := range requests {
+				if strings.HasSuffix(request, " 201") || strings.HasSuffix(request, " 200") && !strings.Contains(request, "/status") {
+					Expect(n).To(Equal(count), "%s: once for each object: %s", kind, request)
 				}
-				untouched := func() {
-					GinkgoHelper()
-					Eventually(readiness(ctx, obj)).Should(Equal("False NameConflict"))
-					Expect(get(ctx, other).GetResourceVersion()).To(Equal(version))
-					count, _ := writes(named.Namespace, 0)
-					Expect(describe(count)).NotTo(Or(ContainSubstring("create "), MatchRegexp(`patch [a-z]+ `)),
-						"one conflict keeps all children as they are")
-				}
-
-				Expect(env.Client.Create(ctx, obj)).To(Succeed())
-				untouched()
-				Expect(meta.IsStatusConditionTrue(obj.GetConditions(), status.ConditionStalled)).To(BeTrue())
-				Eventually(func() string { return eventNote(ctx, obj, "NameConflict") }).Should(ContainSubstring("has no controller"))
-				edit()
-				untouched()
-				stop()
-				start()
-				edit()
-				untouched()
-
-				By("the foreign object is deleted, and the object is not changed")
-				generation := obj.GetGeneration()
-				Expect(env.Client.Delete(ctx, other)).To(Succeed())
-				Eventually(readiness(ctx, obj)).Should(Equal("False Progressing"))
-				g.after(ctx, named)
-				Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
-				Expect(obj.GetGeneration()).To(Equal(generation))
-			})
+			}
 		}
-	}
+	})
+
+	It("never touches a foreign object of its name", func() {
+		// conflict is an object, and a foreign one of the kind and the name of one of its children.
+		type conflict struct {
+			guarantee
+			about   string
+			obj     status.Object
+			foreign client.Object
+		}
+		var conflicts []*conflict
+		var namespaces []string
+		for _, kind := range kinds {
+			for i, foreign := range all[kind].children {
+				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
+				namespaces = append(namespaces, named.Namespace)
+				conflicts = append(conflicts, &conflict{all[kind], fmt.Sprintf("%s, %d", kind, i+1), all[kind].object(named), foreign(named)})
+			}
+		}
+		haveOptionalKinds(namespaces...)
+		untouched := func(c *conflict) {
+			GinkgoHelper()
+			Eventually(readiness(ctx, c.obj)).Should(Equal("False NameConflict"), c.about)
+			version := c.foreign.GetResourceVersion()
+			Expect(get(ctx, c.foreign).GetResourceVersion()).To(Equal(version), c.about)
+			count, _ := writes(c.obj.GetNamespace(), 0)
+			Expect(describe(count)).NotTo(Or(ContainSubstring("create "), MatchRegexp(`patch [a-z]+ `)),
+				"%s: one conflict keeps all children as they are", c.about)
+		}
+		edited := func(c *conflict) {
+			GinkgoHelper()
+			change(ctx, c.obj, c.edit)
+			untouched(c)
+		}
+		each(conflicts, func(c *conflict) {
+			Expect(env.Client.Create(ctx, c.foreign)).To(Succeed())
+			waitUntilCached(ctx, c.foreign)
+			Expect(env.Client.Create(ctx, c.obj)).To(Succeed())
+			untouched(c)
+			Expect(meta.IsStatusConditionTrue(c.obj.GetConditions(), status.ConditionStalled)).To(BeTrue(), c.about)
+			Eventually(func() string { return eventNote(ctx, c.obj, "NameConflict") }).Should(ContainSubstring("has no controller"), c.about)
+			edited(c)
+		})
+		stop()
+		start()
+		each(conflicts, func(c *conflict) {
+			edited(c)
+			By("the foreign object is deleted, and the object is not changed: " + c.about)
+			generation := c.obj.GetGeneration()
+			Expect(env.Client.Delete(ctx, c.foreign)).To(Succeed())
+			Eventually(readiness(ctx, c.obj)).Should(Equal("False Progressing"), c.about)
+			c.after(ctx, metav1.ObjectMeta{Namespace: c.obj.GetNamespace(), Name: "box"})
+			Eventually(readiness(ctx, c.obj)).Should(Equal("True Ready"), c.about)
+			Expect(c.obj.GetGeneration()).To(Equal(generation), c.about)
+		})
+	})
 })
 
 // variants are further objects for which the guarantees hold.
@@ -213,23 +223,21 @@ var variants = map[string]guarantee{
 	"ModelBox with every block": {
 		object:   everyBlock,
 		after:    rollOut,
-		optional: true,
 		edit:     func(obj status.Object) { obj.(*modelv1.ModelBox).Spec.Image += ".1" },
 		children: foreignBlocks(),
 	},
 }
 
-// prepare installs the optional kinds until the spec ends. The controller is started again, because it asks for a kind
-// once a minute, and the objects are deleted first, because it would create their children again.
-func (g *guarantee) prepare(namespace string) {
+// haveOptionalKinds installs the optional kinds until the spec ends. The controller is started again, because it asks for a kind
+// once a minute, and the objects in these namespaces are deleted first, because it would create their children again.
+func haveOptionalKinds(namespaces ...string) {
 	GinkgoHelper()
-	if !g.optional {
-		return
-	}
 	stop()
 	installOptionalKinds()
 	DeferCleanup(func(ctx context.Context) {
-		Expect(env.Client.DeleteAllOf(ctx, &modelv1.ModelBox{}, client.InNamespace(namespace))).To(Succeed())
+		for _, namespace := range namespaces {
+			Expect(env.Client.DeleteAllOf(ctx, &modelv1.ModelBox{}, client.InNamespace(namespace))).To(Succeed())
+		}
 	})
 	start()
 }
@@ -327,14 +335,9 @@ func rolledOutOnTwoNodes(generation int64) appsv1.DaemonSetStatus {
 
 // eventNote returns the note of an event about an object with this reason.
 func eventNote(ctx context.Context, obj client.Object, reason string) string {
-	list := &eventsv1.EventList{}
-	if err := env.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
-		return err.Error()
-	}
-	for _, event := range list.Items {
-		if event.Regarding.UID == obj.GetUID() && event.Reason == reason {
-			return event.Note
-		}
+	GinkgoHelper()
+	if found := eventsOf(ctx, obj, reason); len(found) > 0 {
+		return found[0].Note
 	}
 	return ""
 }

@@ -213,7 +213,7 @@ func (r *records) String() string {
 // the API server receives from it, each with the header traceparent.
 func startTraced(collector string, requests *records) (stop func()) {
 	GinkgoHelper()
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
+	o := unserved()
 	flags := flag.NewFlagSet("", flag.PanicOnError)
 	o.tracing.AddFlags(flags)
 	Expect(flags.Parse([]string{"--tracing-endpoint=" + collector})).To(Succeed())
@@ -224,14 +224,10 @@ func startTraced(collector string, requests *records) (stop func()) {
 	o.tracing.Requests(cfg)
 	mgr := newManager(cfg, &o)
 	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	traced := launch(mgr).synced()
 	return func() {
 		GinkgoHelper()
-		cancel()
-		Eventually(done).Should(Receive(BeNil()))
+		Expect(traced.end()).To(Succeed())
 		sendLast()
 		otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())))
 	}
@@ -249,18 +245,10 @@ func (t recordingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 var _ = Describe("tracing", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only the process of this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	newBox := func(ctx context.Context) *modelv1.ModelBox {
 		GinkgoHelper()
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.27", Envs: []corev1.EnvVar{{Name: "TOKEN", Value: "c2VjcmV0"}}},
-		}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		return box
+		return createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Envs = []corev1.EnvVar{{Name: "TOKEN", Value: "c2VjcmV0"}} })
 	}
 
 	It("makes a span of each reconcile, and of its requests, which the API server continues", func(ctx SpecContext) {

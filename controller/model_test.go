@@ -25,8 +25,7 @@ import (
 
 var _ = Describe("an upgrade of the operator", func() {
 	It("does not replace the pods that fetch a model, in the running controller", func(ctx SpecContext) {
-		box := serving(newNamespace(), "https://models.example.com/bert.onnx")
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, "https://models.example.com/bert.onnx")
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(box), deployment) }).Should(Succeed())
 		template := deployment.Spec.Template
@@ -46,12 +45,10 @@ var _ = Describe("an upgrade of the operator", func() {
 
 const modelImage = "oci://registry.example.com/team/model@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// serving returns a ModelBox that serves a model.
-func serving(namespace, uri string) *modelv1.ModelBox {
-	return &modelv1.ModelBox{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bert"},
-		Spec:       modelv1.ModelBoxSpec{Image: "nginx:1.27", Model: &modelv1.Model{URI: uri}},
-	}
+// serving creates a ModelBox that serves a model.
+func serving(ctx context.Context, uri string) *modelv1.ModelBox {
+	GinkgoHelper()
+	return createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Model = &modelv1.Model{URI: uri} })
 }
 
 // released changes the flags of the controllers that start from now on, as an upgrade of the
@@ -65,16 +62,12 @@ func released(fetcher modelsource.Fetcher) {
 
 var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure, func() {
 	ctx := context.Background()
-	BeforeAll(func() {
-		stop()
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	const uri = "https://models.example.com/bert.tar.zst"
 	upgrade := modelsource.Fetcher{Image: "modelbox-controller:v2", Mirrors: []string{"https://models.example.com=https://mirror.example.com"}}
 
 	It("is fetched as before after an upgrade of the operator, until the pod template changes", func() {
-		box := serving(newNamespace(), uri)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, uri)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		fetch := func() *corev1.Container { return &get(ctx, deployment).Spec.Template.Spec.InitContainers[0] }
 		drive().settled(ctx, box)
@@ -115,8 +108,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 	// Whatever clients write into the Deployment is reverted, also where it agrees with itself: the image,
 	// annotations that say that it was the operator's, and the hash of the desired state.
 	It("is fetched with no image that another client chose", func() {
-		box := serving(newNamespace(), uri)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, uri)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		fetch := func() *corev1.Container { return &get(ctx, deployment).Spec.Template.Spec.InitContainers[0] }
 		drive().settled(ctx, box)
@@ -145,8 +137,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 	})
 
 	It("is removed from the pods with the field", func() {
-		box := serving(newNamespace(), uri)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, uri)
 		drive().settled(ctx, box)
 		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
 		drive().settled(ctx, box)
@@ -157,8 +148,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 	})
 
 	It("becomes an image volume, and a claim", func() {
-		box := serving(newNamespace(), uri)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, uri)
 		drive().settled(ctx, box)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		volume := func() corev1.Volume { return get(ctx, deployment).Spec.Template.Spec.Volumes[0] }
@@ -182,8 +172,7 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 		if !thoroughly {
 			Skip("it needs a control plane of its own: make test-long")
 		}
-		stop()
-		DeferCleanup(start)
+		alone()
 		served, err := testenv.Start(testenv.Options{EmulatedVersion: "1.34"})
 		Expect(err).NotTo(HaveOccurred())
 		env, served = served, env
@@ -201,16 +190,14 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 	}
 
 	It("is refused, and no pod starts", func() {
-		box := serving(newNamespace(), modelImage)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, modelImage)
 		refused(box)
 		err := env.Client.Get(ctx, client.ObjectKeyFromObject(box), &appsv1.Deployment{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 	})
 
 	It("is refused, and what runs stays", func() {
-		box := serving(newNamespace(), "pvc://models")
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		box := serving(ctx, "pvc://models")
 		drive().settled(ctx, box)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		before := get(ctx, deployment).Generation

@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,7 +30,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -62,8 +59,7 @@ var _ = Describe("the controller's permissions", Ordered, ContinueOnFailure, lon
 		panic(err) // Without permissions there is no spec that could report it.
 	}
 	BeforeAll(func() {
-		stop() // Only the controllers of these specs may reconcile.
-		DeferCleanup(start)
+		alone()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controllerNamespace}}
 		Expect(client.IgnoreAlreadyExists(env.Client.Create(context.Background(), namespace))).To(Succeed())
 	})
@@ -117,8 +113,8 @@ func runScenario(ctx context.Context, permissions []testenv.Permission, without 
 	user := controllers + s.namespace
 	DeferCleanup(s.clear)
 	grant(ctx, user, permissions)
-	end := runAs(user)
-	DeferCleanup(func() { _ = end() })
+	controller := runAs(user)
+	DeferCleanup(func() { _ = controller.end() })
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := env.UntilRefused(ctx, user, s.live)
@@ -127,7 +123,7 @@ func runScenario(ctx context.Context, permissions []testenv.Permission, without 
 		// https://github.com/kubernetes-sigs/controller-runtime/pull/3440.
 		grant(ctx, user, without)
 	}
-	if ended := end(); err == nil {
+	if ended := controller.end(); err == nil {
 		err = cmp.Or(env.Refused(user), ended)
 	}
 	requests, readErr := env.Requests(user)
@@ -154,33 +150,17 @@ func (ahead) Now() time.Time                  { return time.Now().Add(2 * time.M
 func (ahead) Since(t time.Time) time.Duration { return ahead{}.Now().Sub(t) }
 
 // runAs starts the controller with the default flags and leader election, as a user. Other
-// flags may be set. The function that it returns stops the controller and returns its error.
-func runAs(user string, set ...func(*options)) (end func() error) {
+// flags may be set.
+func runAs(user string, set ...func(*options)) *process {
 	GinkgoHelper()
 	cfg, err := env.User(user)
 	Expect(err).NotTo(HaveOccurred())
-	var o options
-	o.bind(flag.NewFlagSet("", flag.PanicOnError))
-	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", controllerNamespace
+	o := defaults()
+	o.leaderNamespace = controllerNamespace
 	for _, f := range set {
 		f(&o)
 	}
-	mgr := newManager(cfg, &o)
-	for _, add := range o.kinds() {
-		Expect(add(mgr, ahead{})).To(Succeed())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return sync.OnceValue(func() error {
-		cancel()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(time.Minute):
-			return errors.New("the controller does not end")
-		}
-	})
+	return launchKinds(cfg, &o, ahead{})
 }
 
 // scenario has steps of users, and their expected results, in one namespace.
@@ -405,13 +385,7 @@ func (s *scenario) lease(ctx context.Context) error {
 func (s *scenario) clear() {
 	GinkgoHelper()
 	ctx := context.Background()
-	for _, kind := range []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{},
-		&policyv1.PodDisruptionBudget{},
-	} {
-		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace))).To(Succeed())
-	}
+	removeAll(ctx, s.namespace)
 	Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: leaseName}))).To(Succeed())
 }
 

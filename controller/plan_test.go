@@ -139,8 +139,7 @@ var plannedChanges = []specChange{
 var _ = Describe("modelbox plan predicts an apply", Ordered, ContinueOnFailure, long, func() {
 	a := &applier{}
 	BeforeAll(func(ctx context.Context) {
-		stop() // Only these specs may reconcile.
-		DeferCleanup(start)
+		alone()
 		installOptionalKinds()
 		a.namespace = newNamespace()
 		DeferCleanup(installWebhooks(ctx, a.namespace))

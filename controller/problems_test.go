@@ -31,19 +31,11 @@ import (
 const hash = "7c5ddbdf54"
 
 // deploymentStatus writes the status of a Deployment whose pods, some of them available, exist.
-func deploymentStatus(ctx context.Context, named metav1.ObjectMeta, available int32, conditions ...appsv1.DeploymentCondition) {
+func deploymentStatus(ctx context.Context, named metav1.ObjectMeta, available int32) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
-	Eventually(func() error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
-			return err
-		}
-		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: available, AvailableReplicas: available, Conditions: conditions,
-		}
-		return env.Client.Status().Update(ctx, d)
-	}).Should(Succeed())
+	writeDeploymentStatus(ctx, named, false, func(d *appsv1.Deployment) {
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.Conditions = available, available, nil
+	})
 }
 
 // createPod creates a pod as a controller does, with the status of its only container. The
@@ -101,8 +93,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 	var clk *clocktesting.FakePassiveClock
 	var recorder *events.FakeRecorder
 	BeforeEach(func() {
-		stop() // The clock of these specs decides when pods are listed.
-		DeferCleanup(start)
+		alone() // The clock of these specs decides when pods are listed.
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 		clk, recorder = clocktesting.NewFakePassiveClock(time.Now()), events.NewFakeRecorder(100)
 		DeferCleanup(removeAll, named.Namespace)
@@ -130,9 +121,6 @@ var _ = Describe("the reason why an object is not ready", func() {
 			get(ctx, obj)
 			return result
 		}
-	}
-	message := func(obj status.Object) string {
-		return meta.FindStatusCondition(obj.GetConditions(), status.ConditionReady).Message
 	}
 	// lists returns the lists of pods and the writes of status since the mark.
 	lists := func(mark int) (pods, writes int) {
@@ -168,14 +156,14 @@ var _ = Describe("the reason why an object is not ready", func() {
 		mark := marked()
 		result := reconcileAfter(time.Second)
 		Expect(result.RequeueAfter).To(BeNumerically("~", 15*time.Second, time.Second))
-		Expect(message(box)).To(Equal("0 of 2 pods are available"))
+		Expect(message(ctx, box)()).To(Equal("0 of 2 pods are available"))
 		listed, _ := lists(mark)
 		Expect(listed).To(BeZero(), "it has not been not ready for long")
 
 		By("more than 15 seconds later")
 		reconcileAfter(result.RequeueAfter)
 		Expect(readiness(ctx, box)()).To(Equal("False ImagePullBackOff"))
-		Expect(message(box)).To(Equal(`0 of 2 pods are available; ImagePullBackOff (container "server" of 2 pods): nginx:1: not found`))
+		Expect(message(ctx, box)()).To(Equal(`0 of 2 pods are available; ImagePullBackOff (container "server" of 2 pods): nginx:1: not found`))
 		Expect(box.Status.Problems).To(HaveLen(1))
 		Expect(box.Status.Problems[0]).To(HaveField("Count", BeEquivalentTo(2)))
 		stalled := meta.FindStatusCondition(box.Status.Conditions, status.ConditionStalled)
@@ -210,7 +198,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		createPod(ctx, "forged", "node", pod.Labels, metav1.OwnerReference{Kind: "ReplicaSet", Name: "box"}, badImage)
 		reconcileAfter(time.Minute)
 		Expect(readiness(ctx, app)()).To(Equal("False Progressing"))
-		Expect(message(app)).To(Equal(`0 of 1 pods are available; NotReady (container "server" of 1 pod): ` +
+		Expect(message(ctx, app)()).To(Equal(`0 of 1 pods are available; NotReady (container "server" of 1 pod): ` +
 			`the startup or readiness probe has not succeeded; the events of the pod have its answers (kubectl describe pod)`))
 		Expect(app.Status.Problems).To(HaveExactElements(And(HaveField("Reason", "NotReady"), HaveField("Since", pod.CreationTimestamp))))
 		Expect(meta.IsStatusConditionTrue(app.Status.Conditions, status.ConditionReconciling)).To(BeTrue())
@@ -227,7 +215,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		for range 10 {
 			reconcileAfter(time.Minute)
 			Expect(readiness(ctx, box)()).To(Equal("False Progressing"))
-			Expect(message(box)).To(MatchRegexp(`^0 of 1 pods are available; cannot determine why: listing ReplicaSets: .*cannot list resource "replicasets"`))
+			Expect(message(ctx, box)()).To(MatchRegexp(`^0 of 1 pods are available; cannot determine why: listing ReplicaSets: .*cannot list resource "replicasets"`))
 			Expect(box.Status.Problems).To(BeEmpty())
 		}
 		_, written := lists(mark)
@@ -353,7 +341,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
 		reconcileAfter(time.Minute)
 		Expect(readiness(ctx, daemon)()).To(Equal("False CrashLoopBackOff"))
-		Expect(message(daemon)).To(Equal(`the daemon is available on 1 of 3 nodes; CrashLoopBackOff (container "server" of 1 pod): ` +
+		Expect(message(ctx, daemon)()).To(Equal(`the daemon is available on 1 of 3 nodes; CrashLoopBackOff (container "server" of 1 pod): ` +
 			`exit code 2: no route`))
 		Expect(daemon.Status.Problems).To(HaveExactElements(HaveField("Reason", "CrashLoopBackOff"), HaveField("Reason", "PodsMissing")))
 

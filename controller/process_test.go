@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"io/fs"
@@ -179,43 +178,31 @@ func TestDefaultReconcileTimeout(t *testing.T) {
 }
 
 var _ = Describe("a request without an answer", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only the process of this spec may reconcile.
-		DeferCleanup(start)
-	})
-	for _, kind := range []string{"ModelBox", "App", "Genericdaemon"} {
-		It("ends the attempt to reconcile and no other: "+kind, func(ctx SpecContext) {
-			transport := faults.NewTransport()
-			cfg := rest.CopyConfig(asController)
-			cfg.Wrap(transport.Wrap)
-			// One worker, so that no object is reconciled while another one waits.
-			o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 1, reconcileTimeout: 2 * time.Second}
-			mgr := newManager(cfg, &o)
-			for _, add := range o.kinds() {
-				Expect(add(mgr, clock.RealClock{})).To(Succeed())
-			}
-			running, cancel := context.WithCancel(context.Background())
-			done := make(chan error, 1)
-			go func() { done <- mgr.Start(running) }()
-			DeferCleanup(func() {
-				cancel()
-				Eventually(done).Should(Receive(BeNil()))
-			})
+	BeforeAll(alone)
+	It("ends the attempt to reconcile and no other, of each kind with children", func(ctx SpecContext) {
+		transport := faults.NewTransport()
+		cfg := rest.CopyConfig(asController)
+		cfg.Wrap(transport.Wrap)
+		// One worker for each kind, so that no object is reconciled while another one waits.
+		o := unserved()
+		o.workers, o.reconcileTimeout = 1, 2*time.Second
+		DeferCleanup(launchKinds(cfg, &o, clock.RealClock{}).end)
 
+		each([]string{"ModelBox", "App", "Genericdaemon"}, func(kind string) {
 			g := guarantees[kind]
 			stuck := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "stuck"})
 			well := g.object(metav1.ObjectMeta{Namespace: newNamespace(), Name: "well"})
-			transport.Plan(stuck.GetNamespace(), map[int]faults.RequestFault{1: faults.NoAnswer, 2: faults.NoAnswer})
-			Expect(env.Client.Create(ctx, stuck)).To(Succeed())
-			Eventually(func() int {
+			hits := func() int {
 				_, hit := transport.Writes(stuck.GetNamespace())
 				return hit
-			}).Should(BeNumerically(">=", 1))
+			}
+			transport.Plan(stuck.GetNamespace(), map[int]faults.RequestFault{1: faults.NoAnswer, 2: faults.NoAnswer})
+			Expect(env.Client.Create(ctx, stuck)).To(Succeed())
+			Eventually(hits).Should(BeNumerically(">=", 1), kind)
 			Expect(env.Client.Create(ctx, well)).To(Succeed())
-			Eventually(readiness(ctx, well)).Should(HavePrefix("False "))
-			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "it is not retried")
-			_, hit := transport.Writes(stuck.GetNamespace())
-			Expect(hit).To(Equal(2))
+			Eventually(readiness(ctx, well)).Should(HavePrefix("False "), kind)
+			Eventually(readiness(ctx, stuck)).Should(HavePrefix("False "), "%s: it is not retried", kind)
+			Expect(hits()).To(Equal(2), kind)
 		})
-	}
+	})
 })

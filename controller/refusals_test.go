@@ -17,11 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -56,52 +56,52 @@ func (r refusal) error() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Reason: r.reason, Message: message}}
 }
 
-// refusing returns a client that gets the response for the writes that match.
-func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
-	either := func(verb string, obj any, do func() error) error {
-		if matches(verb, obj) {
-			return answer
-		}
-		return do()
-	}
+// intercepted returns a client whose writes a function sends, with their verb or subresource.
+func intercepted(send func(verb string, obj any, do func() error) error) client.WithWatch {
 	return interceptor.NewClient(env.Client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return either("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+			return send("create", obj, func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return either("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
+			return send("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return either(verbOf(patch), obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+			verb := "patch"
+			if patch.Type() == types.ApplyPatchType {
+				verb = "apply"
+			}
+			return send(verb, obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return either("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+			return send("update", obj, func() error { return c.Update(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return either(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			return send(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	})
 }
 
-var _ = Describe("a response that refuses a write", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
+// refusing returns a client that gets the response for the writes that match.
+func refusing(answer error, matches func(verb string, obj any) bool) client.Client {
+	return intercepted(func(verb string, obj any, do func() error) error {
+		if matches(verb, obj) {
+			return answer
+		}
+		return do()
 	})
+}
+
+var _ = Describe("a response that refuses a write", Ordered, func() {
+	BeforeAll(alone)
 	ctx := context.Background()
 	newBox := func() *modelv1.ModelBox {
 		GinkgoHelper()
-		box := &modelv1.ModelBox{
-			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
-			Spec:       modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}},
-		}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		return box
+		return createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Ports = []modelv1.Port{{Port: 80}} })
 	}
 	reconciled := func() *modelv1.ModelBox {
 		GinkgoHelper()
 		box := newBox()
-		Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
+		Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 		return box
 	}
 	says := func(obj status.Object, r refusal) {
@@ -116,13 +116,13 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 
 	DescribeTable("is quoted by the Ready condition of the current generation",
 		func(prepare func() *modelv1.ModelBox, matches func(verb string, obj any) bool) {
-			for _, r := range refusals {
+			each(refusals, func(r refusal) {
 				box := prepare()
-				Expect(reconcileWith(ctx, refusing(r.error(), matches), box, "ModelBox")).NotTo(Succeed(), "it is tried again")
+				Expect(reconcileWith(ctx, refusing(r.error(), matches), box)).NotTo(Succeed(), "it is tried again")
 				says(box, r)
-				Expect(reconcileWith(ctx, env.Client, box, "ModelBox")).To(Succeed())
+				Expect(reconcileWith(ctx, env.Client, box)).To(Succeed())
 				Expect(meta.FindStatusCondition(get(ctx, box).Status.Conditions, status.ConditionStalled)).To(BeNil())
-			}
+			})
 		},
 		Entry("to the create of a Deployment", newBox, func(verb string, obj any) bool {
 			_, ok := obj.(*appsv1.Deployment)
@@ -150,7 +150,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 	)
 
 	It("is quoted within 30 s if it is worth a retry and stays the same", func() {
-		for _, r := range []refusal{
+		each([]refusal{
 			{http.StatusConflict, metav1.StatusReasonAlreadyExists},
 			{http.StatusConflict, metav1.StatusReasonConflict},
 			{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
@@ -159,7 +159,7 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			{http.StatusServiceUnavailable, ""},
 			{http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
 			{http.StatusGatewayTimeout, ""},
-		} {
+		}, func(r refusal) {
 			box, d := newBox(), drive()
 			now := clocktesting.NewFakePassiveClock(time.Now())
 			d.clock = now
@@ -173,26 +173,21 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			}
 			says(box, r)
 			Expect(d.events()).To(ContainElement(HavePrefix("Warning ChildRefused")))
-		}
+		})
 	})
 
 	It("is quoted by a UnitedDeployment as well", func() {
-		for _, r := range refusals {
+		each(refusals, func(r refusal) {
 			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 			existing(ctx, named)
 			ud := united(named, "holder", 3)
 			Expect(env.Client.Create(ctx, ud)).To(Succeed())
 			c := refusing(r.error(), func(verb string, _ any) bool { return verb == "scale" })
-			Expect(reconcileUnited(ctx, c, ud)).NotTo(Succeed())
+			Expect(reconcileWith(ctx, c, ud)).NotTo(Succeed())
 			says(ud, r)
-		}
+		})
 	})
 })
-
-// reconcileUnited reconciles a UnitedDeployment as a process that has just started does.
-func reconcileUnited(ctx context.Context, c client.Client, ud *extensionv1.UnitedDeployment) error {
-	return reconcileWith(ctx, c, ud, "UnitedDeployment")
-}
 
 // unindexed lists without the field index of the cache, which the API server does not have.
 type unindexed struct{ client.Client }

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -53,7 +52,13 @@ func drive() *driven {
 		recorder: events.NewFakeRecorder(1000), clock: clock.RealClock{}, requests: map[string]int{},
 		cached: map[client.ObjectKey]map[string]client.Object{},
 	}
-	d.client = interceptor.NewClient(env.Client, interceptor.Funcs{
+	counted := intercepted(func(verb string, _ any, do func() error) error {
+		if verb != "status" {
+			d.requests[verb]++
+		}
+		return do()
+	})
+	d.client = interceptor.NewClient(counted, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			old, behind := d.cached[key][fmt.Sprintf("%T", obj)]
 			switch {
@@ -64,18 +69,6 @@ func drive() *driven {
 			}
 			reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(old.DeepCopyObject()).Elem())
 			return nil
-		},
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			d.requests["create"]++
-			return c.Create(ctx, obj, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			d.requests["delete"]++
-			return c.Delete(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			d.requests[verbOf(patch)]++
-			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
 	d.live = interceptor.NewClient(env.Client, interceptor.Funcs{
@@ -90,14 +83,6 @@ func drive() *driven {
 	})
 	d.client, d.rewrites = limit.New(d.client, d), &apply.Rewrites{}
 	return d
-}
-
-// verbOf returns how the tests call a patch.
-func verbOf(patch client.Patch) string {
-	if patch.Type() == types.ApplyPatchType {
-		return "apply"
-	}
-	return "patch"
 }
 
 func (d *driven) Now() time.Time                  { return d.clock.Now() }
@@ -226,10 +211,7 @@ func variable(spec *corev1.PodSpec, name string) *corev1.EnvVar {
 }
 
 var _ = Describe("a child that another field manager changed", Ordered, ContinueOnFailure, func() {
-	BeforeAll(func() {
-		stop() // Only these specs may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 	update := func(obj client.Object, edit func()) {
 		GinkgoHelper()
@@ -238,14 +220,24 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(env.Client.Update(ctx, obj, client.FieldOwner("other-manager"))).To(Succeed())
 	}
 
-	It("keeps a restart by kubectl, whatever podTemplate has", func() {
-		box := richBox(newNamespace())
-		box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(
-			`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)}
+	var (
+		box        *modelv1.ModelBox
+		deployment *appsv1.Deployment
+		d          *driven
+		now        *clocktesting.FakePassiveClock
+	)
+	BeforeEach(func() {
+		box, d, now = richBox(newNamespace()), drive(), clocktesting.NewFakePassiveClock(time.Now())
+		deployment, d.clock = &appsv1.Deployment{ObjectMeta: box.ObjectMeta}, now
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
 		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
+	})
+
+	It("keeps a restart by kubectl, whatever podTemplate has", func() {
+		update(box, func() {
+			box.Spec.PodTemplate = raw(`{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2020-01-01T00:00:00Z","a":"b"}}}`)
+		})
+		d.settled(ctx, box)
 		update(deployment, func() {
 			metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")
 		})
@@ -256,13 +248,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("is contested when it is modified repeatedly, and reverted three times a minute from then on", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		now := clocktesting.NewFakePassiveClock(time.Now())
-		d.clock = now
-		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		modify := func() {
 			GinkgoHelper()
 			update(deployment, func() { container(&deployment.Spec.Template.Spec, "box").Image = "evil:1" })
@@ -309,13 +294,6 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("limits the repairs of its own annotation as well", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		now := clocktesting.NewFakePassiveClock(time.Now())
-		d.clock = now
-		d.settled(ctx, box)
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		writes := 0
 		for range 20 {
 			update(deployment, func() { deployment.Annotations[apply.AnnotationHash] = "9999" })
@@ -336,12 +314,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 	})
 
 	It("is not read while the object is paused", func() {
-		box := richBox(newNamespace())
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		d := drive()
-		d.settled(ctx, box)
 		update(box, func() { box.Spec.Paused, box.Spec.Image = true, "nginx:2" })
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
 		for _, edit := range []func(){
 			func() { deployment.Spec.Replicas = new(int32(7)) },
 			func() { deployment.Annotations[apply.AnnotationHash] = "other" },

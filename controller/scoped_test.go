@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +70,7 @@ func newOperator(ctx context.Context, namespaces ...string) *operator {
 }
 
 // run starts the controller of the operator.
-func (o *operator) run() (end func() error) {
+func (o *operator) run() *process {
 	GinkgoHelper()
 	return runAs(o.user, func(flags *options) {
 		flags.leaderNamespace, flags.namespaces = o.own, o.namespaces
@@ -116,10 +115,7 @@ func observed(ctx context.Context, namespace string) func() int {
 }
 
 var _ = Describe("two operators, each with namespaces of its own", func() {
-	BeforeEach(func() {
-		stop() // It would reconcile all namespaces.
-		DeferCleanup(start)
-	})
+	BeforeEach(alone)
 
 	It("reconcile only their own objects, with Roles there and no ClusterRole", func(ctx SpecContext) {
 		a1, a2, b1, other := newNamespace(), newNamespace(), newNamespace(), newNamespace()
@@ -130,8 +126,9 @@ var _ = Describe("two operators, each with namespaces of its own", func() {
 				Expect(env.Client.Create(ctx, g.object(metav1.ObjectMeta{Namespace: namespace, Name: "web"}))).To(Succeed())
 			}
 		}
-		endA, endB := a.run(), b.run()
-		DeferCleanup(func() { _, _ = endA(), endB() })
+		for _, o := range []*operator{a, b} {
+			DeferCleanup(o.run().end)
+		}
 		for _, namespace := range []string{a1, a2, b1} {
 			Eventually(observed(ctx, namespace)).WithTimeout(time.Minute).Should(Equal(len(guarantees)), namespace)
 		}
@@ -186,17 +183,16 @@ var _ = Describe("two operators, each with namespaces of its own", func() {
 				Expect(env.Client.Create(ctx, &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}}})).To(Succeed())
 			}
 		}
-		end := a.run()
+		process := a.run()
 		for _, namespace := range a.namespaces {
 			for i := range 5 {
 				box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "box-" + string(rune('a'+i))}}
 				Eventually(readiness(ctx, box)).WithTimeout(time.Minute).Should(Equal("False Progressing"))
 			}
 		}
-		Expect(end()).To(Succeed())
+		Expect(process.end()).To(Succeed())
 		_, mark := a.requests(0)
-		end = a.run()
-		DeferCleanup(func() { _ = end() })
+		DeferCleanup(a.run().end)
 		// The last one is reconciled when the others have been queued.
 		last := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: a2, Name: "last"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, last)).To(Succeed())
@@ -270,9 +266,8 @@ func (o *operator) main(ctx context.Context) (ended chan error, end func()) {
 	GinkgoHelper()
 	cfg, err := env.User(o.user)
 	Expect(err).NotTo(HaveOccurred())
-	flags := options{leftOut: cache.LeftOut{Every: 50 * time.Millisecond}}
-	flags.bind(flag.NewFlagSet("", flag.PanicOnError))
-	flags.metricsAddress, flags.probeAddress, flags.leaderNamespace, flags.namespaces = "0", "0", o.own, o.namespaces
+	flags := defaults()
+	flags.leftOut.Every, flags.leaderNamespace, flags.namespaces = 50*time.Millisecond, o.own, o.namespaces
 	mgr := newManager(cfg, &flags)
 	Expect(addControllersAndProbes(mgr, &flags)).To(Succeed())
 	running, end := context.WithCancel(context.WithoutCancel(ctx))

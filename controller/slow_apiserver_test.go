@@ -4,8 +4,6 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -31,32 +29,20 @@ import (
 // thoroughly is true if "make test-long" runs the tests.
 var thoroughly = os.Getenv("MODELBOX_LONG") != ""
 
-// replica is one process of the controller, elected by a lease, with one kind.
-type replica struct {
-	elected <-chan struct{}
-	done    chan error
-	cancel  context.CancelFunc
-}
-
-func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, clock.PassiveClock) error) *replica {
+// newReplica starts one process of the controller, elected by a lease, with one kind.
+func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, clock.PassiveClock) error) *process {
 	GinkgoHelper()
-	var o options
-	o.bind(flag.NewFlagSet("", flag.PanicOnError))
-	o.metricsAddress, o.probeAddress, o.leaderNamespace = "0", "0", namespace
+	o := defaults()
+	o.leaderNamespace = namespace
 	mgr := newManager(cfg, &o)
 	Expect(add(mgr, clock.RealClock{})).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &replica{elected: mgr.Elected(), done: make(chan error, 1), cancel: cancel}
-	go func() { r.done <- mgr.Start(ctx) }()
-	DeferCleanup(func() { cancel() })
+	r := launch(mgr)
+	DeferCleanup(r.cancel)
 	return r
 }
 
 var _ = Describe("an API server that answers late", Ordered, long, func() {
-	BeforeAll(func() {
-		stop() // Only the replicas of these specs may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	// late is one sort of delay. The cases run at the same time and have one kind each, so that
 	// no case reconciles the objects of another.
 	type late struct {
@@ -78,7 +64,7 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 		}
 		type running struct {
 			proxy         *faults.Proxy
-			leader, other *replica
+			leader, other *process
 			lease         *coordinationv1.Lease
 			holder        string
 		}
@@ -90,7 +76,7 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 			DeferCleanup(proxy.Close)
 			namespace := newNamespace()
 			r := &running{proxy: proxy, leader: newReplica(proxy.Config(), namespace, c.add)}
-			Eventually(r.leader.elected).Should(BeClosed())
+			Eventually(r.leader.Elected()).Should(BeClosed())
 			r.other = newReplica(proxy.Config(), namespace, c.add)
 			r.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: electionID}}
 			r.holder = *get(ctx, r.lease).Spec.HolderIdentity
@@ -118,7 +104,7 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 			for name, r := range all {
 				g.Expect(r.leader.done).NotTo(Receive(), "%s: the leader exits", name)
 				g.Expect(r.other.done).NotTo(Receive(), "%s: the other replica exits", name)
-				g.Expect(r.other.elected).NotTo(BeClosed(), "%s: a second leader", name)
+				g.Expect(r.other.Elected()).NotTo(BeClosed(), "%s: a second leader", name)
 				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(r.lease), r.lease)).To(Succeed())
 				g.Expect(*r.lease.Spec.HolderIdentity).To(Equal(r.holder), "%s: another holder", name)
 			}
@@ -135,11 +121,9 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 		By("the API server responds without delay again, and the leader ends")
 		for name, r := range all {
 			r.proxy.Delay(faults.Constant(0))
-			r.leader.cancel()
-			Eventually(r.leader.done).Should(Receive(BeNil()), name)
-			Eventually(r.other.elected).Should(BeClosed(), "%s: the other replica waits for nothing", name)
-			r.other.cancel()
-			Eventually(r.other.done).Should(Receive(BeNil()), name)
+			Expect(r.leader.end()).To(Succeed(), name)
+			Eventually(r.other.Elected()).Should(BeClosed(), "%s: the other replica waits for nothing", name)
+			Expect(r.other.end()).To(Succeed(), name)
 		}
 	}, SpecTimeout(5*time.Minute))
 })

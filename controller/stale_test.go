@@ -22,10 +22,7 @@ import (
 )
 
 var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailure, func() {
-	BeforeAll(func() {
-		stop()
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 	stale := func(err error) bool { return errors.Is(err, apply.ErrStale) }
 	var (
@@ -159,30 +156,10 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 	})
 })
 
-// lagging is a client whose cache has an old version of one object.
-type lagging[T interface {
-	client.Object
-	DeepCopyInto(T)
-}] struct {
-	client.Client
-	cached T
-}
-
-func (l lagging[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if into, ok := obj.(T); ok && key == client.ObjectKeyFromObject(l.cached) {
-		l.cached.DeepCopyInto(into)
-		return nil
-	}
-	return l.Client.Get(ctx, key, obj, opts...)
-}
-
 // A list from an API server that is behind, or a watch that is, has an old version of an object.
 // A decision that is based on it must not change another object.
 var _ = Describe("an object of the cache that is older than the stored one", Ordered, func() {
-	BeforeAll(func() {
-		stop() // Only this spec may reconcile.
-		DeferCleanup(start)
-	})
+	BeforeAll(alone)
 	ctx := context.Background()
 	var named metav1.ObjectMeta
 	BeforeEach(func() { named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"} })
@@ -191,13 +168,14 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		existing(ctx, named)
 		ud := united(named, "holder", 3)
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
-		cached := ud.DeepCopy()
+		d := drive()
+		d.behind(ctx, ud)
 		change(ctx, ud, func(u *extensionv1.UnitedDeployment) { u.Spec.Replicas = new(int32(5)) })
-		err := reconcileUnited(ctx, lagging[*extensionv1.UnitedDeployment]{env.Client, cached}, ud)
+		_, _, err := d.reconcile(ctx, ud)
 		Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
 		Expect(*get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Replicas).To(BeEquivalentTo(1))
 
-		Expect(reconcileUnited(ctx, env.Client, ud)).To(Succeed())
+		Expect(reconcileWith(ctx, env.Client, ud)).To(Succeed())
 		Expect(*get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Replicas).To(BeEquivalentTo(5))
 	})
 
@@ -205,11 +183,12 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		existing(ctx, named)
 		ud := united(named, "holder", 3)
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
-		Expect(reconcileUnited(ctx, refusing(errDied, func(verb string, _ any) bool { return verb == "scale" }), ud)).To(MatchError(errDied))
-		cached := get(ctx, ud).DeepCopy()
-		Expect(cached.Status.Conditions).NotTo(BeEmpty())
+		Expect(reconcileWith(ctx, refusing(errDied, func(verb string, _ any) bool { return verb == "scale" }), ud)).To(MatchError(errDied))
+		d := drive()
+		d.behind(ctx, ud)
+		Expect(ud.Status.Conditions).NotTo(BeEmpty())
 		Expect(env.Client.Patch(ctx, ud, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`)))).To(Succeed())
-		err := reconcileUnited(ctx, lagging[*extensionv1.UnitedDeployment]{env.Client, cached}, ud)
+		_, _, err := d.reconcile(ctx, ud)
 		Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
 		Expect(*get(ctx, &appsv1.Deployment{ObjectMeta: named}).Spec.Replicas).To(BeEquivalentTo(1))
 	})
@@ -218,10 +197,11 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		again := box.DeepCopy()
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		cached := box.DeepCopy()
+		d := drive()
+		d.behind(ctx, box)
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
 		Expect(env.Client.Create(ctx, again)).To(Succeed())
-		err := reconcileWith(ctx, lagging[*modelv1.ModelBox]{env.Client, cached}, cached, "ModelBox")
+		_, _, err := d.reconcile(ctx, box)
 		Expect(err).NotTo(HaveOccurred(), "the watch event is the retry")
 		Expect(get(ctx, again).Status).To(BeZero())
 	})

@@ -6,8 +6,10 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,30 +111,99 @@ func newManager(cfg *rest.Config, o *options, with ...func(*ctrl.Options)) manag
 	return mgr
 }
 
-// process is the controller process, as main runs it, without its flags.
+// process is a manager that runs.
 type process struct {
+	manager.Manager
 	cancel context.CancelFunc
 	done   chan error
-	cache  cache.Cache
 }
 
-// start starts the controller process and waits until its caches have synced.
+// launch starts a manager.
+func launch(mgr manager.Manager) *process {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{Manager: mgr, cancel: cancel, done: make(chan error, 1)}
+	go func() {
+		p.done <- mgr.Start(ctx)
+		close(p.done)
+	}()
+	return p
+}
+
+// end ends the manager, and returns its error the first time.
+func (p *process) end() error {
+	p.cancel()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(time.Minute):
+		return errors.New("the controller does not end")
+	}
+}
+
+// synced waits until the caches of the manager have synced.
+func (p *process) synced() *process {
+	GinkgoHelper()
+	Eventually(p.Elected()).Should(BeClosed())
+	Expect(p.GetCache().WaitForCacheSync(context.Background())).To(BeTrue())
+	return p
+}
+
+// unserved are the options of a controller that serves nothing over HTTP.
+func unserved() options {
+	return options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
+}
+
+// defaults are the options of the default flags, without what is served over HTTP.
+func defaults() options {
+	var o options
+	o.bind(flag.NewFlagSet("", flag.PanicOnError))
+	o.metricsAddress, o.probeAddress = "0", "0"
+	return o
+}
+
+// start starts the controller process, as main runs it, and waits until its caches have synced.
 func start() {
 	GinkgoHelper()
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
+	o := unserved()
 	mgr := newManager(asController, &o)
 	Expect(addControllersAndProbes(mgr, &o)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	running = &process{cancel: cancel, done: make(chan error, 1), cache: mgr.GetCache()}
-	go func(p *process) { p.done <- mgr.Start(ctx) }(running)
-	Eventually(mgr.Elected()).Should(BeClosed())
-	Expect(mgr.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	running = launch(mgr).synced()
 }
 
 func stop() {
 	GinkgoHelper()
-	running.cancel()
-	Eventually(running.done).Should(Receive(BeNil()))
+	Expect(running.end()).To(Succeed())
+}
+
+// launchKinds starts a controller of all kinds with a clock.
+func launchKinds(cfg *rest.Config, o *options, clk clock.PassiveClock, with ...func(*ctrl.Options)) *process {
+	GinkgoHelper()
+	mgr := newManager(cfg, o, with...)
+	for _, add := range o.kinds() {
+		Expect(add(mgr, clk)).To(Succeed())
+	}
+	return launch(mgr)
+}
+
+// each does the same for all items at the same time.
+func each[T any](items []T, do func(T)) {
+	GinkgoHelper()
+	var group sync.WaitGroup
+	for _, item := range items {
+		group.Go(func() {
+			defer GinkgoRecover()
+			do(item)
+		})
+	}
+	group.Wait()
+}
+
+// alone ends the controller of the suite until the spec ends, or the container: only what the specs
+// start themselves may reconcile.
+func alone() {
+	GinkgoHelper()
+	stop()
+	DeferCleanup(start)
 }
 
 // waitUntilCached waits until the controller's cache has an object. The watches of two kinds are
@@ -141,7 +212,7 @@ func waitUntilCached(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	seen := obj.DeepCopyObject().(client.Object)
 	Eventually(func() error {
-		err := running.cache.Get(ctx, client.ObjectKeyFromObject(obj), seen)
+		err := running.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), seen)
 		if _, later := errors.AsType[*cache.ErrResourceNotCached](err); later {
 			return nil // Its informer starts with the first owner, and lists the object then.
 		}
@@ -155,6 +226,18 @@ func newNamespace() string {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Expect(env.Client.Create(context.Background(), ns)).To(Succeed())
 	return ns.Name
+}
+
+// createBox creates a ModelBox in a namespace of its own.
+func createBox(ctx context.Context, how func(*modelv1.ModelBoxSpec)) *modelv1.ModelBox {
+	GinkgoHelper()
+	box := &modelv1.ModelBox{
+		ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"},
+		Spec:       modelv1.ModelBoxSpec{Image: "nginx:1"},
+	}
+	how(&box.Spec)
+	Expect(env.Client.Create(ctx, box)).To(Succeed())
+	return box
 }
 
 // get reads an object from the API server.
@@ -194,18 +277,7 @@ func readiness(ctx context.Context, obj status.Object) func() string {
 // rollOut writes the status that the Deployment controller writes when all pods are available.
 func rollOut(ctx context.Context, named metav1.ObjectMeta) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
-	Eventually(func() error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
-			return err
-		}
-		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
-			Conditions: rolledOut(),
-		}
-		return env.Client.Status().Update(ctx, d)
-	}).Should(Succeed())
+	writeDeploymentStatus(ctx, named, false, func(*appsv1.Deployment) {})
 }
 
 // rolledOut returns the conditions of a Deployment whose pods are available.
@@ -263,10 +335,14 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 }
 
 // reconcileWith reconciles an object with a client, as a process that has just started does.
-func reconcileWith(ctx context.Context, c client.Client, obj client.Object, kind string) error {
-	writer := apply.Writer{Client: c, Live: c, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
-	_, err := reconcilerOf(kind, writer, clock.RealClock{}).Reconcile(ctx, requestFor(obj))
+func reconcileWith(ctx context.Context, c client.Client, obj client.Object) error {
+	_, err := reconcilerOf(kindOf(obj), writerWith(c, c), clock.RealClock{}).Reconcile(ctx, requestFor(obj))
 	return err
+}
+
+// writerWith returns a writer whose events nobody reads.
+func writerWith(c client.Client, live client.Reader) apply.Writer {
+	return apply.Writer{Client: c, Live: live, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
 }
 
 func requestFor(obj client.Object) reconcile.Request {
@@ -323,7 +399,7 @@ func disturbDeployment(ctx context.Context, named metav1.ObjectMeta) {
 // available, changed by how. If the template is new, the Deployment has a new revision.
 func writeDeploymentStatus(ctx context.Context, named metav1.ObjectMeta, newTemplate bool, how func(*appsv1.Deployment)) {
 	GinkgoHelper()
-	d := &appsv1.Deployment{ObjectMeta: named}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: named.Name}}
 	Eventually(func() error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err

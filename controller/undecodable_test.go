@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,7 +19,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,7 +90,7 @@ func removeAll(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, kind := range []client.Object{
 		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&appsv1.Deployment{}, &appsv1.DaemonSet{},
+		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{},
 	} {
 		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
 	}
@@ -248,20 +249,15 @@ type hostiles struct {
 // store stores objects that the schema admits, with some other values if there are any.
 func (h *hostiles) store(ctx context.Context, count int, by []any) {
 	GinkgoHelper()
-	objects := make(chan *unstructured.Unstructured)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for obj := range objects {
-				h.storeOne(ctx, obj)
-			}
-		})
-	}
+	var objects []*unstructured.Unstructured
 	for range count {
-		objects <- h.object(by)
+		objects = append(objects, h.object(by))
 	}
-	close(objects)
-	group.Wait()
+	each(slices.Collect(slices.Chunk(objects, count/8+1)), func(some []*unstructured.Unstructured) {
+		for _, obj := range some {
+			h.storeOne(ctx, obj)
+		}
+	})
 }
 
 func (h *hostiles) object(by []any) *unstructured.Unstructured {

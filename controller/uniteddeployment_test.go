@@ -54,13 +54,13 @@ var _ = Describe("a UnitedDeployment", func() {
 
 		By("a deletion, and a scale after it")
 		Expect(env.Client.Delete(ctx, ud)).To(Succeed())
-		Eventually(func() error { return running.cache.Get(ctx, client.ObjectKeyFromObject(ud), ud) }).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(func() error { return running.GetCache().Get(ctx, client.ObjectKeyFromObject(ud), ud) }).Should(Satisfy(apierrors.IsNotFound))
 		_, mark = writes(named.Namespace, 0)
 		change(ctx, &appsv1.Deployment{ObjectMeta: named}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
 		rollOut(ctx, named)
 		Eventually(func() *int32 {
 			d := &appsv1.Deployment{}
-			Expect(running.cache.Get(ctx, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, d)).To(Succeed())
+			Expect(running.GetCache().Get(ctx, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, d)).To(Succeed())
 			return d.Spec.Replicas
 		}).Should(HaveValue(BeEquivalentTo(5)), "the next one is not to scale it because the cache is behind")
 		// The next one's status proves that the controller has seen the scale.

@@ -33,7 +33,7 @@ func installWebhooks(ctx context.Context, namespace string) (remove func()) {
 	GinkgoHelper()
 	local := &envtest.WebhookInstallOptions{Paths: []string{filepath.Join(testenv.Root(), "config", "webhook", "generated")}}
 	Expect(local.PrepWithoutInstalling()).To(Succeed())
-	stopServer := serveWebhooks(local)
+	server := serveWebhooks(local)
 	only := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
 	mutating, validating := local.MutatingWebhooks[0], local.ValidatingWebhooks[0]
 	for i := range mutating.Webhooks {
@@ -49,7 +49,7 @@ func installWebhooks(ctx context.Context, namespace string) (remove func()) {
 		ctx := context.Background()
 		Expect(env.Client.Delete(ctx, mutating)).To(Succeed())
 		Expect(env.Client.Delete(ctx, validating)).To(Succeed())
-		stopServer()
+		Expect(server.end()).To(Succeed())
 		Expect(local.Cleanup()).To(Succeed())
 	}
 }
@@ -72,7 +72,7 @@ func waitForWebhooks(ctx context.Context, namespace string) {
 }
 
 // serveWebhooks runs the webhook process, without its flags.
-func serveWebhooks(local *envtest.WebhookInstallOptions) (stop func()) {
+func serveWebhooks(local *envtest.WebhookInstallOptions) *process {
 	GinkgoHelper()
 	mgr, err := manager.New(&rest.Config{}, manager.Options{
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
@@ -85,12 +85,5 @@ func serveWebhooks(local *envtest.WebhookInstallOptions) (stop func()) {
 	admission.Register(mgr.GetWebhookServer(), modelbox.Kind())
 	admission.Register(mgr.GetWebhookServer(), app.Kind())
 	admission.Register(mgr.GetWebhookServer(), genericdaemon.Kind())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return func() {
-		GinkgoHelper()
-		cancel()
-		Eventually(done).Should(Receive(BeNil()))
-	}
+	return launch(mgr)
 }

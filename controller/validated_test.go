@@ -32,54 +32,67 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 )
 
-// judged is what became of an object with a pod template: the errors of admission, the effective template that
-// it has validated, and the one of the child.
+// judged is an object as admission completes it, with its errors, the pods that it has validated, and the children that the
+// controller builds.
 type judged struct {
-	errs             field.ErrorList
-	validated, built corev1.PodTemplateSpec
+	object   client.Object
+	errs     field.ErrorList
+	pods     *podtemplate.Pods
+	children func() ([]client.Object, error)
 }
 
-// judges have the kinds with a pod template.
-var judges = map[string]func(template *runtime.RawExtension) judged{
-	"ModelBox": func(template *runtime.RawExtension) judged {
-		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: modelv1.ModelBoxSpec{Image: "a:1", PodTemplate: template}}
+// judges have the kinds with a pod template. They take the spec that a client sends.
+var judges = map[string]func(namespace string, spec []byte) judged{
+	"ModelBox": func(namespace string, spec []byte) judged {
+		box := &modelv1.ModelBox{ObjectMeta: drawnMeta(namespace)}
+		sent(spec, &box.Spec)
 		webhookmodelbox.Default(box, nil, nil)
 		fetcher := modelsource.Fetcher{}
-		return judge(webhookmodelbox.Validate(box), webhookmodelbox.Pods(box, fetcher), func() ([]client.Object, error) { return modelbox.Children(box, fetcher) })
+		return judged{box, webhookmodelbox.Validate(box), webhookmodelbox.Pods(box, fetcher), func() ([]client.Object, error) { return modelbox.Children(box, fetcher) }}
 	},
-	"App": func(template *runtime.RawExtension) judged {
-		obj := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: appv1.AppSpec{Image: "a:1", PodTemplate: template}}
+	"App": func(namespace string, spec []byte) judged {
+		obj := &appv1.App{ObjectMeta: drawnMeta(namespace)}
+		sent(spec, &obj.Spec)
 		webhookapp.Default(obj, nil, nil)
-		return judge(webhookapp.Validate(obj), webhookapp.Pods(obj), func() ([]client.Object, error) { return app.Children(obj) })
+		return judged{obj, webhookapp.Validate(obj), webhookapp.Pods(obj), func() ([]client.Object, error) { return app.Children(obj) }}
 	},
-	"Genericdaemon": func(template *runtime.RawExtension) judged {
-		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: drawnName}, Spec: mydomainv1beta1.GenericdaemonSpec{
-			Image: "a:1", Label: "logs=yes", PodTemplate: template,
-		}}
+	"Genericdaemon": func(namespace string, spec []byte) judged {
+		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: drawnMeta(namespace)}
+		sent(spec, &daemon.Spec)
 		webhookgenericdaemon.Default(daemon, nil, nil)
-		return judge(webhookgenericdaemon.Validate(daemon), webhookgenericdaemon.Pods(daemon), func() ([]client.Object, error) { return genericdaemon.Children(daemon) })
+		return judged{daemon, webhookgenericdaemon.Validate(daemon), webhookgenericdaemon.Pods(daemon), func() ([]client.Object, error) { return genericdaemon.Children(daemon) }}
 	},
 }
 
-func judge(errs field.ErrorList, pods *podtemplate.Pods, children func() ([]client.Object, error)) judged {
-	out := judged{errs: errs}
-	if len(errs) > 0 {
-		return out
+// drawnMeta is the metadata of a stored object, to which the children refer.
+func drawnMeta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: drawnName, UID: "6a1e2c55-0000-4000-8000-000000000000"}
+}
+
+func sent(spec []byte, into any) {
+	if err := json.Unmarshal(spec, into); err != nil {
+		panic(string(spec) + ": " + err.Error())
 	}
-	var unbuildable field.ErrorList
-	out.validated, unbuildable = pods.Effective()
-	built, err := children()
+}
+
+// judge returns the errors of a pod template, or the effective template that admission has validated, and that of the child.
+func judge(kind string, template []byte) (errs field.ErrorList, validated, built corev1.PodTemplateSpec) {
+	// A field that a kind does not have is ignored.
+	j := judges[kind]("", fmt.Appendf(nil, `{"image":"a:1","label":"logs=yes","podTemplate":%s}`, template))
+	if len(j.errs) > 0 {
+		return j.errs, validated, built
+	}
+	validated, unbuildable := j.pods.Effective()
+	children, err := j.children()
 	switch {
 	case err != nil || len(unbuildable) > 0:
-		out.errs = field.ErrorList{field.InternalError(nil, fmt.Errorf("admitted, and not built: %w, %v", err, unbuildable))}
-		return out
+		errs = field.ErrorList{field.InternalError(nil, fmt.Errorf("admitted, and not built: %w, %v", err, unbuildable))}
+	case kind == "Genericdaemon":
+		built = children[0].(*appsv1.DaemonSet).Spec.Template
+	default:
+		built = children[0].(*appsv1.Deployment).Spec.Template
 	}
-	if set, ok := built[0].(*appsv1.DaemonSet); ok {
-		out.built = set.Spec.Template
-	} else {
-		out.built = built[0].(*appsv1.Deployment).Spec.Template
-	}
-	return out
+	return errs, validated, built
 }
 
 // treeOf returns a value as decoded JSON.
@@ -177,20 +190,20 @@ func FuzzWhatIsValidatedIsBuilt(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for kind, judge := range judges {
-			got := judge(&runtime.RawExtension{Raw: text})
-			if len(got.errs) > 0 {
-				if got.errs[0].Type == field.ErrorTypeInternal {
-					t.Errorf("%s %s: %v", kind, text, got.errs)
+		for kind := range judges {
+			errs, validated, built := judge(kind, text)
+			if len(errs) > 0 {
+				if errs[0].Type == field.ErrorTypeInternal {
+					t.Errorf("%s %s: %v", kind, text, errs)
 				}
 				continue
 			}
-			if diff := cmp.Diff(got.validated, got.built); diff != "" {
+			if diff := cmp.Diff(validated, built); diff != "" {
 				t.Errorf("%s %s (-validated +built):\n%s", kind, text, diff)
 			}
-			without := judge(&runtime.RawExtension{Raw: plain})
-			if diff := cmp.Diff(without.built, got.built); diff != "" || len(without.errs) > 0 {
-				t.Errorf("%s %s (-without nulls +built): %v\n%s", kind, text, without.errs, diff)
+			withoutErrs, _, without := judge(kind, plain)
+			if diff := cmp.Diff(without, built); diff != "" || len(withoutErrs) > 0 {
+				t.Errorf("%s %s (-without nulls +built): %v\n%s", kind, text, withoutErrs, diff)
 			}
 			written, _ := podtemplate.Decode(&runtime.RawExtension{Raw: text})
 			if written == nil {
@@ -199,7 +212,7 @@ func FuzzWhatIsValidatedIsBuilt(f *testing.F) {
 			// The operator's own: see Warnings.
 			delete(written.Annotations, api.AnnotationRestartedAt)
 			written.Spec.DeprecatedServiceAccount = ""
-			if path := lost("podTemplate", treeOf(written), treeOf(got.built)); path != "" {
+			if path := lost("podTemplate", treeOf(written), treeOf(built)); path != "" {
 				t.Errorf("%s %s: %s is not in the child", kind, text, path)
 			}
 		}

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -75,10 +75,9 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // own is a controller of one spec, whose clock stands still.
 type own struct {
-	manager.Manager
+	*process
 	clock     *clocktesting.FakePassiveClock
 	transport *faults.Transport
-	end       func()
 }
 
 // startOwn starts a controller instead of that of the suite.
@@ -87,26 +86,10 @@ func startOwn(cfg *rest.Config) *own {
 	p := &own{clock: clocktesting.NewFakePassiveClock(time.Now()), transport: faults.NewTransport()}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(p.transport.Wrap)
-	o := options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
-	p.Manager = newManager(cfg, &o)
-	o.watches.Every = 100 * time.Millisecond
-	for _, add := range o.kinds() {
-		Expect(add(p, p.clock)).To(Succeed())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Start(ctx) }()
-	ended := false
-	p.end = func() {
-		GinkgoHelper()
-		if !ended {
-			ended = true
-			cancel()
-			Eventually(done).WithTimeout(time.Minute).Should(Receive(BeNil()))
-		}
-	}
-	DeferCleanup(func() { p.end() })
-	Expect(p.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	o := unserved()
+	p.process = launchKinds(cfg, &o, p.clock, func(*ctrl.Options) { o.watches.Every = 100 * time.Millisecond })
+	DeferCleanup(p.end)
+	p.synced()
 	return p
 }
 
@@ -154,8 +137,8 @@ func exists(ctx context.Context, obj client.Object) func() bool {
 	}
 }
 
-// readyMessage returns a function that returns the message of Ready of an object.
-func readyMessage(ctx context.Context, obj status.Object) func() string {
+// message returns a function that returns the message of Ready of an object.
+func message(ctx context.Context, obj status.Object) func() string {
 	return func() string {
 		GinkgoHelper()
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
@@ -180,8 +163,7 @@ func routed(named metav1.ObjectMeta) *modelv1.ModelBox {
 var _ = Describe("a kind that the cluster may not have", func() {
 	var named metav1.ObjectMeta
 	BeforeEach(func() {
-		stop() // Only a controller of the spec may reconcile.
-		DeferCleanup(start)
+		alone()
 		named = metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 	})
 
@@ -191,7 +173,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		rollOut(ctx, named)
 		unavailable := ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute of gateway.networking.k8s.io/v1, which this cluster does not have: " +
 			"install the Gateway API, or remove spec.route")
-		Eventually(readyMessage(ctx, box)).Should(unavailable)
+		Eventually(message(ctx, box)).Should(unavailable)
 		Eventually(readiness(ctx, box)).Should(HavePrefix("True"), "the rest is served")
 		Expect(p.ready()).To(Succeed())
 
@@ -200,7 +182,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Consistently(exists(ctx, httpRoute(named))).WithTimeout(time.Second).Should(BeFalse(), "it is asked for once a minute")
 		p.pass(ctx, 31*time.Second, box)
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
-		Eventually(readyMessage(ctx, box)).ShouldNot(ContainSubstring("Unavailable"))
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("Unavailable"))
 	})
 
 	It("may be removed: its informer stops, and the others do not", func(ctx SpecContext) {
@@ -212,7 +194,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p.transport.CloseWatches("httproutes")
 		Eventually(func() string {
 			p.pass(ctx, time.Millisecond, box) // The next reconcile of the object reports it.
-			return readyMessage(ctx, box)()
+			return message(ctx, box)()
 		}).Should(ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute"))
 		Eventually(p.ready).Should(Succeed())
 
@@ -233,7 +215,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p, box := startOwn(asController), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
-		p.end()
+		Expect(p.end()).To(Succeed())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
 		startOwn(asController)
 		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
@@ -250,11 +232,11 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Expect(err).NotTo(HaveOccurred())
 		p, box := startOwn(cfg), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(readyMessage(ctx, box)).Should(And(
+		Eventually(message(ctx, box)).Should(And(
 			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/around.md, or remove it: "),
 			ContainSubstring(`cannot list resource "httproutes"`)))
 		p.pass(ctx, 30*time.Second, box)
-		Eventually(readyMessage(ctx, box)).Should(ContainSubstring("Unavailable"))
+		Eventually(message(ctx, box)).Should(ContainSubstring("Unavailable"))
 		lists := func() (n int) {
 			requests, err := env.Requests(user)
 			Expect(err).NotTo(HaveOccurred())
@@ -278,7 +260,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Eventually(func() string {
 			p.transport.CloseWatches("httproutes")
 			p.pass(ctx, time.Millisecond, box)
-			return readyMessage(ctx, box)()
+			return message(ctx, box)()
 		}).Should(ContainSubstring("Unavailable"))
 		Expect(exists(ctx, httpRoute(named))()).To(BeTrue())
 		Eventually(p.ready).Should(Succeed())
@@ -305,7 +287,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
-		Expect(strings.ToLower(readyMessage(ctx, box)())).To(ContainSubstring("podmonitor"))
+		Expect(strings.ToLower(message(ctx, box)())).To(ContainSubstring("podmonitor"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring = nil })
 		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
 		Expect(get(ctx, foreign).GetResourceVersion()).To(Equal(version))

@@ -136,7 +136,7 @@ var contests = map[string]func(ctx context.Context, named metav1.ObjectMeta) con
 	},
 	"the Secret of the certificate": func(ctx context.Context, _ metav1.ObjectMeta) contest {
 		s := newSelfManaged(ctx)
-		DeferCleanup(s.start())
+		s.start()
 		return contest{
 			user: s.user, writes: []string{"patch secrets"},
 			undo: func(ctx context.Context, _ int) error { return undone(ctx, s.secret, `{"data":null}`) },
@@ -144,7 +144,7 @@ var contests = map[string]func(ctx context.Context, named metav1.ObjectMeta) con
 	},
 	"caBundle": func(ctx context.Context, _ metav1.ObjectMeta) contest {
 		s := newSelfManaged(ctx)
-		DeferCleanup(s.start())
+		s.start()
 		return contest{
 			user: s.user, writes: []string{"patch validatingwebhookconfigurations"},
 			undo: func(ctx context.Context, _ int) error {
@@ -182,7 +182,7 @@ var _ = Describe("another client that undoes each write at once", long, func() {
 		}
 		var counts sync.Map
 		var all sync.WaitGroup
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(6 * time.Second)
 		for name, c := range running {
 			all.Go(func() {
 				n := 0

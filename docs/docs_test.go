@@ -40,17 +40,6 @@ func pages() (out []string) {
 	return out
 }
 
-var longCell = regexp.MustCompile(`(?m)^ *\|(?:.*\|)? *[^| \n][^|\n]{199,}[^| \n]`)
-
-// What does not fit into a cell belongs into sentences or a list below the table.
-func TestCellsAreShort(t *testing.T) {
-	for _, page := range pages() {
-		for _, row := range longCell.FindAllString(read(t, page), -1) {
-			t.Errorf("%s: this row has a cell of more than 200 characters: %s", page, row)
-		}
-	}
-}
-
 // The page explains every reason of a condition, of an event or of an Eru's history.
 func TestEveryReasonIsExplained(t *testing.T) {
 	page := read(t, troubleshooting)

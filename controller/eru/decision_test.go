@@ -134,14 +134,29 @@ func decidedBefore(clock string) state {
 func (s state) waitingFor(reason string) state { s.waiting = reason; return s }
 func (s state) withNewSpec() state             { s.changed = true; return s }
 
+// decided is a decision of an hourly Eru.
+type decided struct {
+	name   string
+	now    string
+	state  state
+	target *appsv1.Deployment
+	want   string
+}
+
+func checkDecisions(t *testing.T, all []decided) {
+	t.Helper()
+	for _, test := range all {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := text(planFor(t, hourlyEru()).decide(test.state, test.target, at(test.now))); got != test.want {
+				t.Errorf("it decides %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestDecideOnTheAnnouncedSlot(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		now    string
-		state  state
-		target *appsv1.Deployment
-		want   string
-	}{
+	checkDecisions(t, []decided{
 		{"before it", "11:59:59", decidedBefore("12:00:00"), web(), "next 12:00:00"},
 		{"at it", "12:00:00", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
 		{"after it", "12:00:01", decidedBefore("12:00:00"), web(), "restart 12:00:00"},
@@ -175,24 +190,11 @@ func TestDecideOnTheAnnouncedSlot(t *testing.T) {
 		{"the rollout did not end", "12:10:01", decidedBefore("12:00:00").waitingFor(reasonRolloutInProgress), web(rolling), "12:00:00 Skipped RolloutInProgress, next 13:00:00"},
 		{"refused until the deadline", "12:10:01", decidedBefore("12:00:00").waitingFor("Forbidden"), web(), "12:00:00 Failed Forbidden, next 13:00:00"},
 		{"refused, and paused now", "12:09:00", decidedBefore("12:00:00").waitingFor("Forbidden"), web(paused), "12:00:00 Skipped DeploymentPaused, next 13:00:00"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := text(planFor(t, hourlyEru()).decide(test.state, test.target, at(test.now))); got != test.want {
-				t.Errorf("it decides %q, want %q", got, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		now    string
-		state  state
-		target *appsv1.Deployment
-		want   string
-	}{
+	checkDecisions(t, []decided{
 		{"the latest is worked on, the one before it is named", "12:00:00", decidedBefore("03:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
 		{"two are both named", "12:00:00", decidedBefore("11:00:00"), web(), "11:00:00 Skipped Superseded, restart 12:00:00"},
 		{"the latest is late and stands for all", "12:30:00", decidedBefore("03:00:00"), web(), "12:00:00 Skipped MissedDeadline, next 13:00:00"},
@@ -218,14 +220,7 @@ func TestDecideWhereSeveralSlotsHavePassed(t *testing.T) {
 			"11:00:00 Skipped Superseded, 12:00:00 Restarted, next 13:00:00"},
 		{"a user restarted it between two scheduled times", "12:00:00", decidedBefore("10:00:00"), web(restartedFor("10:30:00")),
 			"11:00:00 Skipped Superseded, restart 12:00:00"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := text(planFor(t, hourlyEru()).decide(test.state, test.target, at(test.now))); got != test.want {
-				t.Errorf("it decides %q, want %q", got, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestDecideForNewSpecs(t *testing.T) {

@@ -28,38 +28,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
-// scenario is a set of random faults and changes in a run.
-type scenario struct {
-	name string
-	// leaders is how many controllers reconcile, without leader election.
-	leaders int
-	// crashes end a reconcile before or after any write, fail a write, or lose the
-	// response to a write; after that there is a downtime.
-	crashes bool
-	// stale makes caches stale, also after the controller's own writes.
-	stale bool
-	// jumps sets the clock forward and back.
-	jumps bool
-	// users pause, scale, roll out, restart, delete and create the Deployment, and freeze the namespace.
-	users bool
-	// edits change the Eru's spec.
-	edits bool
-	// windows are open from 06:00 to 14:00 UTC, and do not open on a date.
-	windows bool
-}
-
-var scenarios = []scenario{
-	{name: "none", leaders: 1},
-	{name: "users", leaders: 1, users: true},
-	{name: "crashes", leaders: 1, crashes: true},
-	{name: "crashes and users", leaders: 1, crashes: true, users: true},
-	{name: "a jumping clock", leaders: 1, crashes: true, jumps: true},
-	{name: "stale caches", leaders: 1, crashes: true, stale: true, users: true},
-	{name: "two leaders", leaders: 2, crashes: true, stale: true},
-	{name: "windows", leaders: 1, crashes: true, users: true, windows: true},
-	{name: "windows, all", leaders: 2, crashes: true, stale: true, jumps: true, users: true, edits: true, windows: true},
-	{name: "all", leaders: 2, crashes: true, stale: true, jumps: true, users: true, edits: true},
-}
+// scenarios are those of the server, and those with windows, which are open from 06:00 to 14:00 UTC, and do not open on a date.
+// Its users pause, scale, roll out, restart, delete and create the Deployment, and freeze the namespace; its edits change the
+// Eru's spec.
+var scenarios = append(slices.Clone(fakeserver.Scenarios),
+	fakeserver.Scenario{Name: "windows", Leaders: 1, Crashes: true, Users: true, Windows: true},
+	fakeserver.Scenario{Name: "windows, all", Leaders: 2, Crashes: true, Stale: true, Jumps: true, Users: true, Edits: true, Windows: true})
 
 // slotsPerRun is the number of scheduled times in a run, which gives thousands for all
 // scenarios. The fuzzer uses other seeds.
@@ -75,7 +49,7 @@ func FuzzExactlyOnce(f *testing.F) {
 		tr := scenarios[int(kind)%len(scenarios)]
 		defer func() {
 			if t.Failed() {
-				t.Logf("scenario: %s, seed %d", tr.name, seed)
+				t.Logf("scenario: %s, seed %d", tr.Name, seed)
 			}
 		}()
 		r := newRun(t, tr, seed)
@@ -89,7 +63,7 @@ func FuzzExactlyOnce(f *testing.F) {
 // run is one run: a server, controllers, a clock, and the observed writes.
 type run struct {
 	t        *testing.T
-	scenario scenario
+	scenario fakeserver.Scenario
 	rnd      *rand.Rand
 	server   *fakeserver.Server
 	clock    *clocktesting.FakePassiveClock
@@ -116,7 +90,7 @@ type restarted struct {
 
 var runSchedules = []string{"* * * * *", "*/7 * * * *", "30 * * * *", "15,45 1-4 * * *", "30 2 * * *"}
 
-func newRun(t *testing.T, tr scenario, seed uint64) *run {
+func newRun(t *testing.T, tr fakeserver.Scenario, seed uint64) *run {
 	r := &run{t: t, scenario: tr, rnd: rand.New(rand.NewPCG(seed, 0)), entries: map[int64]mtsrev1.EruHistory{}}
 	zones := []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"}
 	obj := hourlyEru(func(o *mtsrev1.Eru) {
@@ -125,7 +99,7 @@ func newRun(t *testing.T, tr scenario, seed uint64) *run {
 		o.Spec.StartingDeadlineSeconds = new(pick(r, []int64{0, 30, 600, 7200}))
 		o.Spec.HistoryLimit = new(int32(5)) // No decision adds more entries than that.
 	})
-	if tr.windows {
+	if tr.Windows {
 		obj.Spec.Schedule = "30 * * * *" // Jitter, and other rollouts, pass the ends of windows.
 		obj.Spec.JitterSeconds = 3600
 		obj.Spec.Windows = modelv1.Windows{SkipDates: []string{skippedDate}, Windows: []modelv1.Window{
@@ -138,7 +112,7 @@ func newRun(t *testing.T, tr scenario, seed uint64) *run {
 	r.server.Store(obj)
 	r.server.Store(web())
 	r.clock, r.newest = clocktesting.NewFakePassiveClock(at("00:00:00")), at("00:00:00")
-	for i := range tr.leaders {
+	for i := range tr.Leaders {
 		v := &fakeserver.Client{Server: r.server}
 		v.Write = func(do func() error) error { return r.write(i, do) }
 		syncAll(v)
@@ -153,18 +127,18 @@ func (r *run) chance(percent int) bool { return r.rnd.IntN(100) < percent }
 
 // step makes random changes, and then advances time until a reconcile is due.
 func (r *run) step() {
-	if r.scenario.users && r.chance(40) {
+	if r.scenario.Users && r.chance(40) {
 		r.changeDeployment()
 	}
-	if r.scenario.edits && r.chance(3) {
+	if r.scenario.Edits && r.chance(3) {
 		r.editSpec()
 	}
-	if r.scenario.jumps && r.chance(5) {
+	if r.scenario.Jumps && r.chance(5) {
 		r.jump(time.Duration(r.rnd.Int64N(int64(8*time.Hour))) - 4*time.Hour)
 	}
 	next := slices.Min(r.wake)
 	switch {
-	case r.scenario.crashes && r.chance(2):
+	case r.scenario.Crashes && r.chance(2):
 		r.pass(next-r.since, r.downtime())
 	case r.chance(10): // A watch event triggers a reconcile before.
 		r.pass(time.Duration(r.rnd.Int64N(int64(max(next-r.since, 1)))))
@@ -205,12 +179,12 @@ func (r *run) jump(by time.Duration) {
 // write is one write of a controller: the other controller may reconcile before it, and
 // the write may fail or be followed by a crash.
 func (r *run) write(controller int, do func() error) error {
-	if r.scenario.leaders > 1 && !r.nested && r.chance(30) {
+	if r.scenario.Leaders > 1 && !r.nested && r.chance(30) {
 		r.nested = true
-		r.reconcile((controller + 1) % r.scenario.leaders)
+		r.reconcile((controller + 1) % r.scenario.Leaders)
 		r.nested = false
 	}
-	if !r.scenario.crashes {
+	if !r.scenario.Crashes {
 		return do()
 	}
 	return fakeserver.Fail(r.rnd, 5, do)
@@ -219,10 +193,10 @@ func (r *run) write(controller int, do func() error) error {
 // reconcile runs one controller, whose cache may be stale, and sets its next reconcile.
 func (r *run) reconcile(i int) {
 	v := r.clients[i]
-	if !r.scenario.stale || r.chance(60) {
+	if !r.scenario.Stale || r.chance(60) {
 		fakeserver.Sync[*mtsrev1.Eru](v)
 	}
-	if !r.scenario.stale || r.chance(60) {
+	if !r.scenario.Stale || r.chance(60) {
 		fakeserver.Sync[*appsv1.Deployment](v)
 	}
 	result, err := r.reconcileOnce(v)
@@ -269,7 +243,7 @@ func reconciler(c client.Client, clk *clocktesting.FakePassiveClock, namespaces 
 type namespaceOf struct{ run *run }
 
 func (n namespaceOf) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	if n.run.scenario.crashes && n.run.chance(5) {
+	if n.run.scenario.Crashes && n.run.chance(5) {
 		return fakeserver.ErrCut
 	}
 	if n.run.frozen {
@@ -368,7 +342,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !r.eru().Spec.Enabled {
 		r.t.Errorf("a restart for %v by a disabled Eru", is)
 	}
-	if now := r.clock.Now(); r.scenario.windows && (!isOpen(is) || !isOpen(now)) {
+	if now := r.clock.Now(); r.scenario.Windows && (!isOpen(is) || !isOpen(now)) {
 		r.t.Errorf("a restart for %v at %v, outside of the windows", is, now)
 	}
 	this := restarted{before.UID, is.UTC()}
@@ -376,7 +350,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 		r.t.Errorf("a second restart for %v", is)
 	}
 	r.restarted = append(r.restarted, this)
-	if last := r.eru().Status.LastScheduleTime; !r.scenario.stale && last != nil && !is.After(last.Time) {
+	if last := r.eru().Status.LastScheduleTime; !r.scenario.Stale && last != nil && !is.After(last.Time) {
 		r.t.Errorf("a restart for %v, which has already been decided", is)
 	}
 }
@@ -431,18 +405,18 @@ func (r *run) check() {
 		if entry.Result != mtsrev1.EruRestarted && entry.Reason == "" {
 			r.t.Errorf("there is no reason for %v", entry)
 		}
-		if entry.Result != mtsrev1.EruRestarted && written[unix] && !r.scenario.stale && !r.scenario.users {
+		if entry.Result != mtsrev1.EruRestarted && written[unix] && !r.scenario.Stale && !r.scenario.Users {
 			r.t.Errorf("the history has %v, but there was a restart", entry)
 		}
 	}
 	least := slotsPerRun / 20
-	if r.scenario.windows {
+	if r.scenario.Windows {
 		least /= 4 // Two thirds of a day are outside of them.
 	}
 	if len(written) < least {
 		r.t.Errorf("only %d restarts: the run tested too little", len(written))
 	}
-	if !r.scenario.edits {
+	if !r.scenario.Edits {
 		r.checkEach(written)
 	}
 }
@@ -461,7 +435,7 @@ func (r *run) checkEach(written map[int64]bool) {
 			r.t.Errorf("%v has neither an entry nor a restart", slot)
 			return
 		}
-		if !r.scenario.crashes {
+		if !r.scenario.Crashes {
 			r.t.Errorf("%v has no entry, although there was no downtime", slot)
 			return
 		}
@@ -484,7 +458,7 @@ func (r *run) entryBefore(slot time.Time) time.Time {
 // With two controllers in concurrent goroutines, the API server accepts one restart and
 // one entry for each scheduled time.
 func TestTwoConcurrentControllers(t *testing.T) {
-	r := newRun(t, scenario{leaders: 2}, 1)
+	r := newRun(t, fakeserver.Scenario{Leaders: 2}, 1)
 	r.server.Store(hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
 	r.plans = []plan{planFor(t, r.eru())}
 	for _, v := range r.clients {

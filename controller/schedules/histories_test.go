@@ -17,35 +17,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
-// scenario is a set of random faults and changes in a history.
-type scenario struct {
-	name string
-	// leaders is how many controllers reconcile, without leader election.
-	leaders int
-	// crashes end a reconcile before or after any write, fail a write, or lose the response to one.
-	crashes bool
-	// stale makes caches stale, also after the controller's own writes.
-	stale bool
-	// jumps sets the clock forward and back.
-	jumps bool
-	// users scale the object and change its other fields.
-	users bool
-	// edits change the schedules, pause and resume.
-	edits bool
-}
-
-var scenarios = []scenario{
-	{name: "none", leaders: 1},
-	{name: "users", leaders: 1, users: true},
-	{name: "crashes", leaders: 1, crashes: true},
-	{name: "crashes and users", leaders: 1, crashes: true, users: true},
-	{name: "a jumping clock", leaders: 1, crashes: true, jumps: true},
-	{name: "stale caches", leaders: 1, crashes: true, stale: true, users: true},
-	{name: "two leaders", leaders: 2, crashes: true, stale: true},
-	{name: "all", leaders: 2, crashes: true, stale: true, jumps: true, users: true, edits: true},
-}
-
-// TestHistories reconciles over random histories of each scenario and kind, and compares each write, and
+// TestHistories reconciles over random histories of each scenario and kind, in which users scale the object and edits change the
+// schedules, pause and resume, and compares each write, and
 // each state without a fault, with a model of its own.
 func TestHistories(t *testing.T) {
 	t.Parallel()
@@ -55,13 +28,13 @@ func TestHistories(t *testing.T) {
 	}
 	var writes, lost int
 	for seed := range uint64(histories) {
-		h := newHistory(t, scenarios[seed%uint64(len(scenarios))], seed)
+		h := newHistory(t, fakeserver.Scenarios[seed%uint64(len(fakeserver.Scenarios))], seed)
 		for range 30 {
 			h.step()
 		}
 		h.settle()
 		if t.Failed() {
-			t.Fatalf("scenario %q, seed %d", h.scenario.name, seed)
+			t.Fatalf("scenario %q, seed %d", h.scenario.Name, seed)
 		}
 		writes, lost = writes+h.writes, lost+h.lost
 	}
@@ -119,7 +92,7 @@ func passed(all []daily, now time.Time) (at time.Time, replicas int32) {
 // history is one history: a server with an object, controllers, a clock, and the model.
 type history struct {
 	t         *testing.T
-	scenario  scenario
+	scenario  fakeserver.Scenario
 	rnd       *rand.Rand
 	server    *server
 	clock     *clocktesting.FakePassiveClock
@@ -139,7 +112,7 @@ type history struct {
 	writes, lost int
 }
 
-func newHistory(t *testing.T, s scenario, seed uint64) *history {
+func newHistory(t *testing.T, s fakeserver.Scenario, seed uint64) *history {
 	h := &history{t: t, scenario: s, rnd: rand.New(rand.NewPCG(seed, 29))}
 	now := time.Date(2026, 3, 20+h.rnd.IntN(20), h.rnd.IntN(24), h.rnd.IntN(60), 0, 0, time.UTC)
 	h.clock = clocktesting.NewFakePassiveClock(now)
@@ -149,7 +122,7 @@ func newHistory(t *testing.T, s scenario, seed uint64) *history {
 	h.replicas = int32(h.rnd.IntN(9))
 	h.server = newServer(kinds[seed%uint64(len(kinds))], h.specs(), h.replicas, now)
 	h.server.Written = h.onWrite
-	for i := range s.leaders {
+	for i := range s.Leaders {
 		h.clients = append(h.clients, h.server.client(func(do func() error) error { return h.write(i, do) }))
 	}
 	return h
@@ -177,22 +150,22 @@ func (h *history) chance(percent int) bool { return h.rnd.IntN(100) < percent }
 // step makes random changes, advances the time, reconciles, and in half of all cases waits until there is
 // nothing more to do.
 func (h *history) step() {
-	if h.scenario.users && h.chance(40) {
+	if h.scenario.Users && h.chance(40) {
 		h.use()
 	}
-	if h.scenario.edits && h.chance(15) {
+	if h.scenario.Edits && h.chance(15) {
 		h.edit()
 	}
-	if h.scenario.jumps && h.chance(10) {
+	if h.scenario.Jumps && h.chance(10) {
 		h.pass(time.Duration(h.rnd.Int64N(int64(48*time.Hour))) - 24*time.Hour)
 	}
 	h.pass(time.Duration(h.rnd.Int64N(int64(20 * time.Hour))))
-	if h.scenario.crashes && h.chance(5) {
+	if h.scenario.Crashes && h.chance(5) {
 		h.pass([]time.Duration{time.Minute, 26 * time.Hour, 400 * 24 * time.Hour}[h.rnd.IntN(3)])
 	}
 	for range 1 + h.rnd.IntN(3) {
 		h.reconcile(h.rnd.IntN(len(h.clients)))
-		if h.scenario.users && h.chance(15) {
+		if h.scenario.Users && h.chance(15) {
 			h.use()
 		}
 	}
@@ -337,10 +310,10 @@ func (h *history) write(controller int, do func() error) error {
 		h.reconcile((controller + 1) % len(h.clients))
 		h.nested = false
 	}
-	if h.scenario.users && h.chance(10) {
+	if h.scenario.Users && h.chance(10) {
 		h.use()
 	}
-	if !h.scenario.crashes {
+	if !h.scenario.Crashes {
 		return do()
 	}
 	return fakeserver.Fail(h.rnd, 8, do)
@@ -348,7 +321,7 @@ func (h *history) write(controller int, do func() error) error {
 
 // reconcile runs one controller once, whose cache may be stale.
 func (h *history) reconcile(i int) {
-	if !h.scenario.stale || h.calm || h.chance(60) {
+	if !h.scenario.Stale || h.calm || h.chance(60) {
 		h.server.kind.sync(h.clients[i])
 	}
 	_, _ = fakeserver.Reconcile(h.t.Context(), h.server.kind.reconciler(h.server, h.clients[i], h.clock), key) // Conflicts are expected.

@@ -228,3 +228,30 @@ func Reconcile(ctx context.Context, r reconcile.Reconciler, key client.ObjectKey
 	}()
 	return r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 }
+
+// Scenario is a set of random faults and changes.
+type Scenario struct {
+	Name string
+	// Leaders is how many controllers reconcile, without leader election.
+	Leaders int
+	// Crashes end a reconcile before or after any write, fail a write, or lose the response to one; there are downtimes.
+	Crashes bool
+	// Stale makes caches stale, also after the controller's own writes.
+	Stale bool
+	// Jumps sets the clock forward and back.
+	Jumps bool
+	// Users and Edits are changes of the objects, and of the spec that is reconciled. Windows has it wait.
+	Users, Edits, Windows bool
+}
+
+// Scenarios are those of each kind.
+var Scenarios = []Scenario{
+	{Name: "none", Leaders: 1},
+	{Name: "users", Leaders: 1, Users: true},
+	{Name: "crashes", Leaders: 1, Crashes: true},
+	{Name: "crashes and users", Leaders: 1, Crashes: true, Users: true},
+	{Name: "a jumping clock", Leaders: 1, Crashes: true, Jumps: true},
+	{Name: "stale caches", Leaders: 1, Crashes: true, Stale: true, Users: true},
+	{Name: "two leaders", Leaders: 2, Crashes: true, Stale: true},
+	{Name: "all", Leaders: 2, Crashes: true, Stale: true, Jumps: true, Users: true, Edits: true},
+}
