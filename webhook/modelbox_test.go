@@ -72,19 +72,19 @@ var _ = Describe("a ModelBox at admission", func() {
 		Expect(env.Client.Update(ctx, box)).To(MatchError(ContainSubstring("spec.image")))
 	})
 
-	It("calls the webhooks for a create and a change of spec, and for nothing else", func() {
+	It("calls the webhooks for a create and a change of spec, and for nothing else", func(ctx SpecContext) {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		mark := calls()
+		mark := calls(ctx)
 		box.Labels = map[string]string{"a": "b"}
 		Expect(env.Client.Update(ctx, box)).To(Succeed())
 		box.Status.Address = "x"
 		Expect(env.Client.Status().Update(ctx, box)).To(Succeed())
-		Expect(calls()).To(Equal(mark))
+		Expect(calls(ctx)).To(Equal(mark))
 		box.Spec.Replicas = new(int32(3))
 		Expect(env.Client.Update(ctx, box)).To(Succeed())
-		Expect(calls()).To(Equal(mark+2), "one call of each webhook")
+		Expect(calls(ctx)).To(Equal(mark+2), "one call of each webhook")
 		Expect(env.Client.Delete(ctx, box)).To(Succeed())
-		Expect(calls()).To(Equal(mark + 2))
+		Expect(calls(ctx)).To(Equal(mark + 2))
 	})
 })
 

@@ -178,9 +178,9 @@ var _ = Describe("A process with --client-ca", func() {
 
 	It("answers the API server that presents its certificate, and refuses others", func(ctx context.Context) {
 		start(func(o *options) { o.tls.clientCA, o.tls.clientNames = clients.CA, []string{"kube-apiserver"} })
-		before := calls()
+		before := calls(ctx)
 		Eventually(func() error { return create(ctx) }).Should(Succeed())
-		Expect(calls()).To(BeNumerically(">=", before+2), "both webhooks were called")
+		Expect(calls(ctx)).To(BeNumerically(">=", before+2), "both webhooks were called")
 
 		Expect(review()).To(MatchError(ContainSubstring("tls:")))
 		pair, err := tls.LoadX509KeyPair(clients.Cert, clients.Key)
