@@ -106,8 +106,8 @@ command: [sleep, "3600"]`, "", []string{"exceeded quota: none"}},
 		for _, c := range cases { // The controller reads the pods 15 s, 45 s and 105 s after the ModelBox is not ready.
 			Eventually(c.told).WithArguments(ctx).WithTimeout(5*time.Minute).Should(BeTrue(), c.name)
 		}
-		table := run(kubectl, "-n", ns, "get", "modelboxes")
-		Expect(table).To(And(ContainSubstring("STATUS"), ContainSubstring("CrashLoopBackOff"), ContainSubstring("CreateContainerConfigError")))
+		Eventually(func() string { return run(kubectl, "-n", ns, "get", "modelboxes") }).
+			Should(And(ContainSubstring("STATUS"), ContainSubstring("CrashLoopBackOff"), ContainSubstring("CreateContainerConfigError")))
 
 		By("removing one of the causes")
 		run(kubectl, "-n", ns, "patch", "secret", "token", "--type=merge", "-p", `{"stringData":{"hub":"x"}}`)

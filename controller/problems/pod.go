@@ -46,7 +46,8 @@ const (
 	// long is how long kubelet or the scheduler may need before that is a problem.
 	long = time.Minute
 	// briefly is how long a pod may be unschedulable (during a rollout, what it needs is often that of a
-	// pod that is being deleted), and how long it may exist after its grace period.
+	// pod that is being deleted), how long it may exist after its grace period, and how long a container that was
+	// restarted must run until it counts as one that does not crash.
 	briefly = 30 * time.Second
 	// recentExit is how long after an exit a container that runs and is not ready counts as one
 	// that crashes. kubelet's longest pause between two starts is 5 minutes.
@@ -138,8 +139,11 @@ type container struct {
 
 func (c *container) problem() *modelv1.Problem {
 	state, last := &c.status.State, c.status.LastTerminationState.Terminated
+	exited := last != nil && c.status.RestartCount > 0 && c.now.Sub(last.FinishedAt.Time) < recentExit
+	// Between two crashes, a container without probes is ready while it runs.
+	started := exited && state.Running != nil && c.now.Sub(state.Running.StartedAt.Time) < briefly
 	switch {
-	case c.status.Ready && state.Terminated == nil:
+	case c.status.Ready && state.Terminated == nil && !started:
 		return nil
 	case state.Waiting != nil:
 		return c.waiting(state.Waiting)
@@ -147,7 +151,7 @@ func (c *container) problem() *modelv1.Problem {
 		return nil
 	case state.Terminated != nil:
 		return c.crashed(state.Terminated)
-	case last != nil && c.status.RestartCount > 0 && c.now.Sub(last.FinishedAt.Time) < recentExit:
+	case exited:
 		return c.crashed(last)
 	case state.Running == nil:
 		return nil
