@@ -197,9 +197,9 @@ func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 	}
 }
 
-// modelFlag matches the options of servers that name the directory or the file of a model: --model of vLLM, -m of llama.cpp,
-// --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving.
-var modelFlag = regexp.MustCompile(`^--?(m|model([-_](path|dir|file|store|repository|base[-_]path))?)$`)
+// modelPath matches an argument, on a line after the one before it, that names the directory or the file of a model: --model of vLLM,
+// -m of llama.cpp, --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving. A $ may be a variable.
+var modelPath = regexp.MustCompile(`(?:^|\n)--?(?:m|model(?:[-_](?:path|dir|file|store|repository|base[-_]path))?)[=\n](/[^\n$]*)$`)
 
 // hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of the image is possible, and a
 // mount path that was mistaken is more likely.
@@ -216,22 +216,11 @@ func (c *checker) hints(obj *unstructured.Unstructured) {
 		return
 	}
 	for i := range box.Spec.Args {
-		if named := modelPath(box.Spec.Args, i); named != "" && !isMounted(template.Spec.Containers[at].VolumeMounts, named) {
-			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, named, models[0].At, models[0].MountPath), Note, RuleHint)
+		found := modelPath.FindStringSubmatch(strings.Join(box.Spec.Args[max(i-1, 0):i+1], "\n"))
+		if found != nil && !isMounted(template.Spec.Containers[at].VolumeMounts, path.Clean(found[1])) {
+			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), models[0].At, models[0].MountPath), Note, RuleHint)
 		}
 	}
-}
-
-// modelPath returns the absolute path that an argument names as that of a model, "" if it names none.
-func modelPath(args []string, i int) string {
-	flag, value, joined := strings.Cut(args[i], "=")
-	if !joined && i > 0 {
-		flag, value = args[i-1], args[i]
-	}
-	if !modelFlag.MatchString(flag) || !path.IsAbs(value) || strings.Contains(value, "$(") {
-		return ""
-	}
-	return path.Clean(value)
 }
 
 // isMounted reports whether a path is in a volume, or has one below it.
