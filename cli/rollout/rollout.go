@@ -11,7 +11,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -30,11 +30,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
 )
 
-// The annotations of a ReplicaSet that the Deployment controller and kubectl write.
-const (
-	annotationRevision    = "deployment.kubernetes.io/revision"
-	annotationChangeCause = "kubernetes.io/change-cause"
-)
+// annotationChangeCause is what kubectl writes into a ReplicaSet.
+const annotationChangeCause = "kubernetes.io/change-cause"
 
 // Revision is a revision of a Deployment: one of its ReplicaSets.
 type Revision struct {
@@ -58,8 +55,8 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 	var out []Revision
 	for i := range sets {
 		set := &sets[i]
-		number, err := strconv.ParseInt(set.Annotations[annotationRevision], 10, 64)
-		if err != nil || !metav1.IsControlledBy(set, deployment) {
+		number, err := deploymentutil.Revision(set) // It is 0 for a ReplicaSet that has none yet.
+		if err != nil || number == 0 || !metav1.IsControlledBy(set, deployment) {
 			continue
 		}
 		revision := Revision{
