@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -151,6 +152,9 @@ func schemaOf(kind *kinds.Kind) *schema {
 	utilruntime.Must(err)
 	return &schema{structural, validator}
 }
+
+// OpenAPI returns the schema of a kind as the API server merges and owns fields by it.
+func OpenAPI(kind *kinds.Kind) *spec.Schema { return schemaOf(kind).structural.ToKubeOpenAPI() }
 
 // complete sets the defaults of the schema, and removes each null that the schema does not allow.
 func (s *schema) complete(object map[string]any) {
