@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,21 +19,13 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 )
 
-// Owner is a field manager that applies fields again.
-type Owner struct {
-	Manager string
-	// Fields are the fields of the spec that it owns.
-	Fields []string
-}
-
 // gitOps are parts of the names of field managers of GitOps tools and of Helm, which own what
 // they have written also when they do not use server-side apply.
 var gitOps = []string{"argocd", "argo-cd", "kustomize-controller", "helm", "flux", "fleet", "kapp", "pulumi", "terraform", "hashicorp"}
 
-// Owners returns the field managers that will change some fields of a spec back: those that
+// Owners says which field managers will change some fields of a spec back: those that
 // own them by a server-side apply, and those of GitOps tools. own is the command's own one.
-func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []Owner {
-	var out []Owner
+func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) (out []string) {
 	for _, entry := range entries {
 		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !IsGitOps(entry.Manager) {
 			continue
@@ -44,7 +37,7 @@ func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) []
 			}
 		}
 		if len(owned) > 0 {
-			out = append(out, Owner{entry.Manager, owned})
+			out = append(out, fmt.Sprintf("field manager %q owns %s", entry.Manager, strings.Join(owned, ", ")))
 		}
 	}
 	return out
