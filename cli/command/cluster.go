@@ -68,11 +68,6 @@ type target struct {
 // String returns the target as a user names it.
 func (t *target) String() string { return t.kind.Singular() + "/" + t.key.Name }
 
-// get reads the object, or one of the same name.
-func (t *target) get(ctx context.Context, into client.Object) error {
-	return t.client.Get(ctx, t.key, into)
-}
-
 // target returns the object that KIND/NAME, or KIND and NAME, name.
 func (f clusterFlags) target(args []string) (*target, error) {
 	words := args

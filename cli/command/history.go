@@ -77,10 +77,10 @@ func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *hist
 		return nil, nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
 	}
 	obj, deployment := t.kind.Unstructured(), &appsv1.Deployment{}
-	if err := t.get(ctx, obj); err != nil {
+	if err := t.client.Get(ctx, t.key, obj); err != nil {
 		return nil, nil, err
 	}
-	if err := t.get(ctx, deployment); err != nil {
+	if err := t.client.Get(ctx, t.key, deployment); err != nil {
 		return nil, nil, err
 	}
 	if !metav1.IsControlledBy(deployment, obj) {

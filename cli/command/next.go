@@ -140,7 +140,7 @@ func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructure
 			return nil, err
 		}
 		obj := target.kind.Unstructured()
-		err = target.get(ctx, obj)
+		err = target.client.Get(ctx, target.key, obj)
 		return []unstructured.Unstructured{*obj}, err
 	}
 	c, namespace, err := o.cluster.connect()

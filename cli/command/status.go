@@ -111,7 +111,7 @@ func (o *statusOptions) follow(ctx context.Context, t *target) error {
 // first. An error after the first read is progress that is awaited: the API server may be restarted during a rollout.
 func (t *target) progress(ctx context.Context, uid *types.UID) (text string, done bool, err error) {
 	obj := t.kind.New()
-	err = t.get(ctx, obj)
+	err = t.client.Get(ctx, t.key, obj)
 	switch first := *uid == ""; {
 	case err == nil && (first || obj.GetUID() == *uid):
 		*uid = obj.GetUID()
