@@ -88,15 +88,6 @@ func (f clusterFlags) target(args []string) (*target, error) {
 	return &target{f.Env, kind, client.ObjectKey{Namespace: namespace, Name: words[1]}, c}, nil
 }
 
-// bindWithoutShorthand adds the flags to a command in which -n is something else.
-func (f clusterFlags) bindWithoutShorthand(cmd *cobra.Command) {
-	namespace := f.Namespace
-	f.Namespace = nil
-	f.AddFlags(cmd.Flags())
-	f.Namespace = namespace
-	cmd.Flags().StringVar(namespace, "namespace", *namespace, "If present, the namespace scope for this CLI request")
-}
-
 // onTarget makes a command one for an object of some kinds in the cluster.
 func onTarget(env Env, cmd *cobra.Command, is func(*kinds.Kind) bool, run func(context.Context, *target) error) *cobra.Command {
 	f := newClusterFlags(env)
