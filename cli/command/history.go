@@ -52,16 +52,11 @@ func showHistory(ctx context.Context, t *target, output string) error {
 			if r.Current {
 				mark = " *"
 			}
-			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, shortModel(&r), r.ChangeCause)
+			model := cmp.Or(r.Digest[:min(len(r.Digest), len("sha256:")+12)], r.Model, "-")
+			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, model, r.ChangeCause)
 		}
 		return table.Flush()
 	})
-}
-
-// shortModel returns the beginning of the digest of a revision's model, or its URI.
-func shortModel(r *rollout.Revision) string {
-	const digits = len("sha256:") + 12
-	return cmp.Or(r.Digest[:min(len(r.Digest), digits)], r.Model, "-")
 }
 
 // history is the Deployment of an object, its revisions, and the name of the main container.

@@ -136,7 +136,10 @@ func broken(file string, err error) Document {
 func objects(file string, node *yaml.Node, data []byte) (out []Document) {
 	doc := Document{File: file, Line: node.Line, Object: &unstructured.Unstructured{}, root: node}
 	if _, err := kyaml.YAMLToJSONStrict(data); err != nil {
-		doc.Duplicates = lines(err)
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+		for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
+			doc.Duplicates = append(doc.Duplicates, errors.New(strings.TrimSpace(line)))
+		}
 	}
 	text, err := kyaml.YAMLToJSON(data)
 	if doc.Err = err; err == nil && node.Kind == yaml.MappingNode {
@@ -149,15 +152,6 @@ func objects(file string, node *yaml.Node, data []byte) (out []Document) {
 	for _, item := range items.Content {
 		data, _ := yaml.Marshal(item) // It was unmarshalled.
 		out = append(out, objects(file, item, append(bytes.Repeat([]byte("\n"), item.Line-1), data...))...)
-	}
-	return out
-}
-
-// lines returns an error of YAML as one for each line, which is named.
-func lines(err error) (out []error) {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
-		out = append(out, errors.New(strings.TrimSpace(line)))
 	}
 	return out
 }
