@@ -39,7 +39,9 @@ func fetch(ctx context.Context, f flags, getenv func(string) string, log *report
 	var works []string
 	for _, m := range f.models {
 		settings := source.Settings{Argument: m, Getenv: environment(m.EnvPrefix, getenv), Mirrors: f.Mirrors, MaxFiles: f.MaxFiles, Hide: log.Hide}
-		one := &fetcher{Settings: settings, Downloader: f.downloader, maxRatio: f.maxRatio, name: workName(settings)}
+		// In the directory of this name, a start continues what an earlier one fetched of the same model.
+		name := place.WorkName(m.Directory, m.URI+"\x00"+settings.Identity())
+		one := &fetcher{Settings: settings, Downloader: f.downloader, maxRatio: f.maxRatio, name: name}
 		fetchers, works = append(fetchers, one), append(works, one.name)
 	}
 	var done []modeluri.Fetched
@@ -67,12 +69,6 @@ func environment(envPrefix string, of func(string) string) func(string) string {
 		}
 		return value
 	}
-}
-
-// workName returns the name of the directory in which a start continues what an earlier one fetched of the same model.
-func workName(s source.Settings) string {
-	key := strings.Join([]string{s.URI, strings.ToLower(s.SHA256), s.Identity(), strings.Join(s.Include, "\x00"), strings.Join(s.Exclude, "\x00")}, "\x00\x00")
-	return place.WorkName(s.Directory, key)
 }
 
 // named says which of several models failed.

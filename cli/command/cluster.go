@@ -68,11 +68,6 @@ type target struct {
 // String returns the target as a user names it.
 func (t *target) String() string { return t.kind.Singular() + "/" + t.key.Name }
 
-// get reads the object, or one of the same name.
-func (t *target) get(ctx context.Context, into client.Object) error {
-	return t.client.Get(ctx, t.key, into)
-}
-
 // target returns the object that KIND/NAME, or KIND and NAME, name.
 func (f clusterFlags) target(args []string) (*target, error) {
 	words := args
@@ -91,15 +86,6 @@ func (f clusterFlags) target(args []string) (*target, error) {
 		return nil, err
 	}
 	return &target{f.Env, kind, client.ObjectKey{Namespace: namespace, Name: words[1]}, c}, nil
-}
-
-// bindWithoutShorthand adds the flags to a command in which -n is something else.
-func (f clusterFlags) bindWithoutShorthand(cmd *cobra.Command) {
-	namespace := f.Namespace
-	f.Namespace = nil
-	f.AddFlags(cmd.Flags())
-	f.Namespace = namespace
-	cmd.Flags().StringVar(namespace, "namespace", *namespace, "If present, the namespace scope for this CLI request")
 }
 
 // onTarget makes a command one for an object of some kinds in the cluster.

@@ -80,7 +80,10 @@ func Run(env Env, args []string) int {
 
 // New returns the command with all others below it.
 func New(env Env) *cobra.Command {
-	name := displayName(env.Program)
+	name := "modelbox"
+	if strings.HasPrefix(filepath.Base(env.Program), "kubectl-") { // kubectl finds its plug-ins by name.
+		name = "kubectl modelbox"
+	}
 	root := &cobra.Command{
 		Use:           "modelbox",
 		Short:         "Work with the objects of the ModelBox Operator",
@@ -115,14 +118,6 @@ const (
 var commands = []func(Env) *cobra.Command{
 	newLint, newRender, newNext, newPlan, newPin, newAdopt,
 	newStatus, newRestart, newPause, newResume, newSizes, newResize, newHistory, newUndo, newVersion,
-}
-
-// displayName returns how the user calls the program: kubectl finds its plug-ins by name.
-func displayName(program string) string {
-	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
-		return "kubectl modelbox"
-	}
-	return "modelbox"
 }
 
 // bindOutput adds the flag --output.

@@ -52,16 +52,11 @@ func showHistory(ctx context.Context, t *target, output string) error {
 			if r.Current {
 				mark = " *"
 			}
-			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, shortModel(&r), r.ChangeCause)
+			model := cmp.Or(r.Digest[:min(len(r.Digest), len("sha256:")+12)], r.Model, "-")
+			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, model, r.ChangeCause)
 		}
 		return table.Flush()
 	})
-}
-
-// shortModel returns the beginning of the digest of a revision's model, or its URI.
-func shortModel(r *rollout.Revision) string {
-	const digits = len("sha256:") + 12
-	return cmp.Or(r.Digest[:min(len(r.Digest), digits)], r.Model, "-")
 }
 
 // history is the Deployment of an object, its revisions, and the name of the main container.
@@ -77,10 +72,10 @@ func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *hist
 		return nil, nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
 	}
 	obj, deployment := t.kind.Unstructured(), &appsv1.Deployment{}
-	if err := t.get(ctx, obj); err != nil {
+	if err := t.client.Get(ctx, t.key, obj); err != nil {
 		return nil, nil, err
 	}
-	if err := t.get(ctx, deployment); err != nil {
+	if err := t.client.Get(ctx, t.key, deployment); err != nil {
 		return nil, nil, err
 	}
 	if !metav1.IsControlledBy(deployment, obj) {

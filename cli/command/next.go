@@ -60,7 +60,10 @@ Erus that are not enabled are left out. Paused objects and frozen namespaces are
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.files.bind(cmd)
-	o.cluster.bindWithoutShorthand(cmd)
+	cluster := (&cobra.Command{}).Flags()
+	o.cluster.AddFlags(cluster)
+	cluster.Lookup("namespace").Shorthand = "" // Here, -n is the number.
+	cmd.Flags().AddFlagSet(cluster)
 	cmd.Flags().IntVarP(&o.number, "number", "n", 10, "number of times, 1 to 1000")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "list the scheduled times of all objects in all namespaces")
 	cmd.Flags().StringVar(&o.timeZone, "time-zone", cron.DefaultZone, "IANA name of the time zone of SCHEDULE, and of the list, such as Europe/Berlin")
@@ -140,7 +143,7 @@ func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructure
 			return nil, err
 		}
 		obj := target.kind.Unstructured()
-		err = target.get(ctx, obj)
+		err = target.client.Get(ctx, target.key, obj)
 		return []unstructured.Unstructured{*obj}, err
 	}
 	c, namespace, err := o.cluster.connect()

@@ -44,7 +44,7 @@ func setPaused(ctx context.Context, t *target, paused bool) error {
 		return errors.New("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
 	}
 	obj := t.kind.Unstructured()
-	if err := t.get(ctx, obj); err != nil {
+	if err := t.client.Get(ctx, t.key, obj); err != nil {
 		return err
 	}
 	done := map[bool]string{true: "paused", false: "resumed"}[paused]

@@ -319,14 +319,11 @@ func selects(m *modelv1.Model, folder, name string) (bool, error) {
 	included, excluded := len(m.Include) == 0, false
 	for i, text := range slices.Concat(m.Include, m.Exclude) {
 		pattern, err := modeluri.ParsePattern(text)
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, fmt.Errorf("the pattern %q %w", text, err)
-		case !pattern.Match(name):
-		case i < len(m.Include):
-			included = true
-		default:
-			excluded = true
+		}
+		if pattern.Match(name) {
+			included, excluded = included || i < len(m.Include), excluded || i >= len(m.Include)
 		}
 	}
 	return included && !excluded, nil

@@ -93,6 +93,9 @@ func (o *planOptions) run(ctx context.Context) (different bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if len(found.Objects) == 0 {
+		fmt.Fprintln(o.ErrOut, "No objects of the five kinds in the manifests.")
+	}
 	return slices.ContainsFunc(found.Objects, func(o *plan.Object) bool { return o.Change != plan.Unchanged }),
 		o.print(o.output, found, func(w io.Writer) error { return writePlan(w, found) })
 }

@@ -166,6 +166,16 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// Manifests without an object of the operator are told from those without a difference.
+func TestPlanOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"metadata: {name: a}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "# nothing\n"} {
+		if out, different := planOf(cluster(t), text); out != "No objects of the five kinds in the manifests." || different {
+			t.Errorf("%q: %q, different %t", text, out, different)
+		}
+	}
+}
+
 // With the sizes of the cluster, their values are in the plan.
 func TestPlanOfASize(t *testing.T) {
 	t.Parallel()

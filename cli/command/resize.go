@@ -43,7 +43,7 @@ func resize(ctx context.Context, t *target) error {
 		return fmt.Errorf("%s has no size: only a ModelBox has", t)
 	}
 	stored := t.kind.Unstructured()
-	if err := t.get(ctx, stored); err != nil {
+	if err := t.client.Get(ctx, t.key, stored); err != nil {
 		return err
 	}
 	size, _, _ := unstructured.NestedString(stored.Object, "spec", "resourceType")

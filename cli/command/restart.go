@@ -37,7 +37,7 @@ strategy says, so a service that has several replicas stays available.`,
 // restart writes the time of the restart, unless the child has changed since it was read.
 func restart(ctx context.Context, t *target) error {
 	obj := t.kind.New()
-	if err := t.get(ctx, obj); err != nil {
+	if err := t.client.Get(ctx, t.key, obj); err != nil {
 		return err
 	}
 	child := t.candidates(obj)[0]

@@ -64,10 +64,8 @@ Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --ti
 
 func (o *statusOptions) run(ctx context.Context, args []string) error {
 	switch {
-	case o.all && len(args) > 0:
-		return errors.New("name an object or set --all, not both")
-	case o.sizes.file != "" && len(args) > 0:
-		return errors.New("name an object or set --sizes, not both")
+	case len(args) > 0 && (o.all || o.sizes.file != ""):
+		return errors.New("name an object, or set --all or --sizes, not both")
 	case o.sizes.file != "":
 		return o.showOlder(ctx)
 	case o.all:
@@ -111,7 +109,7 @@ func (o *statusOptions) follow(ctx context.Context, t *target) error {
 // first. An error after the first read is progress that is awaited: the API server may be restarted during a rollout.
 func (t *target) progress(ctx context.Context, uid *types.UID) (text string, done bool, err error) {
 	obj := t.kind.New()
-	err = t.get(ctx, obj)
+	err = t.client.Get(ctx, t.key, obj)
 	switch first := *uid == ""; {
 	case err == nil && (first || obj.GetUID() == *uid):
 		*uid = obj.GetUID()

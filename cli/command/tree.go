@@ -37,7 +37,7 @@ const maxEvents = 5
 // newest events.
 func (t *target) show(ctx context.Context) error {
 	obj, now := t.kind.New(), t.Clock.Now()
-	if err := t.get(ctx, obj); err != nil {
+	if err := t.client.Get(ctx, t.key, obj); err != nil {
 		return err
 	}
 	root := &node{text: fmt.Sprintf("%s/%s  %s", t.kind.GVK.Kind, obj.GetName(), stateOf(obj))}

@@ -119,7 +119,7 @@ func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstru
 func (o *undoOptions) checkOwners(t *target, obj *unstructured.Unstructured, fields []string) error {
 	owners := rollout.Owners(obj.GetManagedFields(), fields, fieldManager)
 	for _, owner := range owners {
-		fmt.Fprintf(t.ErrOut, "warning: field manager %q owns %s, and its next apply reverts the change\n", owner.Manager, strings.Join(owner.Fields, ", "))
+		fmt.Fprintf(t.ErrOut, "warning: %s, and its next apply reverts the change\n", owner)
 	}
 	if len(owners) > 0 && !o.force {
 		return errors.New("nothing was written: change the source of that field manager, or use --force")

@@ -14,11 +14,17 @@ import (
 	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	crvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -127,6 +133,33 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 		}
 	}
 	return obj, old, nil
+}
+
+// schema is the schema of a kind's CRD, with what the API server does by it.
+type schema struct {
+	structural *structuralschema.Structural
+	crvalidation.SchemaValidator
+}
+
+// schemaOf returns the schema of a kind. The embedded CRDs have been tested, so an error is one of the program.
+func schemaOf(kind *kinds.Kind) *schema {
+	internal := &apiextensions.JSONSchemaProps{}
+	props := kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
+	utilruntime.Must(apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil))
+	structural, err := structuralschema.NewStructural(internal)
+	utilruntime.Must(err)
+	validator, _, err := crvalidation.NewSchemaValidator(internal)
+	utilruntime.Must(err)
+	return &schema{structural, validator}
+}
+
+// OpenAPI returns the schema of a kind as the API server merges and owns fields by it.
+func OpenAPI(kind *kinds.Kind) *spec.Schema { return schemaOf(kind).structural.ToKubeOpenAPI() }
+
+// complete sets the defaults of the schema, and removes each null that the schema does not allow.
+func (s *schema) complete(object map[string]any) {
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
+	defaulting.Default(object, s.structural)
 }
 
 // assigned are the fields of metadata that the API server sets. It ignores them in a create.

@@ -39,28 +39,15 @@ const (
 	Note    Severity = "note"
 )
 
-// Rules that are no type of an error of admission.
-const (
-	// RuleSyntax is that of a document that cannot be parsed.
-	RuleSyntax = "Syntax"
-	// RuleUnknownKind is that of a kind or a version that the operator does not have.
-	RuleUnknownKind = "UnknownKind"
-	// RuleUnknownField is that of a field that the schema does not have, or that is set twice.
-	RuleUnknownField = "UnknownField"
-	// RuleWarning is that of a warning.
-	RuleWarning = "Warning"
-	// RuleHint is that of what is valid, and likely to be a mistake.
-	RuleHint = "Hint"
-)
-
 // Finding is one error or warning.
 type Finding struct {
 	File string `json:"file"`
 	// Line is counted from 1.
 	Line     int      `json:"line"`
 	Severity Severity `json:"severity"`
-	// Rule is the type of an error of admission, such as FieldValueInvalid, or one of the
-	// constants above.
+	// Rule is the type of an error of admission, such as FieldValueInvalid; Syntax of a document that cannot be parsed;
+	// UnknownKind of a kind or a version that the operator does not have; UnknownField of a field that the schema does not
+	// have, or that is set twice; Warning; or Hint of what is valid, and likely to be a mistake.
 	Rule      string `json:"rule"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -129,13 +116,13 @@ type checker struct {
 // check returns the object of the document, and whether it is of one of the five kinds.
 func (c *checker) check() (object Object, ours bool) {
 	if broken := c.doc.Err; broken != nil {
-		c.add(c.doc.Line, Finding{Severity: Error, Rule: RuleSyntax, Message: broken.Error()})
+		c.add(c.doc.Line, Finding{Severity: Error, Rule: "Syntax", Message: broken.Error()})
 		return object, false
 	}
 	kind, unknown := kinds.Match(c.doc.Object.GroupVersionKind())
 	switch {
 	case unknown != nil:
-		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: RuleUnknownKind, Message: unknown.Error()})
+		c.add(c.doc.LineOf("apiVersion"), Finding{Severity: Error, Rule: "UnknownKind", Message: unknown.Error()})
 		return object, true
 	case kind != nil:
 		return Object{c.doc, kind, c.create(kind)}, true
@@ -153,10 +140,10 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		if announcement.MatchString(text) {
 			severity = Note
 		}
-		c.text(text, severity, RuleWarning)
+		c.text(text, severity, "Warning")
 	}
 	for _, err := range resp.Strict {
-		c.text(err.Error(), Error, RuleUnknownField)
+		c.text(err.Error(), Error, "UnknownField")
 	}
 	if resp.Object != nil {
 		c.hints(resp.Object)
@@ -169,7 +156,7 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		}
 		size, _ := err.BadValue.(modelv1.ResourceType)
 		if c.sizes == nil && f.Field == "spec.resourceType" && modelbox.IsSize(size) {
-			f.Severity, f.Rule = Warning, RuleWarning
+			f.Severity, f.Rule = Warning, "Warning"
 			f.Message = fmt.Sprintf("%v is a size of the cluster; name its file with --sizes to check the object with it", err.BadValue)
 		}
 		c.add(c.doc.LineOf(f.Field), f)
@@ -191,15 +178,15 @@ func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 			if c.changes[t.Minute()] > maxAtOnce {
 				c.changes[t.Namespace]++
 				c.text(fmt.Sprintf("%s: namespace %s has more than %d scheduled times at %s; move some of them to other minutes",
-					t.Field, t.Namespace, maxAtOnce, t.Time.Format(time.RFC3339)), Warning, RuleWarning)
+					t.Field, t.Namespace, maxAtOnce, t.Time.Format(time.RFC3339)), Warning, "Warning")
 			}
 		}
 	}
 }
 
-// modelFlag matches the options of servers that name the directory or the file of a model: --model of vLLM, -m of llama.cpp,
-// --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving.
-var modelFlag = regexp.MustCompile(`^--?(m|model([-_](path|dir|file|store|repository|base[-_]path))?)$`)
+// modelPath matches an argument, on a line after the one before it, that names the directory or the file of a model: --model of vLLM,
+// -m of llama.cpp, --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving. A $ may be a variable.
+var modelPath = regexp.MustCompile(`(?:^|\n)--?(?:m|model(?:[-_](?:path|dir|file|store|repository|base[-_]path))?)[=\n](/[^\n$]*)$`)
 
 // hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of the image is possible, and a
 // mount path that was mistaken is more likely.
@@ -216,22 +203,11 @@ func (c *checker) hints(obj *unstructured.Unstructured) {
 		return
 	}
 	for i := range box.Spec.Args {
-		if named := modelPath(box.Spec.Args, i); named != "" && !isMounted(template.Spec.Containers[at].VolumeMounts, named) {
-			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, named, models[0].At, models[0].MountPath), Note, RuleHint)
+		found := modelPath.FindStringSubmatch(strings.Join(box.Spec.Args[max(i-1, 0):i+1], "\n"))
+		if found != nil && !isMounted(template.Spec.Containers[at].VolumeMounts, path.Clean(found[1])) {
+			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), models[0].At, models[0].MountPath), Note, "Hint")
 		}
 	}
-}
-
-// modelPath returns the absolute path that an argument names as that of a model, "" if it names none.
-func modelPath(args []string, i int) string {
-	flag, value, joined := strings.Cut(args[i], "=")
-	if !joined && i > 0 {
-		flag, value = args[i-1], args[i]
-	}
-	if !modelFlag.MatchString(flag) || !path.IsAbs(value) || strings.Contains(value, "$(") {
-		return ""
-	}
-	return path.Clean(value)
 }
 
 // isMounted reports whether a path is in a volume, or has one below it.

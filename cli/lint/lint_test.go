@@ -162,7 +162,7 @@ const nameRule = `must be a valid Service name: at most 63 characters, lower-cas
 // A finding is on one line, and what follows is indented.
 func TestFindingOfSeveralLines(t *testing.T) {
 	t.Parallel()
-	found := []lint.Finding{{File: "a b.yaml", Line: 1, Severity: lint.Note, Rule: lint.RuleWarning, Message: "two\nlines"}}
+	found := []lint.Finding{{File: "a b.yaml", Line: 1, Severity: lint.Note, Rule: "Warning", Message: "two\nlines"}}
 	if got := text(t, found); got != "a b.yaml:1: note: two\n    lines\n" {
 		t.Errorf("got %q", got)
 	}

@@ -10,16 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 	kjson "sigs.k8s.io/json"
 	kyaml "sigs.k8s.io/yaml"
 )
@@ -39,9 +38,6 @@ type Document struct {
 
 	root *yaml.Node
 }
-
-// extensions are those that are read in folders, as by kubectl.
-var extensions = []string{".json", ".yaml", ".yml"}
 
 // Read returns the objects of the given files, in their order; - is the standard input. A folder stands for its files
 // with an extension of JSON or YAML, with those of the folders below it if recursive is set.
@@ -74,24 +70,17 @@ func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 	return out, nil
 }
 
-// expand returns the files that a path stands for.
+// expand returns the files that a path stands for, as kubectl does.
 func expand(path string, recursive bool) (out []string, err error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return nil, fmt.Errorf("%s is a URL, and this command uses no network: download the file, or pipe it to -f -", path)
 	}
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && file != path && !recursive:
-			return fs.SkipDir
-		case !entry.IsDir() && (file == path || slices.Contains(extensions, filepath.Ext(file))):
-			out = append(out, file)
-		}
-		return nil
-	})
+	visitors, err := resource.ExpandPathsToFileVisitors(nil, path, recursive, resource.FileExtensions, nil)
+	for _, file := range visitors {
+		out = append(out, file.(*resource.FileVisitor).Path)
+	}
 	if err == nil && len(out) == 0 {
-		err = errors.New(path + " has no file with one of the extensions " + strings.Join(extensions, ", ") + "; use -R to search the folders below it")
+		err = errors.New(path + " has no file with one of the extensions " + strings.Join(resource.FileExtensions, ", ") + "; use -R to search the folders below it")
 	}
 	return out, err
 }
@@ -147,7 +136,10 @@ func broken(file string, err error) Document {
 func objects(file string, node *yaml.Node, data []byte) (out []Document) {
 	doc := Document{File: file, Line: node.Line, Object: &unstructured.Unstructured{}, root: node}
 	if _, err := kyaml.YAMLToJSONStrict(data); err != nil {
-		doc.Duplicates = lines(err)
+		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+		for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
+			doc.Duplicates = append(doc.Duplicates, errors.New(strings.TrimSpace(line)))
+		}
 	}
 	text, err := kyaml.YAMLToJSON(data)
 	if doc.Err = err; err == nil && node.Kind == yaml.MappingNode {
@@ -160,15 +152,6 @@ func objects(file string, node *yaml.Node, data []byte) (out []Document) {
 	for _, item := range items.Content {
 		data, _ := yaml.Marshal(item) // It was unmarshalled.
 		out = append(out, objects(file, item, append(bytes.Repeat([]byte("\n"), item.Line-1), data...))...)
-	}
-	return out
-}
-
-// lines returns an error of YAML as one for each line, which is named.
-func lines(err error) (out []error) {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
-		out = append(out, errors.New(strings.TrimSpace(line)))
 	}
 	return out
 }

@@ -6,7 +6,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -28,6 +27,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
@@ -91,14 +91,7 @@ func (a *Apply) patched(ctx context.Context, o *Object) (*unstructured.Unstructu
 
 // send returns an object with a patch.
 func (a *Apply) send(ctx context.Context, kind *kinds.Kind, stored *unstructured.Unstructured, patch client.Patch) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema)
-	if err != nil {
-		return nil, err
-	}
-	schema := &spec.Schema{}
-	if err := json.Unmarshal(data, schema); err != nil {
-		return nil, err
-	}
+	schema := create.OpenAPI(kind)
 	schema.AddExtension("x-kubernetes-group-version-kind", []any{
 		map[string]any{"group": kind.GVK.Group, "version": kind.GVK.Version, "kind": kind.GVK.Kind},
 	})

@@ -13,11 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/v1/resource"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
+	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
@@ -58,14 +59,18 @@ func (o *Object) pods(c child, sizes modelbox.Sizes) {
 			if after.Spec.Paused {
 				o.Notes = append(o.Notes, "the Deployment is paused: no pod restarts before kubectl rollout resume")
 			}
-			surge, unavailable := steps(&after.Spec.Strategy, to)
+			surge, unavailable := deploymentutil.MaxSurge(*after), deploymentutil.MaxUnavailable(*after)
+			if !deploymentutil.IsRollingUpdate(after) {
+				unavailable = to
+			}
 			o.restart(sizes, &after.Spec.Template, min(from, to), surge, surge+unavailable)
 		}
 	case *appsv1.DaemonSet:
 		before, _ := c.before.(*appsv1.DaemonSet)
 		if before != nil && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
 			nodes := after.Status.DesiredNumberScheduled
-			o.restart(sizes, &after.Spec.Template, nodes, 0, max(scaled(after.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, nodes, true), 1))
+			unavailable, _ := daemonutil.UnavailableCount(after, int(nodes))             // Validation refuses what is no number.
+			o.restart(sizes, &after.Spec.Template, nodes, 0, max(int32(unavailable), 1)) //nolint:gosec // It is at most as large as the field, or the nodes.
 		}
 	}
 }
@@ -148,25 +153,6 @@ func pathOf(names []string) string {
 		}
 	}
 	return path.String()
-}
-
-// steps returns maxSurge and maxUnavailable in pods, as the Deployment controller resolves them
-// (ResolveFenceposts in k8s.io/kubernetes/pkg/controller/deployment/util).
-func steps(strategy *appsv1.DeploymentStrategy, replicas int32) (surge, unavailable int32) {
-	if strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		return 0, replicas
-	}
-	surge = scaled(strategy.RollingUpdate.MaxSurge, replicas, true)
-	unavailable = min(scaled(strategy.RollingUpdate.MaxUnavailable, replicas, false), replicas)
-	if surge == 0 && unavailable == 0 {
-		unavailable = 1
-	}
-	return surge, unavailable
-}
-
-func scaled(step *intstr.IntOrString, total int32, roundUp bool) int32 {
-	n, _ := intstr.GetScaledValueFromIntOrPercent(step, int(total), roundUp) // Validation refuses other texts.
-	return int32(n)                                                          //nolint:gosec // It is at most as large as the field, or the total.
 }
 
 // devices returns the accelerators that some pods request: resources with a slash in their name.

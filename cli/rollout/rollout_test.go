@@ -104,13 +104,13 @@ func TestOwners(t *testing.T) {
 	status.Subresource = "status"
 	for name, tc := range map[string]struct {
 		entry metav1.ManagedFieldsEntry
-		want  []rollout.Owner
+		want  []string
 	}{
 		"kubectl edit":           {entry("kubectl-edit", "Update", image), nil},
-		"server-side apply":      {entry("kubectl", "Apply", image), []rollout.Owner{{Manager: "kubectl", Fields: []string{"spec.image"}}}},
-		"a part of a field":      {entry("ci", "Apply", envs), []rollout.Owner{{Manager: "ci", Fields: []string{"spec.envs"}}}},
-		"Argo CD":                {entry("argocd-controller", "Update", image), []rollout.Owner{{Manager: "argocd-controller", Fields: []string{"spec.image"}}}},
-		"Flux":                   {entry("kustomize-controller", "Update", envs), []rollout.Owner{{Manager: "kustomize-controller", Fields: []string{"spec.envs"}}}},
+		"server-side apply":      {entry("kubectl", "Apply", image), []string{`field manager "kubectl" owns spec.image`}},
+		"a part of a field":      {entry("ci", "Apply", envs), []string{`field manager "ci" owns spec.envs`}},
+		"Argo CD":                {entry("argocd-controller", "Update", image), []string{`field manager "argocd-controller" owns spec.image`}},
+		"Flux":                   {entry("kustomize-controller", "Update", envs), []string{`field manager "kustomize-controller" owns spec.envs`}},
 		"other fields":           {entry("kubectl", "Apply", `{"f:spec":{"f:replicas":{}}}`), nil},
 		"this command":           {entry("modelbox-cli", "Apply", image), nil},
 		"the status subresource": {status, nil},

@@ -207,7 +207,8 @@ func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (r
 		cancel(nil)
 		return nil, broken(err, item.URL)
 	}
-	response.Body = watched(ctx, cancel, response.Body)
+	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
+	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 	return response, nil
 }
 

@@ -233,6 +233,7 @@ var errStalled = errors.New("no byte came")
 // body is the body of an answer. It ends with an error when no byte comes for too long, or too few of them.
 type body struct {
 	io.ReadCloser
+	// ctx is that of the request, which cancel ends.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	// timer cuts the connection when no byte has come for as long as wait.
@@ -241,12 +242,6 @@ type body struct {
 	// since is when the speed was measured last, and bytes is what came since.
 	since time.Time
 	bytes int64
-}
-
-// watched returns the body of an answer to a request with the context, which cancel ends.
-func watched(ctx context.Context, cancel context.CancelCauseFunc, from io.ReadCloser) io.ReadCloser {
-	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
-	return &body{ReadCloser: from, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 }
 
 func (b *body) Read(into []byte) (int, error) {
