@@ -138,10 +138,8 @@ type container struct {
 }
 
 func (c *container) problem() *modelv1.Problem {
-	state, last := &c.status.State, c.status.LastTerminationState.Terminated
-	exited := last != nil && c.status.RestartCount > 0 && c.now.Sub(last.FinishedAt.Time) < recentExit
-	// Between two crashes, a container without probes is ready while it runs.
-	started := exited && state.Running != nil && c.now.Sub(state.Running.StartedAt.Time) < briefly
+	state := &c.status.State
+	exit, started := c.recentExit()
 	switch {
 	case c.status.Ready && state.Terminated == nil && !started:
 		return nil
@@ -151,12 +149,22 @@ func (c *container) problem() *modelv1.Problem {
 		return nil
 	case state.Terminated != nil:
 		return c.crashed(state.Terminated)
-	case exited:
-		return c.crashed(last)
+	case exit != nil:
+		return c.crashed(exit)
 	case state.Running == nil:
 		return nil
 	}
 	return c.running()
+}
+
+// recentExit returns the last exit of a container that was restarted, nil if that was long ago, and whether it has been running
+// only briefly since then: between two crashes, a container without probes is ready while it runs.
+func (c *container) recentExit() (exit *corev1.ContainerStateTerminated, started bool) {
+	last, running := c.status.LastTerminationState.Terminated, c.status.State.Running
+	if last == nil || c.status.RestartCount == 0 || c.now.Sub(last.FinishedAt.Time) >= recentExit {
+		return nil, false
+	}
+	return last, running != nil && c.now.Sub(running.StartedAt.Time) < briefly
 }
 
 func (c *container) running() *modelv1.Problem {
