@@ -233,7 +233,7 @@ ModelBox/web  not ready
 		{[]string{"pod/web"}, "error: \"pod\" is none of the operator's kinds: use one of modelbox, app, genericdaemon, uniteddeployment, eru\n"},
 		{[]string{"web"}, "error: \"web\" names no object: write KIND/NAME, such as modelbox/web\n"},
 		{nil, "error: name an object as KIND/NAME, such as modelbox/web, or set --all\n"},
-		{[]string{"modelbox/web", "--all"}, "error: name an object or set --all, not both\n"},
+		{[]string{"modelbox/web", "--all"}, "error: name an object, or set --all or --sizes, not both\n"},
 	} {
 		want(t, c.run(append([]string{"status"}, tc.args...)...), result{err: tc.err, code: 1})
 	}
