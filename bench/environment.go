@@ -99,6 +99,7 @@ type process struct {
 	*exec.Cmd
 	name, metrics string
 	log           bytes.Buffer
+	ended         chan struct{}
 }
 
 // run starts a program on a control plane. It must not outlive this process.
@@ -107,7 +108,7 @@ func (p *controlPlane) run(name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := &process{name: name, metrics: metrics, Cmd: exec.Command(binary(name), "--kubeconfig="+p.kubeconfig)}
+	started := &process{name: name, metrics: metrics, ended: make(chan struct{}), Cmd: exec.Command(binary(name), "--kubeconfig="+p.kubeconfig)}
 	switch name {
 	case "ours": // With one replica, the lease would only add requests that the others do not make.
 		started.Args = append(started.Args, "--leader-elect=false", "--metrics-bind-address="+metrics, "--health-probe-bind-address=0")
@@ -116,13 +117,20 @@ func (p *controlPlane) run(name string) (*process, error) {
 	}
 	started.Stdout, started.Stderr = nil, &started.log
 	started.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return started, started.Start()
+	if err := started.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = started.Wait() // The log has the reason.
+		close(started.ended)
+	}()
+	return started, nil
 }
 
 func (p *process) stop() {
 	_ = p.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(10*time.Second, func() { _ = p.Process.Kill() })
-	_ = p.Wait() // It was told to end.
+	<-p.ended
 	timer.Stop()
 }
 

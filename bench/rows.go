@@ -97,6 +97,8 @@ func (s *seen) await(ctx context.Context, count int, on *process) error {
 		}
 		select {
 		case <-s.changed:
+		case <-on.ended:
+			return fmt.Errorf("%s has ended:\n%s", on.name, on.log.String())
 		case <-ctx.Done():
 			return fmt.Errorf("%s has made %d of %d: %w", on.name, n, count, context.Cause(ctx))
 		}

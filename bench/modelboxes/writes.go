@@ -50,6 +50,7 @@ func workloadOf(box *modelv1.ModelBox) *workload.Workload {
 		Rollout:         spec.RollingUpdate,
 		MinReadySeconds: 3,
 		ServiceType:     spec.ServiceType,
+		Around:          modelbox.Around(box),
 	}
 }
 
