@@ -71,7 +71,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
 	flags.IntVar(&o.workers, "workers", 8, "number of objects of one kind that are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
-	flags.IntVar(&o.restartRate, "restart-rate", 10, "number of rollouts of changed configuration (spec.restartOnChange) that begin in a minute, of all kinds and namespaces together; 0 or less is no bound")
+	flags.IntVar(&o.restartRate, "restart-rate", 10, "number of rollouts of changed configuration (spec.restartOnChange) that begin in a minute, "+
+		"of all kinds and namespaces together; 0 or less is no bound")
 	bindFetcher(flags, &o.fetcher)
 	// In an install without cert-manager, the leader issues the certificate of the webhook.
 	flags.StringVar(&o.certificate.Secret, "webhook-certificate-secret", "", "name of the Secret, in the namespace of the lease, for the webhook's certificate; "+

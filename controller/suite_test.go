@@ -340,7 +340,7 @@ func reconcileWith(ctx context.Context, c client.Client, obj client.Object) erro
 	return err
 }
 
-// writerWith returns a writer whose events nobody reads.
+// writerWith returns a writer that discards its events.
 func writerWith(c client.Client, live client.Reader) apply.Writer {
 	return apply.Writer{Client: c, Live: live, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
 }

@@ -119,7 +119,7 @@ func (s *stored[T]) trim() {
 	}
 }
 
-// DeepCopyObject implements runtime.Object. The copies share their JSON, which nobody changes.
+// DeepCopyObject implements runtime.Object. The copies share their JSON, which is never changed.
 func (s *stored[T]) DeepCopyObject() runtime.Object {
 	out := *s
 	s.DeepCopyInto(&out.ObjectMeta)
