@@ -14,7 +14,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	children "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
 )
@@ -42,6 +42,6 @@ func TestShippedSizes(t *testing.T) {
 		for _, warning := range modelbox.Warn(box) {
 			return nil, errors.New(warning)
 		}
-		return children.Children(box, modelsource.Fetcher{Image: "fetch:1"})
+		return children.Children(box, models.Fetcher{Image: "fetch:1"})
 	})
 }

@@ -44,8 +44,8 @@ type Kind[T any] struct {
 	Warn func(obj, old *T) []string
 }
 
-// Object is a pointer to a kind's type.
-type Object[T any] interface {
+// Pointer is a pointer to a kind's type.
+type Pointer[T any] interface {
 	*T
 	metav1.Object
 }

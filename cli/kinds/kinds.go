@@ -27,19 +27,17 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	crds "github.com/modelbox-operator/modelbox-operator/config/crd"
-	appchildren "github.com/modelbox-operator/modelbox-operator/controller/app"
-	genericdaemonchildren "github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
-	modelboxchildren "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Kind is one of the five kinds.
@@ -58,16 +56,16 @@ type Kind struct {
 	Warn     func(client.Object) []string
 	// Children returns the desired children of an object that has its defaults and no
 	// errors, of which the pods may fetch a model. It is nil for a kind that has no children.
-	Children func(client.Object, modelsource.Fetcher) ([]client.Object, error)
+	Children func(client.Object, models.Fetcher) ([]client.Object, error)
 	// CRD returns the kind's CRD, which must not be changed.
 	CRD func() *apiextensionsv1.CustomResourceDefinition
 }
 
 // All are the five kinds.
 var All = []*Kind{
-	withSizes(kind(modelbox.Kind(), modelboxchildren.Children)),
-	kind(app.Kind(), withoutModel(appchildren.Children)),
-	kind(genericdaemon.Kind(), withoutModel(genericdaemonchildren.Children)),
+	withSizes(kind(modelbox.Kind(), modelbox.Workload)),
+	kind(app.Kind(), withoutModel(app.Workload)),
+	kind(genericdaemon.Kind(), withoutModel(genericdaemon.Workload)),
 	kind(uniteddeployment.Kind(), nil),
 	kind(eru.Kind(), nil),
 }
@@ -85,19 +83,19 @@ func withSizes(k *Kind) *Kind {
 	return k
 }
 
-// withoutModel returns the children of a kind whose pods fetch no model.
-func withoutModel[P any](children func(P) ([]client.Object, error)) func(P, modelsource.Fetcher) ([]client.Object, error) {
-	return func(obj P, _ modelsource.Fetcher) ([]client.Object, error) { return children(obj) }
+// withoutModel returns the workload of a kind whose pods fetch no model.
+func withoutModel[P any](of func(P) *workload.Workload) func(P, models.Fetcher) *workload.Workload {
+	return func(obj P, _ models.Fetcher) *workload.Workload { return of(obj) }
 }
 
 // object is a pointer to a kind's type.
 type object[T any] interface {
-	domain.Object[T]
+	domain.Pointer[T]
 	client.Object
 }
 
 // kind returns a kind. Its controller sets the defaults of a new object.
-func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fetcher) ([]client.Object, error)) *Kind {
+func kind[T any, P object[T]](k domain.Kind[T], of func(P, models.Fetcher) *workload.Workload) *Kind {
 	out := &Kind{
 		GVK: k.GVK,
 		New: func() client.Object { return P(new(T)) },
@@ -122,9 +120,13 @@ func kind[T any, P object[T]](k domain.Kind[T], children func(P, modelsource.Fet
 		Warn: func(obj client.Object) []string { return k.Warn(obj.(P), nil) },
 		CRD:  sync.OnceValue(func() *apiextensionsv1.CustomResourceDefinition { return crdOf(k.GVK) }),
 	}
-	if children != nil {
-		out.Children = func(obj client.Object, fetcher modelsource.Fetcher) ([]client.Object, error) {
-			return children(obj.(P), fetcher)
+	if of != nil {
+		out.Children = func(obj client.Object, fetcher models.Fetcher) (children []client.Object, err error) {
+			desired, err := of(obj.(P), fetcher).Children()
+			for _, child := range desired {
+				children = append(children, child)
+			}
+			return children, err
 		}
 	}
 	return out
@@ -203,7 +205,7 @@ func (k *Kind) ChildKinds() []client.Object {
 		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}},
 		&corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}},
 	}
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		child := block.New()
 		child.GetObjectKind().SetGroupVersionKind(block.Kind)
 		out = append(out, child)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 func TestApplyConfigurationHasNoStatus(t *testing.T) {
@@ -23,7 +23,7 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 	for _, child := range children() {
 		child.SetName("box")
 		child.SetNamespace("default")
-		data, err := applyConfiguration(child)
+		data, err := kinds.ApplyConfiguration(child)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 		if err := json.Unmarshal(data, &members); err != nil {
 			t.Fatal(err)
 		}
-		if _, has := members["status"]; has || members["kind"] != limit.KindOf(child) || members["spec"] == nil {
+		if _, has := members["status"]; has || members["kind"] != kinds.KindOf(child) || members["spec"] == nil {
 			t.Errorf("the apply configuration is %s", data)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // The hash of a desired object is the same in all versions of the controller: an upgrade to
@@ -36,7 +36,7 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 		for range 3 { // Maps have no order.
 			child := children[i].DeepCopyObject().(client.Object)
 			if err := setHash(child); err != nil || child.GetAnnotations()[AnnotationHash] != want {
-				t.Errorf("the annotations of the %s are %s, want the hash %s: %v", limit.KindOf(child), child.GetAnnotations(), want, err)
+				t.Errorf("the annotations of the %s are %s, want the hash %s: %v", kinds.KindOf(child), child.GetAnnotations(), want, err)
 			}
 		}
 	}

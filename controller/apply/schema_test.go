@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
 var converter = clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
 
 // typesOfBlocks returns an empty object of each type of Kubernetes that a block of a spec becomes, with TypeMeta.
 func typesOfBlocks() (all []client.Object) {
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		if block.Type != nil {
 			child := block.New().(client.Object)
 			child.GetObjectKind().SetGroupVersionKind(block.Kind)
@@ -62,9 +62,9 @@ func TestTablesMatchTheOpenAPISchema(t *testing.T) {
 	for _, obj := range append(children(), typesOfBlocks()...) {
 		value := typedValue(t, obj)
 		w := schemaWalk{t: t, schema: value.Schema(), keyedLists: keyedLists}
-		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), limit.KindOf(obj), false)
+		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), kinds.KindOf(obj), false)
 		if w.fields < 25 {
-			t.Errorf("only %d fields of a %s were compared", w.fields, limit.KindOf(obj))
+			t.Errorf("only %d fields of a %s were compared", w.fields, kinds.KindOf(obj))
 		}
 	}
 	for name := range listKeys {

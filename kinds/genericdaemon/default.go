@@ -13,8 +13,8 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Kind returns the defaults and the rules of Genericdaemons, which both processes run.
@@ -24,7 +24,7 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		Default:  Default,
 		Validate: Validate,
 		Warn: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
-			return append(podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
+			return append(workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
 		},
 	}
 }

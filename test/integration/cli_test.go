@@ -34,7 +34,7 @@ import (
 	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
 	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 var (
@@ -523,7 +523,7 @@ func TestDiffWithTheCluster(t *testing.T) {
 	if err := c.client.Delete(ctx, deployment); err != nil {
 		t.Fatal(err)
 	}
-	c.applyChildren(box, modelsource.Fetcher{})
+	c.applyChildren(box, models.Fetcher{})
 	c.wantSameChildren()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	control(service, box, "ModelBox")
@@ -543,7 +543,7 @@ func TestDiffKeepsTheFetcher(t *testing.T) {
 	box := newBox()
 	box.Spec = modelv1.ModelBoxSpec{Image: "a:1", ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}
 	c.create(box)
-	old := modelsource.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
+	old := models.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
 	c.applyChildren(box, old)
 	box.Status.Fetcher = &modelv1.FetcherStatus{Image: old.Image, Mirrors: old.Mirrors}
 	if err := c.client.Status().Update(ctx, box); err != nil {
@@ -568,7 +568,7 @@ func (c *cluster) wantSameChildren() {
 }
 
 // applyChildren does what the controller does for a ModelBox.
-func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher modelsource.Fetcher) {
+func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher models.Fetcher) {
 	c.t.Helper()
 	modelbox.Default(box, nil, nil)
 	children, err := modelboxcontroller.Children(box, fetcher)

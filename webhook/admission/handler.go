@@ -47,7 +47,7 @@ type Registry interface {
 }
 
 // Register registers both webhooks of a kind.
-func Register[T any, P kinds.Object[T]](registry Registry, kind kinds.Kind[T]) {
+func Register[T any, P kinds.Pointer[T]](registry Registry, kind kinds.Kind[T]) {
 	registry.Register(MutatePath(kind.GVK), &admission.Webhook{Handler: NewDefaulter[T, P](kind)})
 	registry.Register(ValidatePath(kind.GVK), &admission.Webhook{Handler: NewValidator[T, P](kind)})
 }
@@ -114,7 +114,7 @@ func (o *object) document() []byte {
 
 // decode decodes an object, with the fields' owners if an update is defaulted. It regards case, as
 // the API server does.
-func decode[T any, P kinds.Object[T]](o *object, owners bool) (*T, error) {
+func decode[T any, P kinds.Pointer[T]](o *object, owners bool) (*T, error) {
 	obj := new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.document(), obj); err != nil {
 		return nil, fmt.Errorf("decoding the object: %w", err)
@@ -159,7 +159,7 @@ func (o *object) setOwners(meta metav1.Object) {
 }
 
 // handler is what both webhooks of a kind have in common.
-type handler[T any, P kinds.Object[T]] struct {
+type handler[T any, P kinds.Pointer[T]] struct {
 	kinds.Kind[T]
 	webhook string // Its type.
 }
@@ -173,7 +173,7 @@ type handler[T any, P kinds.Object[T]] struct {
 // values of a wrong JSON type is left to the schema, which reports all of them.
 //
 // It never warns: the validating webhook does.
-func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
+func NewDefaulter[T any, P kinds.Pointer[T]](kind kinds.Kind[T]) admission.Handler {
 	return admission.HandlerFunc((&handler[T, P]{kind, "mutating"}).mutate)
 }
 
@@ -184,7 +184,7 @@ func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 // It validates the object with its defaults set, as the controller does: an object
 // that was stored while the mutating webhook was not installed is not refused for
 // what a default will set.
-func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
+func NewValidator[T any, P kinds.Pointer[T]](kind kinds.Kind[T]) admission.Handler {
 	return admission.HandlerFunc((&handler[T, P]{kind, "validating"}).validate)
 }
 

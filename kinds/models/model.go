@@ -1,0 +1,189 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package models says what spec.model becomes in a pod: it reads the URI, and builds the
+// volume, its mount, and the container that fetches. It does no I/O.
+package models
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/distribution/reference"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
+)
+
+// Model is a model of a ModelBox with its URI and its defaults.
+type Model struct {
+	// NamedModel has no name if it is spec.model.
+	modelv1.NamedModel
+	// At is its path in the object.
+	At *field.Path
+	// From is what its URI stands for, and Err why it stands for nothing.
+	From URI
+	Err  error
+}
+
+// Of returns the models of a ModelBox: first spec.model, also where only spec.modelFileURL is set, and then
+// spec.models.
+func Of(spec *modelv1.ModelBoxSpec) []Model {
+	root := field.NewPath("spec")
+	var all []Model
+	if spec.Model != nil || spec.ModelFileURL != "" {
+		first := modelv1.NamedModel{}
+		if spec.Model != nil {
+			first.Model = *spec.Model
+		}
+		first.URI = spec.ModelURI()
+		all = append(all, Model{NamedModel: first, At: root.Child("model")})
+	}
+	for i := range spec.Models {
+		all = append(all, Model{NamedModel: spec.Models[i], At: root.Child("models").Index(i)})
+	}
+	for i := range all {
+		all[i].complete()
+	}
+	return all
+}
+
+func (m *Model) complete() {
+	m.MountPath = cmp.Or(m.MountPath, modelv1.DefaultModelMountPath)
+	if m.SizeLimit == nil {
+		m.SizeLimit = new(resource.MustParse(modelv1.DefaultModelSizeLimit))
+	}
+	m.From, m.Err = Parse(m.URI)
+}
+
+// VolumeName returns the name of the volume with the model.
+func (m *Model) VolumeName() string {
+	if m.Name == "" {
+		return Volume
+	}
+	return Volume + "-" + m.Name
+}
+
+func (m *Model) volumeSource() corev1.VolumeSource {
+	switch {
+	case m.From.Scheme == Image:
+		return corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: m.From.Image, PullPolicy: corev1.PullIfNotPresent}}
+	case m.From.Scheme == Claim:
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.From.Claim, ReadOnly: true}}
+	case m.Claim != "":
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Claim}}
+	}
+	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: m.SizeLimit}}
+}
+
+// Directory returns the name of a fetched model's directory in its volume. In a claim, models that
+// differ have different names, and equal ones have the same: the hash of what is fetched, with
+// that of the file's name, which decides whether it is unpacked and what it is called; or that of
+// the URI, and of the patterns, which decide the files.
+func (m *Model) Directory() string {
+	switch {
+	case m.Claim == "":
+		return ownDirectory
+	case m.From.Scheme == Hub && len(m.Include)+len(m.Exclude) == 0:
+		return hexOf(m.URI)
+	case m.From.Scheme == Hub: // No URI and no pattern has a control character.
+		return hexOf(m.URI + "\n" + strings.Join(m.Include, "\n") + "\n\n" + strings.Join(m.Exclude, "\n"))
+	}
+	const nameDigits = 8
+	return strings.ToLower(m.SHA256) + "-" + hexOf(m.From.File)[:nameDigits]
+}
+
+func hexOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// envPrefix begins the variables of a model's Secret, so that no model gets those of another one. Without a
+// name, as spec.model, there is none.
+func (m *Model) envPrefix() string {
+	if m.Name == "" {
+		return ""
+	}
+	return "MODEL_" + strings.ToUpper(strings.ReplaceAll(m.Name, "-", "_")) + "__"
+}
+
+// The schemes of a model's URI.
+const (
+	HTTPS = modeluri.HTTPS
+	HTTP  = modeluri.HTTP
+	S3    = modeluri.S3
+	Hub   = modeluri.Hub
+	Image = "oci"
+	Claim = "pvc"
+)
+
+// URI is what the URI of a model stands for.
+type URI struct {
+	Scheme string
+	// File is the name of the file at https://, http:// and s3://: the last segment of the path.
+	File string
+	// Folder is true for s3://bucket/folder/, all objects below it.
+	Folder bool
+	// Image is the image of oci://, with its digest.
+	Image string
+	// Claim and Path are the claim of pvc://, and the directory in it, which is "" for all of it.
+	Claim, Path string
+}
+
+// IsFetched reports whether a container has to fetch the model. An image or a claim is mounted
+// as it is.
+func (u URI) IsFetched() bool { return u.Scheme != Image && u.Scheme != Claim }
+
+// Parse reads the URI of a model. Its error says what to write instead.
+func Parse(text string) (URI, error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	out := URI{Scheme: scheme}
+	var err error
+	switch scheme {
+	case Image:
+		out.Image, err = rest, checkImage(rest)
+	case Claim:
+		out.Claim, out.Path, err = claimPath(rest)
+	default: // The program that fetches reads it with the same function.
+		var fetched modeluri.URI
+		fetched, err = modeluri.Parse(text)
+		out.File, out.Folder = fetched.File, scheme == S3 && fetched.File == ""
+	}
+	return out, err
+}
+
+func checkImage(image string) error {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return fmt.Errorf("must be an image with its digest, such as oci://registry.example.com/team/model@sha256:...: %w", err)
+	}
+	digested, ok := named.(reference.Canonical)
+	if !ok || digested.Digest().Algorithm() != "sha256" {
+		return errors.New("must have the digest of the image (oci://registry.example.com/team/model@sha256:...), because a tag can stand for another one later")
+	}
+	return nil
+}
+
+func claimPath(rest string) (claim, path string, err error) {
+	claim, path, _ = strings.Cut(rest, "/")
+	path = strings.TrimSuffix(path, "/")
+	switch {
+	case len(validation.IsDNS1123Subdomain(claim)) > 0:
+		err = errors.New("must have the name of a PersistentVolumeClaim: pvc://claim, or pvc://claim/path")
+	case path != "" && !isPath(path):
+		err = errors.New("must have a relative path without empty segments, \".\" and \"..\" after the claim, or none")
+	}
+	return claim, path, err
+}
+
+// isPath reports whether a path stays below the directory that it is joined to.
+func isPath(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, "\x00\\") }
