@@ -22,6 +22,7 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"

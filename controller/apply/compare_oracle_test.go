@@ -50,7 +50,7 @@ func filler(seed int64, empty float64) *randfill.Filler {
 func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 	t.Parallel()
 	const rounds = 400
-	for _, desired := range children() {
+	for _, desired := range childTypes() {
 		kind := desired.GetObjectKind().GroupVersionKind()
 		unchanged := 0
 		for seed := range int64(rounds) {

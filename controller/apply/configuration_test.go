@@ -20,7 +20,7 @@ import (
 
 func TestApplyConfigurationHasNoStatus(t *testing.T) {
 	t.Parallel()
-	for _, child := range children() {
+	for _, child := range childTypes() {
 		child.SetName("box")
 		child.SetNamespace("default")
 		data, err := kinds.ApplyConfiguration(child)
@@ -41,7 +41,7 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 // have is not kept. Integers beyond 2^53 are exact.
 func TestResponseReplacesTheConfiguration(t *testing.T) {
 	t.Parallel()
-	deployment := children()[0].(*appsv1.Deployment)
+	deployment := childTypes()[0].(*appsv1.Deployment)
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "server:1", WorkingDir: "/"}}
 	response := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":"7","generation":9007199254740993},` +
 		`"spec":{"template":{"spec":{"containers":[{"name":"main","image":"mirror/server:1"}]}}}}`

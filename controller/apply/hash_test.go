@@ -24,7 +24,7 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: named.Labels}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "server:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}},
 	}}
-	children := children()
+	children := childTypes()
 	*children[0].(*appsv1.Deployment) = appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(2)), Selector: selector, Template: template,
 	}}

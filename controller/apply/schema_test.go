@@ -35,8 +35,8 @@ func typesOfBlocks() (all []client.Object) {
 	return all
 }
 
-// children returns an empty object of each type of child, with TypeMeta.
-func children() []client.Object {
+// childTypes returns an empty object of each type of child, with TypeMeta.
+func childTypes() []client.Object {
 	deployment, daemonSet, service := &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	daemonSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
@@ -59,7 +59,7 @@ func typedValue(t *testing.T, obj runtime.Object) *typed.TypedValue {
 func TestTablesMatchTheOpenAPISchema(t *testing.T) {
 	t.Parallel()
 	keyedLists := map[string]bool{}
-	for _, obj := range append(children(), typesOfBlocks()...) {
+	for _, obj := range append(childTypes(), typesOfBlocks()...) {
 		value := typedValue(t, obj)
 		w := schemaWalk{t: t, schema: value.Schema(), keyedLists: keyedLists}
 		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), kinds.KindOf(obj), false)

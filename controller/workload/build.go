@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has what the kinds that run pods share: the steps of a reconcile after the spec is
-// validated, which each kind's Reconcile calls.
+// Package workload has what the kinds that run pods share: the steps of a reconcile after the spec
+// is validated, which each kind's Reconcile calls.
 package workload
 
 import (
@@ -32,8 +32,8 @@ import (
 // Workload is what the desired objects of an owner are built from.
 type Workload = workload.Workload
 
-// invalidSpec returns the status.Readiness of an owner whose spec leaves open what its children have to be, and
-// any other error as it is.
+// invalidSpec returns the status.Readiness of an owner whose spec leaves open what its children
+// have to be, and any other error as it is.
 func invalidSpec(err error) error {
 	if invalid, ok := errors.AsType[*workload.InvalidError](err); ok {
 		return status.NewStalled(status.ReasonInvalidSpec, invalid.Error())
@@ -53,8 +53,8 @@ func checkSelector(w *Workload, live *appsv1.Deployment) error {
 		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have))
 }
 
-// Buildable returns a status.Readiness with the errors of a spec that leave open what its children have to be, nil if
-// there are none.
+// Buildable returns a status.Readiness with the errors of a spec that leave open what its children
+// have to be, nil if there are none.
 func Buildable(errs field.ErrorList) error { return invalidSpec(workload.Buildable(errs)) }
 
 // FetcherStatus returns which image and mirrors fetch the model in the pods of a desired Deployment,

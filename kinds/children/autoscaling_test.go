@@ -91,7 +91,7 @@ func TestValidateAutoscaling(t *testing.T) {
 // TestOneAutoscaler: an object has a HorizontalPodAutoscaler or a ScaledObject, never both, on its own scale.
 func TestOneAutoscaler(t *testing.T) {
 	t.Parallel()
-	children := Children(autoscaled(func(*modelv1.Autoscaling) {}))
+	children := Of(autoscaled(func(*modelv1.Autoscaling) {}))
 	if len(children) != 1 {
 		t.Fatalf("%d children", len(children))
 	}
@@ -102,7 +102,7 @@ func TestOneAutoscaler(t *testing.T) {
 	if diff := cmp.Diff(want, children[0].(*autoscalingv2.HorizontalPodAutoscaler).Spec); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	children = Children(autoscaled(func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(0)) }))
+	children = Of(autoscaled(func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(0)) }))
 	if len(children) != 1 {
 		t.Fatalf("%d children", len(children))
 	}

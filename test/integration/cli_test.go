@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
-	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
-	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
@@ -571,16 +571,16 @@ func (c *cluster) wantSameChildren() {
 func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher models.Fetcher) {
 	c.t.Helper()
 	modelbox.Default(box, nil, nil)
-	children, err := modelboxcontroller.Children(box, fetcher)
+	children, err := modelbox.Workload(box, fetcher).Children()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for _, child := range children {
-		manifest, err := childapply.Manifest(child)
+		manifest, err := domain.ApplyConfiguration(child)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(childapply.FieldManager)); err != nil {
+		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(api.FieldManager)); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -68,7 +68,7 @@ type AppSpecApplyConfiguration struct {
 	Ports []modelv1.PortApplyConfiguration `json:"ports,omitempty"`
 	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
 	// runtime class, priority class and scheduler, and labels of the pods. No default.
-	Scheduling                       *modelv1.SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	Scheduling                         *modelv1.SchedulingApplyConfiguration `json:"scheduling,omitempty"`
 	modelv1.ChildrenApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as

@@ -135,7 +135,7 @@ type ModelBoxSpecApplyConfiguration struct {
 	ModelFileURL *string `json:"modelFileURL,omitempty"`
 	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
 	// runtime class, priority class and scheduler, and labels of the pods. No default.
-	Scheduling               *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	Scheduling                 *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
 	ChildrenApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
