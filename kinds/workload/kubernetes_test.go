@@ -84,6 +84,7 @@ func TestKubernetes(t *testing.T) {
 			want:     "spec.podTemplate.spec.initContainers[0].name: Duplicate value",
 		},
 		"a privileged container":                     {template: `{spec: {containers: [{name: main, securityContext: {privileged: true}}]}}`},
+		"a host process":                             {template: `{spec: {os: {name: windows}, hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}}}`},
 		"an empty list":                              {template: `{spec: {resources: {claims: [], limits: {cpu: "8"}}}}`},
 		"the deprecated name of the service account": {template: `{spec: {serviceAccount: "A B"}}`},
 		"pod-level limits below the object's resources": {

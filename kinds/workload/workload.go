@@ -1,10 +1,11 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload makes the desired children of an object with pods: the Deployment or the DaemonSet,
-// the Service, and with package children the optional ones. It makes the effective pod template as well,
-// which is that of the object's own fields with spec.podTemplate merged over it: admission validates it,
-// and the children are built from it, so what is validated is what is built. All of it is pure.
+// Package workload makes the desired children of an object with pods: the Deployment or the
+// DaemonSet, the Service, and with package children the optional ones. It makes the effective pod
+// template as well, which is that of the object's own fields with spec.podTemplate merged over it:
+// admission validates it, and the children are built from it, so what is validated is what is
+// built. All of it is pure.
 package workload
 
 import (
@@ -45,10 +46,11 @@ type Workload struct {
 
 	ServiceType corev1.ServiceType
 
-	// Optional is what the optional children are made of; the builder adds metadata, kind and selector. It is nil for a
-	// DaemonSet, which has none.
+	// Optional is what the optional children are made of; the builder adds metadata, kind and
+	// selector. It is nil for a DaemonSet, which has none.
 	Optional *children.Object
-	// OnNodes is that the pods are those of a DaemonSet, with Rollout as maxUnavailable, and not of a Deployment.
+	// OnNodes is that the pods are those of a DaemonSet, with Rollout as maxUnavailable, and not of
+	// a Deployment.
 	OnNodes bool
 
 	// Fetched is what status records of the container that fetches a model, nil if that is nothing.
@@ -81,8 +83,8 @@ func (w *Workload) with(more *modelv1.Metadata) metav1.ObjectMeta {
 	return meta
 }
 
-// Children returns the desired Deployment, the desired Service if there are ports, and the optional children of the spec. It
-// returns only a DaemonSet for an object whose pods run on nodes.
+// Children returns the desired Deployment, the desired Service if there are ports, and the optional
+// children of the spec. It returns only a DaemonSet for an object whose pods run on nodes.
 func (w *Workload) Children() ([]kinds.Object, error) {
 	if w.OnNodes {
 		set, err := w.DaemonSet()
@@ -130,8 +132,8 @@ func Buildable(errs field.ErrorList) error {
 	return nil
 }
 
-// OptionalChildren returns what the optional children are made of. Their children have all labels, also where those of an
-// adopted object have none.
+// OptionalChildren returns what the optional children are made of. Their children have all labels,
+// also where those of an adopted object have none.
 func (w *Workload) OptionalChildren() *children.Object {
 	o := *w.Optional
 	o.Owner, o.Selector, o.Meta = w.OwnerKind, w.Selector(), w.ObjectMeta()
