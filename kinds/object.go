@@ -42,8 +42,8 @@ func ApplyConfiguration(desired Object) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-// Content returns a desired object without its status and without the nulls that the Go type cannot omit: an apply would
-// own these fields.
+// Content returns a desired object without its status and without the nulls that the Go type cannot
+// omit: an apply would own these fields.
 func Content(desired Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	delete(content, "status")

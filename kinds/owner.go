@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NameConflict says that an object of the name of a child exists, and that another object controls it, or none.
+// NameConflict says that an object of the name of a child exists, and that another object controls
+// it, or none.
 func NameConflict(live Object) string {
 	held := "has no controller"
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {

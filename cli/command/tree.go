@@ -26,7 +26,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
@@ -48,7 +47,7 @@ func (t *target) show(ctx context.Context) error {
 	}
 	for _, child := range children {
 		text := childText(child)
-		if t.kind.Workload() && !metav1.IsControlledBy(child, obj) {
+		if t.kind.HasPods() && !metav1.IsControlledBy(child, obj) {
 			text += "  [not controlled by the object]"
 		}
 		at := root.add(text)
@@ -90,14 +89,11 @@ func (t *target) children(ctx context.Context, obj client.Object) ([]client.Obje
 }
 
 // candidates returns empty objects with the names of an object's children: those that run pods, the Service, and those of blocks.
-func (t *target) candidates(obj client.Object) []client.Object {
+func (t *target) candidates(obj client.Object) []domain.Object {
 	out := t.kind.ChildKinds()
-	if !t.kind.Workload() {
-		out = out[:1] // The Deployment that it acts on.
-	}
 	for _, child := range out {
 		child.SetNamespace(t.key.Namespace)
-		child.SetName(kinds.WorkloadOf(obj))
+		child.SetName(t.kind.WorkloadOf(obj))
 	}
 	return out
 }

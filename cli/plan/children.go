@@ -27,13 +27,13 @@ import (
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-// child is a child that an owner may have: its desired state, nil if there must be none, and what it is
-// before and after the operator writes it, nil if it does not exist.
+// child is a child that an owner may have: its desired state, nil if there must be none, and what
+// it is before and after the operator writes it, nil if it does not exist.
 type child struct{ desired, before, after client.Object }
 
 // reconcile returns the children of an owner that exist before or after the operator writes them.
 func (p *Planner) reconcile(ctx context.Context, o *Object, owner client.Object) ([]child, error) {
-	if !o.kind.Workload() {
+	if !o.kind.HasPods() {
 		return nil, nil
 	}
 	children, err := p.children(ctx, o, owner)
@@ -114,7 +114,8 @@ func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, chi
 	return nil
 }
 
-// isOwned reports whether the operator may write an object of the name of a child, and adds why if it may not.
+// isOwned reports whether the operator may write an object of the name of a child, and adds why if
+// it may not.
 func (o *Object) isOwned(live, owner client.Object) bool {
 	controller := cmp.Or(metav1.GetControllerOfNoCopy(live), &metav1.OwnerReference{})
 	switch {

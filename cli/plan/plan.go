@@ -129,7 +129,7 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	}
 	children, err := p.reconcile(ctx, o, owner)
 	if err == nil {
-		err = p.conflicts(ctx, o, kinds.WorkloadOf(owner))
+		err = p.conflicts(ctx, o, o.kind.WorkloadOf(owner))
 	}
 	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && err == nil && len(o.Conflicts) == 0 {
 		children, err = p.scale(ctx, o, ud)

@@ -38,7 +38,7 @@ const NoUID types.UID = "00000000-0000-0000-0000-000000000000"
 // Children returns the children of an object as it would be stored, of which the pods fetch their model as fetcher says. Their
 // controller references have the uid of the object. A kind without children has none.
 func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher models.Fetcher) ([]client.Object, error) {
-	if kind.Children == nil {
+	if !kind.HasPods() {
 		return nil, nil
 	}
 	owner := kind.New()

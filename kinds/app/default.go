@@ -27,9 +27,9 @@ func Kind() kinds.Kind[appv1.App] {
 		Default:   Default,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj, old *appv1.App) []string {
+		Warn: func(obj, old *appv1.App, now time.Time) []string {
 			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

@@ -1,8 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package children has the optional children of a ModelBox and of an App: for each block of modelv1.Children its
-// rules, and the object that it becomes. All of it is pure. A block has a line in Blocks.
+// Package children has the optional children of a ModelBox and of an App: for each block of
+// modelv1.Children its rules, and the object that it becomes. All of it is pure. A block has a line
+// in Blocks.
 package children
 
 import (

@@ -6,6 +6,7 @@ package genericdaemon
 
 import (
 	"cmp"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -23,7 +24,7 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
 		Validate: Validate,
-		Warn: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
+		Warn: func(obj, old *mydomainv1beta1.Genericdaemon, _ time.Time) []string {
 			return append(workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
 		},
 	}

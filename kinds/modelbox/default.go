@@ -40,11 +40,12 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 	return kinds.Kind[modelv1.ModelBox]{
 		GVK:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 		Default:   Default,
+		Stored:    DefaultStored,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj, old *modelv1.ModelBox) []string {
+		Warn: func(obj, old *modelv1.ModelBox, now time.Time) []string {
 			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

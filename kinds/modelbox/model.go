@@ -25,8 +25,9 @@ var sha256Text = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 // maxModels and maxPatterns are the bounds of the schema.
 const maxModels, maxPatterns = 8, 16
 
-// validateModels returns the errors of spec.model, of its alias spec.modelFileURL, and of spec.models. With any of them
-// no pod is built: it would start without its model, or with another one.
+// validateModels returns the errors of spec.model, of its alias spec.modelFileURL, and of
+// spec.models. With any of them no pod is built: it would start without its model, or with another
+// one.
 func validateModels(spec *modelv1.ModelBoxSpec) (errs field.ErrorList) {
 	all := models.Of(spec)
 	if spec.ModelFileURL != "" && spec.ModelFileURL != all[0].URI {

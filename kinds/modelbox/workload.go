@@ -17,8 +17,8 @@ import (
 // available: long enough to notice a server that starts and then crashes.
 const minReadySeconds = 3
 
-// Workload returns the workload of a ModelBox that has its defaults. fetcher is what the operator decides of the
-// container that fetches a model.
+// Workload returns the workload of a ModelBox that has its defaults. fetcher is what the operator
+// decides of the container that fetches a model.
 func Workload(box *modelv1.ModelBox, fetcher models.Fetcher) *workload.Workload {
 	spec := &box.Spec
 	return &workload.Workload{
@@ -56,7 +56,8 @@ func Pods(box *modelv1.ModelBox, fetcher models.Fetcher) *workload.Pods {
 	}
 }
 
-// OptionalChildren returns what the optional children of a ModelBox that has its defaults are made of.
+// OptionalChildren returns what the optional children of a ModelBox that has its defaults are made
+// of.
 func OptionalChildren(box *modelv1.ModelBox) *children.Object {
 	spec := &box.Spec
 	return &children.Object{
