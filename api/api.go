@@ -46,6 +46,14 @@ const AnnotationConfiguration = "modelbox-operator.github.io/configuration"
 // writes.
 const FieldManager = "modelbox-controller"
 
+// ConditionReady and ConditionStalled are condition types of every kind. Ready is present from the
+// first reconcile on, Stalled only while it is true, as kstatus reads it
+// (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md).
+const (
+	ConditionReady   = "Ready"
+	ConditionStalled = "Stalled"
+)
+
 // Category is the category that all kinds share: "kubectl get mbo" lists them all.
 const Category = "mbo"
 

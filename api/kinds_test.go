@@ -63,14 +63,13 @@ func TestEveryKindIsWhole(t *testing.T) {
 			path := strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + lower
 			for _, mention := range []struct{ file, text string }{
 				{sample, "kind: " + gvk.Kind + "\n"},
-				{"webhook/main.go", "\tadmission.Register(server, " + lower + ".Kind"},
+				{"kinds/all/all.go", "modelbox-operator/kinds/" + lower + "\"\n"},
 				{"controller/main.go", "\t" + lower + ".SetupWithManager"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},
 				{"config/aggregated-roles/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"controller/cache/raw.go", "." + gvk.Kind + "](c)"},
-				{"cli/kinds/kinds.go", "(" + lower + ".Kind(), "},
 				{"config/policies/requester.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/delegated.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/controller.yaml", "/status." + gvk.Group + "'"},

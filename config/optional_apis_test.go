@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
-func resourceOf(block *around.Block) schema.GroupResource {
+func resourceOf(block *children.Block) schema.GroupResource {
 	plural, _ := meta.UnsafeGuessKindToResource(block.Kind)
 	return plural.GroupResource()
 }
@@ -30,7 +30,7 @@ func TestEachBlockIsInThePolicies(t *testing.T) {
 	for _, v := range controller.Spec.Variables {
 		variables[v.Name] = v.Expression
 	}
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		resource := resourceOf(block)
 		asked := false
 		for _, validation := range requester.Spec.Validations {
@@ -55,7 +55,7 @@ func TestPermissionsForBlocks(t *testing.T) {
 	components := map[string]string{"gateway.networking.k8s.io": "gateway-api", "monitoring.coreos.com": "prometheus-operator", "keda.sh": "keda"}
 	verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
 	shipped := find[*rbacv1.ClusterRole](t, install(t), controllerName).Rules
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		resource := resourceOf(block)
 		if shippedToo := may(shipped, resource.Group, resource.Resource, verbs...); shippedToo != (block.Provider == "") {
 			t.Errorf("the install's permissions for %s: %t", resource, shippedToo)

@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	children "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 	"github.com/modelbox-operator/modelbox-operator/test/golden"
 )
@@ -35,13 +33,13 @@ func TestShippedSizes(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	golden.Run(t, func(box *modelv1.ModelBox) ([]client.Object, error) {
+	golden.Run(t, func(box *modelv1.ModelBox) ([]kinds.Object, error) {
 		if errs := append(modelbox.Admit(box, nil, all, nil), modelbox.Validate(box)...); len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
 		for _, warning := range modelbox.Warn(box) {
 			return nil, errors.New(warning)
 		}
-		return children.Children(box, modelsource.Fetcher{Image: "fetch:1"})
+		return modelbox.Workload(box, models.Fetcher{Image: "fetch:1"}).Children()
 	})
 }

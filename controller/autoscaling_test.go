@@ -67,9 +67,9 @@ var _ = Describe("autoscaling", func() {
 		for name, metrics := range metricsOfEachType() {
 			autoscaling := &modelv1.Autoscaling{MaxReplicas: 5, Metrics: metrics}
 			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-			box.Spec = modelv1.ModelBoxSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: autoscaling}}
+			box.Spec = modelv1.ModelBoxSpec{Image: "nginx:1", Children: modelv1.Children{Autoscaling: autoscaling}}
 			app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-app"}}
-			app.Spec = appv1.AppSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: autoscaling}}
+			app.Spec = appv1.AppSpec{Image: "nginx:1", Children: modelv1.Children{Autoscaling: autoscaling}}
 			all = append(all, box, app)
 		}
 		for _, obj := range all {
@@ -93,7 +93,7 @@ var _ = Describe("autoscaling", func() {
 
 	It("leaves replicas to the autoscaler, and keeps them without it", func(ctx SpecContext) {
 		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
-		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Around: modelv1.Around{
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Children: modelv1.Children{
 			Autoscaling: &modelv1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: 9},
 			Disruption:  &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))},
 		}}}
@@ -158,7 +158,7 @@ var _ = Describe("autoscaling", func() {
 	It("is a ScaledObject of KEDA with a query of Prometheus", func(ctx SpecContext) {
 		installCRD(autoscalersCRD)
 		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
-		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Around: modelv1.Around{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 4}}}}
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Children: modelv1.Children{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 4}}}}
 		Expect(env.Client.Create(ctx, app)).To(Succeed())
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}
 		Eventually(exists(ctx, scaler)).Should(BeTrue())

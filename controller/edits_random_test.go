@@ -70,7 +70,7 @@ func newEditDrawer() editDrawer {
 	seed := uint64(GinkgoRandomSeed())
 	AddReportEntry("seed", seed)
 	d := editDrawer{Rand: rand.New(rand.NewPCG(seed, 0)), values: map[string][]any{}}
-	files, err := filepath.Glob("*/testdata/*.golden.yaml")
+	files, err := filepath.Glob("../kinds/*/testdata/*.golden.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
 const otherManager = client.FieldOwner("another-manager")
@@ -99,7 +99,7 @@ func readCorpus() corpus {
 // more fields, by kind and name: "modelbox/everything".
 var ownerManifests = func() map[string][]byte {
 	all := map[string][]byte{}
-	for _, folder := range []string{"modelbox/testdata", "app/testdata", "genericdaemon/testdata", "testdata/edits"} {
+	for _, folder := range []string{"../kinds/modelbox/testdata", "../kinds/app/testdata", "../kinds/genericdaemon/testdata", "testdata/edits"} {
 		files, _ := filepath.Glob(filepath.Join(folder, "*.yaml")) // The pattern is valid.
 		for _, file := range files {
 			data, err := os.ReadFile(file)
@@ -162,7 +162,7 @@ var childKinds = func() map[string]schema.GroupVersionKind {
 	for _, kind := range []string{"Deployment", "DaemonSet"} {
 		all[kind] = appsv1.SchemeGroupVersion.WithKind(kind)
 	}
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		all[block.Kind.Kind] = block.Kind
 	}
 	return all

@@ -23,11 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
@@ -53,9 +49,13 @@ var _ = Describe("whatever goes wrong between the controller and the API server"
 		alone()
 		ctx, cancel := context.WithCancel(context.Background())
 		DeferCleanup(cancel)
-		observer, err := faults.Observe(ctx, env.Client,
-			&modelv1.ModelBoxList{}, &appv1.AppList{}, &mydomainv1beta1.GenericdaemonList{}, &extensionv1.UnitedDeploymentList{}, &mtsrev1.EruList{},
-			&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.ServiceList{})
+		lists := []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.DaemonSetList{}, &corev1.ServiceList{}}
+		for _, kind := range all.Kinds {
+			list, err := env.Client.Scheme().New(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
+			Expect(err).NotTo(HaveOccurred())
+			lists = append(lists, list.(client.ObjectList))
+		}
+		observer, err := faults.Observe(ctx, env.Client, lists...)
 		Expect(err).NotTo(HaveOccurred())
 		runner = &faultRunner{observer: observer, want: map[string]string{}, writes: map[string]int{}, silence: time.Second}
 		if thoroughly {

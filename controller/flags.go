@@ -31,7 +31,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // options are the flags of the process.
@@ -48,7 +48,7 @@ type options struct {
 	workers                                    int
 	reconcileTimeout                           time.Duration
 	restartRate                                int
-	fetcher                                    modelsource.Fetcher
+	fetcher                                    models.Fetcher
 	certificate                                certificate.Options
 	tracing                                    tracing.Options
 }
@@ -226,7 +226,7 @@ func (o *options) addCertificate(mgr manager.Manager) error {
 const maxImage, maxMirrors, maxMirror = 1024, 64, 4096
 
 // bindFetcher adds the flags of the init container that fetches a model.
-func bindFetcher(flags *flag.FlagSet, f *modelsource.Fetcher) {
+func bindFetcher(flags *flag.FlagSet, f *models.Fetcher) {
 	f.Image = version.ControllerImage
 	flags.Func("fetch-image", "image of the init container that fetches the model of a ModelBox (default the controller's own image, "+f.Image+")",
 		func(value string) error {
@@ -246,7 +246,7 @@ func bindFetcher(flags *flag.FlagSet, f *modelsource.Fetcher) {
 }
 
 // addMirror adds a mirror. The program that fetches parses mirrors in the same way (fetch/guard).
-func addMirror(f *modelsource.Fetcher, value string) error {
+func addMirror(f *models.Fetcher, value string) error {
 	if len(value) > maxMirror || len(f.Mirrors) >= maxMirrors {
 		return fmt.Errorf("there may be %d mirrors of at most %d bytes each", maxMirrors, maxMirror)
 	}
@@ -265,5 +265,5 @@ func addMirror(f *modelsource.Fetcher, value string) error {
 
 func isURL(text string) bool {
 	scheme, _, found := strings.Cut(text, "://")
-	return found && slices.Contains([]string{modelsource.HTTPS, modelsource.HTTP, modelsource.Hub, modelsource.S3}, scheme)
+	return found && slices.Contains([]string{models.HTTPS, models.HTTP, models.Hub, models.S3}, scheme)
 }

@@ -25,9 +25,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	children "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
@@ -245,7 +244,7 @@ func haveOptionalKinds(namespaces ...string) {
 // everyBlock returns the ModelBox of a golden test that has every block.
 func everyBlock(named metav1.ObjectMeta) status.Object {
 	box := &modelv1.ModelBox{}
-	if err := json.Unmarshal(ownerManifests["modelbox/around"], box); err != nil {
+	if err := json.Unmarshal(ownerManifests["modelbox/children"], box); err != nil {
 		panic(err) // It is a file of the repository.
 	}
 	box.ObjectMeta = named
@@ -254,7 +253,7 @@ func everyBlock(named metav1.ObjectMeta) status.Object {
 
 // foreignBlocks return, for each block of everyBlock, its child without an owner.
 func foreignBlocks() (all []func(metav1.ObjectMeta) client.Object) {
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		if blockChild(block, metav1.ObjectMeta{}) == nil {
 			continue // Another block excludes it.
 		}
@@ -267,14 +266,14 @@ func foreignBlocks() (all []func(metav1.ObjectMeta) client.Object) {
 	return all
 }
 
-func blockChild(block *around.Block, named metav1.ObjectMeta) client.Object {
+func blockChild(block *children.Block, named metav1.ObjectMeta) client.Object {
 	box := everyBlock(named).(*modelv1.ModelBox)
 	modelbox.Default(box, nil, nil)
-	children, err := children.Children(box, models)
+	all, err := modelbox.Workload(box, modelFetcher).Children()
 	if err != nil {
 		panic(err) // The golden test has built them.
 	}
-	for _, child := range children {
+	for _, child := range all {
 		if child.GetObjectKind().GroupVersionKind() == block.Kind {
 			return child
 		}

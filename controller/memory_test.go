@@ -33,6 +33,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
 
 // The limits in config/controller, which config/pods_test.go compares with each other.
@@ -234,20 +235,13 @@ func newCrowd(count int, watchList bool) *crowd {
 	}}
 	deleted := metav1.Now()
 	noted.DeletionTimestamp = &deleted // No children are created.
-	for plural, kind := range ownKinds {
+	for _, kind := range all.Kinds {
+		resource, _ := meta.UnsafeGuessKindToResource(kind.GVK)
 		large, deleting := &modelv1.ModelBox{ObjectMeta: named("")}, &modelv1.ModelBox{ObjectMeta: noted}
 		large.Spec.Image = long
-		c.kinds = append(c.kinds, newKind(plural, kind, large, deleting))
+		c.kinds = append(c.kinds, newKind(resource.Resource, kind.GVK, large, deleting))
 	}
 	return c
-}
-
-var ownKinds = map[string]schema.GroupVersionKind{
-	"modelboxes":        {Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
-	"apps":              {Group: "app.huolala.cn", Version: "v1", Kind: "App"},
-	"genericdaemons":    {Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
-	"uniteddeployments": {Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"},
-	"erus":              {Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"},
 }
 
 // ServeHTTP implements http.Handler.

@@ -19,7 +19,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -33,7 +33,7 @@ var _ = Describe("an upgrade of the operator", func() {
 		// The proof is in status, which is written after the Deployment.
 		Eventually(func() *modelv1.FetcherStatus { return get(ctx, box).Status.Fetcher }).ShouldNot(BeNil())
 		stop()
-		released(modelsource.Fetcher{Image: "modelbox-controller:v2"})
+		released(models.Fetcher{Image: "modelbox-controller:v2"})
 		start()
 		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Replicas = new(int32(3)) })
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
@@ -53,18 +53,18 @@ func serving(ctx context.Context, uri string) *modelv1.ModelBox {
 
 // released changes the flags of the controllers that start from now on, as an upgrade of the
 // operator does.
-func released(fetcher modelsource.Fetcher) {
+func released(fetcher models.Fetcher) {
 	GinkgoHelper()
-	before := models
-	models = fetcher
-	DeferCleanup(func() { models = before })
+	before := modelFetcher
+	modelFetcher = fetcher
+	DeferCleanup(func() { modelFetcher = before })
 }
 
 var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure, func() {
 	ctx := context.Background()
 	BeforeAll(alone)
 	const uri = "https://models.example.com/bert.tar.zst"
-	upgrade := modelsource.Fetcher{Image: "modelbox-controller:v2", Mirrors: []string{"https://models.example.com=https://mirror.example.com"}}
+	upgrade := models.Fetcher{Image: "modelbox-controller:v2", Mirrors: []string{"https://models.example.com=https://mirror.example.com"}}
 
 	It("is fetched as before after an upgrade of the operator, until the pod template changes", func() {
 		box := serving(ctx, uri)
@@ -113,7 +113,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 		fetch := func() *corev1.Container { return &get(ctx, deployment).Spec.Template.Spec.InitContainers[0] }
 		drive().settled(ctx, box)
 		Expect(get(ctx, box).Status.Fetcher).To(HaveField("Image", "modelbox-controller:v1"))
-		hash, installed := box.Status.Fetcher.TemplateHash, models
+		hash, installed := box.Status.Fetcher.TemplateHash, modelFetcher
 		for name, edit := range map[string]func(d *appsv1.Deployment){
 			"the annotation of earlier versions": func(*appsv1.Deployment) {},
 			"and its desired-hash":               func(d *appsv1.Deployment) { d.Annotations[apply.AnnotationHash] = "0" },
@@ -122,7 +122,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 				d.Spec.Template.Spec.InitContainers[0].Args = append(d.Spec.Template.Spec.InitContainers[0].Args, "--mirror=https://=https://evil.example.com")
 			},
 		} {
-			for _, fetcher := range []modelsource.Fetcher{installed, upgrade} {
+			for _, fetcher := range []models.Fetcher{installed, upgrade} {
 				released(fetcher)
 				change(ctx, deployment, func(d *appsv1.Deployment) {
 					d.Annotations["model.github.com/fetcher"] = fmt.Sprintf(

@@ -21,6 +21,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -34,6 +35,7 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -45,11 +47,14 @@ var leaseName = metav1.ObjectMeta{Namespace: controllerNamespace, Name: "modelbo
 // checkedByAdmission are the permissions that no request in the audit log shows: when a child is
 // created, the admission plugin OwnerReferencesPermissionEnforcement checks that the client
 // may update the finalizers of the owner whose deletion the child blocks.
-var checkedByAdmission = []testenv.Permission{
-	{Group: modelv1.GroupName, Resource: "modelboxes/finalizers", Verb: "update"},
-	{Group: appv1.GroupName, Resource: "apps/finalizers", Verb: "update"},
-	{Group: mydomainv1beta1.GroupName, Resource: "genericdaemons/finalizers", Verb: "update"},
-}
+var checkedByAdmission = func() (out []testenv.Permission) {
+	for _, kind := range all.Kinds {
+		if resource, _ := meta.UnsafeGuessKindToResource(kind.GVK); kind.HasPods() {
+			out = append(out, testenv.Permission{Group: resource.Group, Resource: resource.Resource + "/finalizers", Verb: "update"})
+		}
+	}
+	return out
+}()
 
 // The scenario makes the controller use all of its functions, with the permissions that are
 // shipped. It must succeed with all of them, use each of them, and fail without any of them.

@@ -88,7 +88,7 @@ func childContent(child client.Object) tree {
 		typed, err = &unstructured.Unstructured{}, nil
 	}
 	Expect(err).NotTo(HaveOccurred())
-	text := strings.ReplaceAll(asJSON(child), version.ControllerImage, models.Image) // That of the controller's flag is not known.
+	text := strings.ReplaceAll(asJSON(child), version.ControllerImage, modelFetcher.Image) // That of the controller's flag is not known.
 	Expect(json.Unmarshal([]byte(text), typed)).To(Succeed())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	Expect(err).NotTo(HaveOccurred())

@@ -22,7 +22,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
@@ -51,7 +51,7 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 		object func(metav1.ObjectMeta) client.Object
 	}
 	cases := map[string]late{
-		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(modelsource.Fetcher{}, workload.Reconciler{}),
+		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(models.Fetcher{}, workload.Reconciler{}),
 			func(named metav1.ObjectMeta) client.Object { return guarantees["ModelBox"].object(named) }},
 		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager(workload.Reconciler{}),
 			func(named metav1.ObjectMeta) client.Object { return guarantees["App"].object(named) }},

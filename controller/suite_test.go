@@ -46,7 +46,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -56,8 +56,8 @@ var (
 	// requests from those of the tests.
 	asController *rest.Config
 	running      *process
-	// models are the flags of the container that fetches models, of each controller.
-	models = modelsource.Fetcher{Image: "modelbox-controller:v1"}
+	// modelFetcher is the flags of the container that fetches models, of each controller.
+	modelFetcher = models.Fetcher{Image: "modelbox-controller:v1"}
 )
 
 // controllers is the beginning of the names of all users that controllers run as. The policy
@@ -150,7 +150,7 @@ func (p *process) synced() *process {
 
 // unserved are the options of a controller that serves nothing over HTTP.
 func unserved() options {
-	return options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: models}
+	return options{metricsAddress: "0", probeAddress: "0", pprofAddress: "0", workers: 4, fetcher: modelFetcher}
 }
 
 // defaults are the options of the default flags, without what is served over HTTP.
@@ -322,7 +322,7 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker, Configuration: sources, Freeze: freeze.Reader{Live: writer.Live}}
 	switch kind {
 	case "ModelBox":
-		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: models}, status.Options{})
+		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: modelFetcher}, status.Options{})
 	case "UnitedDeployment":
 		return status.Recorded(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{})
 	case "Eru":

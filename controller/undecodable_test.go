@@ -34,12 +34,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -88,10 +85,11 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 // of other specs could not decode the objects either, and the Services keep node ports.
 func removeAll(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for _, kind := range []client.Object{
-		&modelv1.ModelBox{}, &appv1.App{}, &mydomainv1beta1.Genericdaemon{}, &extensionv1.UnitedDeployment{}, &mtsrev1.Eru{},
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{},
-	} {
+	kinds := []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &autoscalingv2.HorizontalPodAutoscaler{}, &policyv1.PodDisruptionBudget{}}
+	for _, kind := range all.Kinds {
+		kinds = append(kinds, kind.New())
+	}
+	for _, kind := range kinds {
 		Expect(env.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed())
 	}
 	services := &corev1.ServiceList{}

@@ -22,14 +22,12 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/app"
-	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
-	webhookapp "github.com/modelbox-operator/modelbox-operator/kinds/app"
-	webhookgenericdaemon "github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
-	webhookmodelbox "github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/app"
+	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // judged is an object as admission completes it, with its errors, the pods that it has validated, and the children that the
@@ -37,8 +35,8 @@ import (
 type judged struct {
 	object   client.Object
 	errs     field.ErrorList
-	pods     *podtemplate.Pods
-	children func() ([]client.Object, error)
+	pods     *workload.Pods
+	children func() ([]kinds.Object, error)
 }
 
 // judges have the kinds with a pod template. They take the spec that a client sends.
@@ -46,21 +44,20 @@ var judges = map[string]func(namespace string, spec []byte) judged{
 	"ModelBox": func(namespace string, spec []byte) judged {
 		box := &modelv1.ModelBox{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &box.Spec)
-		webhookmodelbox.Default(box, nil, nil)
-		fetcher := modelsource.Fetcher{}
-		return judged{box, webhookmodelbox.Validate(box), webhookmodelbox.Pods(box, fetcher), func() ([]client.Object, error) { return modelbox.Children(box, fetcher) }}
+		modelbox.Default(box, nil, nil)
+		return judged{box, modelbox.Validate(box), modelbox.Pods(box, models.Fetcher{}), modelbox.Workload(box, models.Fetcher{}).Children}
 	},
 	"App": func(namespace string, spec []byte) judged {
 		obj := &appv1.App{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &obj.Spec)
-		webhookapp.Default(obj, nil, nil)
-		return judged{obj, webhookapp.Validate(obj), webhookapp.Pods(obj), func() ([]client.Object, error) { return app.Children(obj) }}
+		app.Default(obj, nil, nil)
+		return judged{obj, app.Validate(obj), app.Pods(obj), app.Workload(obj).Children}
 	},
 	"Genericdaemon": func(namespace string, spec []byte) judged {
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &daemon.Spec)
-		webhookgenericdaemon.Default(daemon, nil, nil)
-		return judged{daemon, webhookgenericdaemon.Validate(daemon), webhookgenericdaemon.Pods(daemon), func() ([]client.Object, error) { return genericdaemon.Children(daemon) }}
+		genericdaemon.Default(daemon, nil, nil)
+		return judged{daemon, genericdaemon.Validate(daemon), genericdaemon.Pods(daemon), genericdaemon.Workload(daemon).Children}
 	},
 }
 
@@ -205,7 +202,7 @@ func FuzzWhatIsValidatedIsBuilt(f *testing.F) {
 			if diff := cmp.Diff(without, built); diff != "" || len(withoutErrs) > 0 {
 				t.Errorf("%s %s (-without nulls +built): %v\n%s", kind, text, withoutErrs, diff)
 			}
-			written, _ := podtemplate.Decode(&runtime.RawExtension{Raw: text})
+			written, _ := workload.Decode(&runtime.RawExtension{Raw: text})
 			if written == nil {
 				continue
 			}

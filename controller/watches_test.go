@@ -153,7 +153,7 @@ func message(ctx context.Context, obj status.Object) func() string {
 func routed(named metav1.ObjectMeta) *modelv1.ModelBox {
 	return &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
 		Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}},
-		Around: modelv1.Around{Route: &modelv1.Route{
+		Children: modelv1.Children{Route: &modelv1.Route{
 			Hosts: []modelv1.Host{"*.example.com", "chat.example.com"}, Path: "/v1", TLS: true,
 			Gateway: modelv1.GatewayReference{Namespace: "infra", Name: "public", Listener: "https"},
 		}},
@@ -233,7 +233,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p, box := startOwn(cfg), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(message(ctx, box)).Should(And(
-			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/around.md, or remove it: "),
+			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/optional-children.md, or remove it: "),
 			ContainSubstring(`cannot list resource "httproutes"`)))
 		p.pass(ctx, 30*time.Second, box)
 		Eventually(message(ctx, box)).Should(ContainSubstring("Unavailable"))
@@ -283,7 +283,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		version := foreign.GetResourceVersion()
 		startOwn(asController)
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
-			Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Around: modelv1.Around{Monitoring: &modelv1.Monitoring{}},
+			Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Monitoring: &modelv1.Monitoring{}},
 		}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))

@@ -4,6 +4,7 @@
 package docs_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"html"
@@ -114,6 +115,49 @@ func TestPackagesImportWhatTheTableAllows(t *testing.T) {
 		if used[name] == nil {
 			t.Errorf("%s has a row for %s, which is no package", architecture, name)
 		}
+	}
+}
+
+// Imports go one way: api <- kinds <- webhook, controller, cli.
+func TestImportsGoOneWay(t *testing.T) {
+	floors := map[string]int{"api": 0, "cron": 0, "internal": 0, "config": 0, "kinds": 1, "webhook": 2, "controller": 2, "cli": 2, "fetch": 2}
+	room := func(name string) string { return strings.Split(name, "/")[0] }
+	for name, imports := range importsOf(t, slices.Collect(maps.Keys(floors))...) {
+		for other := range imports {
+			if room(name) != room(other) && floors[room(other)] >= floors[room(name)] && floors[room(other)] > 0 {
+				t.Errorf("%s imports %s, which is not below it", name, other)
+			}
+		}
+	}
+}
+
+// The domain is pure: it has no clock, no environment, and nothing happens when it is loaded.
+func TestTheDomainIsPure(t *testing.T) {
+	err := filepath.WalkDir("../kinds", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.FuncDecl:
+				if node.Recv == nil && node.Name.Name == "init" {
+					t.Errorf("%s has a func init", file)
+				}
+			case *ast.SelectorExpr:
+				if of, ok := node.X.(*ast.Ident); ok && slices.Contains([]string{"time.Now", "time.Since", "time.Until", "os.Getenv", "os.ReadFile"}, of.Name+"."+node.Sel.Name) {
+					t.Errorf("%s uses %s.%s; its caller has to pass that", file, of.Name, node.Sel.Name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 	"github.com/modelbox-operator/modelbox-operator/fetch/unpack"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // fetch leaves each complete model in its place on its volume, one after another.

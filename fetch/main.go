@@ -25,7 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // interrupted is the exit code after SIGTERM, as shells have it.

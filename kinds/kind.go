@@ -7,7 +7,8 @@
 package kinds
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,6 +29,9 @@ type Kind[T any] struct {
 	// they show which values were derived and which a client set.
 	Default func(obj, old *T, ops *patch.Ops)
 
+	// Stored, if it is not nil, is Default of a stored object that is only read, in memory.
+	Stored func(obj *T)
+
 	// Admit, if it is not nil, is Default in the mutating webhook, which alone knows more than the object:
 	// it also returns the errors that only this shows.
 	Admit func(obj, old *T, ops *patch.Ops) field.ErrorList
@@ -39,13 +43,8 @@ type Kind[T any] struct {
 	// Immutable returns the errors of an update that changes what cannot change. It may be nil.
 	Immutable func(obj, old *T) field.ErrorList
 
-	// Warn returns a sentence for each thing that is allowed but risky in a valid object, and in the change of
-	// old if that is not nil, of at most 120 characters; the API server cuts longer ones.
-	Warn func(obj, old *T) []string
-}
-
-// Object is a pointer to a kind's type.
-type Object[T any] interface {
-	*T
-	metav1.Object
+	// Warn returns a sentence for each thing that is allowed but risky at this time in a valid
+	// object, and in the change of old if that is not nil, of at most 120 characters; the API
+	// server cuts longer ones.
+	Warn func(obj, old *T, now time.Time) []string
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -52,7 +53,8 @@ func kubectlIn(namespace, stdin string, args ...string) string {
 }
 
 var _ = Describe("every kind's sample", func() {
-	for _, kind := range []string{"modelbox", "app", "genericdaemon", "uniteddeployment", "eru"} {
+	for _, k := range all.Kinds {
+		kind := strings.ToLower(k.GVK.Kind)
 		DescribeTable("stays as it is when it is applied again: "+kind, func(flags ...string) {
 			namespace := newNamespace()
 			apply := func() {

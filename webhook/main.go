@@ -23,11 +23,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	"github.com/modelbox-operator/modelbox-operator/kinds/app"
-	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
-	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	"github.com/modelbox-operator/modelbox-operator/webhook/sizesfile"
 )
@@ -151,9 +148,7 @@ func newManager(o *options) (manager.Manager, error) {
 
 // register registers the two webhooks of each kind. sizes returns the sizes of the cluster.
 func register(server admission.Registry, sizes func() modelbox.Sizes) {
-	admission.Register(server, modelbox.KindWithSizes(sizes))
-	admission.Register(server, app.Kind())
-	admission.Register(server, genericdaemon.Kind())
-	admission.Register(server, uniteddeployment.Kind())
-	admission.Register(server, eru.Kind())
+	for _, kind := range all.WithSizes(sizes) {
+		admission.Register(server, kind.Erased)
+	}
 }

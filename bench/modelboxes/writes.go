@@ -12,7 +12,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // Writes are the three writes that a new ModelBox needs, with the bodies that the
@@ -27,7 +27,7 @@ type Writes struct {
 // WritesOf returns the writes for a defaulted ModelBox. The operator's own pure
 // functions build them.
 func WritesOf(box *modelv1.ModelBox) (Writes, error) {
-	w := workloadOf(box)
+	w := modelbox.Workload(box, models.Fetcher{})
 	deployment, err := w.Deployment()
 	if err != nil {
 		return Writes{}, err
@@ -38,20 +38,6 @@ func WritesOf(box *modelv1.ModelBox) (Writes, error) {
 	mark := map[string]string{apply.AnnotationHash: "0123456789abcdef"}
 	deployment.Annotations, service.Annotations = mark, mark
 	return Writes{Deployment: deployment, Service: service, Status: statusOf(box, w)}, nil
-}
-
-func workloadOf(box *modelv1.ModelBox) *workload.Workload {
-	spec := &box.Spec
-	return &workload.Workload{
-		Owner:           box,
-		OwnerKind:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
-		Pods:            modelbox.Pods(box, modelsource.Fetcher{}),
-		Replicas:        spec.Replicas,
-		Rollout:         spec.RollingUpdate,
-		MinReadySeconds: 3,
-		ServiceType:     spec.ServiceType,
-		Around:          modelbox.Around(box),
-	}
 }
 
 func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {

@@ -28,7 +28,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // Adoption is what gives a Deployment, and perhaps a Service, to an object.
@@ -159,12 +159,12 @@ func (a *Adoption) same(desired, live []client.Object) error {
 // and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
 	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
-	data, err := apply.Manifest(desired)
+	data, err := domain.ApplyConfiguration(desired)
 	if err != nil {
 		return err
 	}
 	// Into an object with values, a response would be decoded beside what it does not have any more.
-	after := apply.NewOf(live)
+	after := domain.NewOf(live)
 	after.SetNamespace(live.GetNamespace())
 	after.SetName(live.GetName())
 	err = a.Client.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, data), client.DryRunAll, client.ForceOwnership, client.FieldOwner(api.FieldManager))

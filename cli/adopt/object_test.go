@@ -27,7 +27,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
 )
 
@@ -131,7 +131,7 @@ func built(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (children 
 	if err != nil {
 		return nil, object, err
 	}
-	children, err = kind.Children(obj, modelsource.Fetcher{})
+	children, err = kind.Children(obj, models.Fetcher{})
 	return children, object, err
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
 // managers returns what else keeps the state of a live object: Helm and GitOps tools, by their marks.
@@ -76,7 +75,7 @@ func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 func released(entries []metav1.ManagedFieldsEntry, ours *fieldpath.Set, whole fieldpath.Path) ([]metav1.ManagedFieldsEntry, error) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries))
 	for _, entry := range entries {
-		if entry.Manager == apply.FieldManager || entry.Subresource != "" {
+		if entry.Manager == api.FieldManager || entry.Subresource != "" {
 			out = append(out, entry)
 			continue
 		}

@@ -37,7 +37,7 @@ status.model for the current revision, and the URI for others.`,
 	return cmd
 }
 
-func hasHistory(kind *kinds.Kind) bool { return kind.Workload() && kind.Singular() != "genericdaemon" }
+func hasHistory(kind *kinds.Kind) bool { return kind.HasPods() && !kind.OnNodes() }
 
 func showHistory(ctx context.Context, t *target, output string) error {
 	_, h, err := t.history(ctx)

@@ -40,7 +40,7 @@ func setPaused(ctx context.Context, t *target, paused bool) error {
 	switch {
 	case t.kind.Singular() == "eru":
 		return errors.New("an Eru cannot be paused: set spec.enabled to false")
-	case !t.kind.Workload():
+	case !t.kind.HasPods():
 		return errors.New("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
 	}
 	obj := t.kind.Unstructured()

@@ -29,8 +29,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 type pinOptions struct {
@@ -164,21 +164,21 @@ var (
 // unpinned returns the fields of a model, as a manifest has it, whose values are to be found out: uri if it is a branch, a tag or
 // nothing of hf://, sha256, and sizeLimit. Its error says what cannot be found out.
 func unpinned(m *modelv1.Model) (fields []string, err error) {
-	uri, parsed := modelsource.Parse(m.URI)
+	uri, parsed := models.Parse(m.URI)
 	switch scheme, _, _ := strings.Cut(m.URI, "://"); {
-	case scheme == modelsource.Hub && parsed != nil && hubURI.MatchString(m.URI):
+	case scheme == models.Hub && parsed != nil && hubURI.MatchString(m.URI):
 		fields = []string{"uri"}
 	case parsed != nil:
 		return nil, parsed
 	case !uri.IsFetched():
 		return nil, nil
-	case m.SHA256 != "" || scheme == modelsource.Hub || uri.Folder:
-	case scheme == modelsource.HTTPS:
+	case m.SHA256 != "" || scheme == models.Hub || uri.Folder:
+	case scheme == models.HTTPS:
 		fields = []string{"sha256"}
 	default:
 		return nil, fmt.Errorf("sha256 of %s:// is not found out here; set it to what sha256sum prints for a copy that you trust", scheme)
 	}
-	if m.SizeLimit == nil && uri.Scheme != modelsource.S3 {
+	if m.SizeLimit == nil && uri.Scheme != models.S3 {
 		fields = append(fields, "sizeLimit")
 	}
 	return fields, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 type renderOptions struct {
@@ -70,7 +70,7 @@ func (o *renderOptions) run() error {
 			out = append(out, object.Stored)
 			continue
 		}
-		children, err := render.Children(object.Kind, object.Stored, modelsource.Fetcher{Image: o.fetchImage})
+		children, err := render.Children(object.Kind, object.Stored, models.Fetcher{Image: o.fetchImage})
 		if err != nil {
 			return err
 		}

@@ -21,13 +21,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // maxEvents is the number of events that are drawn, and of runs of an Eru.
@@ -48,7 +47,7 @@ func (t *target) show(ctx context.Context) error {
 	}
 	for _, child := range children {
 		text := childText(child)
-		if t.kind.Workload() && !metav1.IsControlledBy(child, obj) {
+		if t.kind.HasPods() && !metav1.IsControlledBy(child, obj) {
 			text += "  [not controlled by the object]"
 		}
 		at := root.add(text)
@@ -90,14 +89,11 @@ func (t *target) children(ctx context.Context, obj client.Object) ([]client.Obje
 }
 
 // candidates returns empty objects with the names of an object's children: those that run pods, the Service, and those of blocks.
-func (t *target) candidates(obj client.Object) []client.Object {
+func (t *target) candidates(obj client.Object) []domain.Object {
 	out := t.kind.ChildKinds()
-	if !t.kind.Workload() {
-		out = out[:1] // The Deployment that it acts on.
-	}
 	for _, child := range out {
 		child.SetNamespace(t.key.Namespace)
-		child.SetName(kinds.WorkloadOf(obj))
+		child.SetName(t.kind.WorkloadOf(obj))
 	}
 	return out
 }
@@ -132,7 +128,7 @@ const (
 
 // stateOf returns the state of an object in its current generation.
 func stateOf(obj client.Object) string {
-	isReady, isStalled := current(obj, status.ConditionReady), current(obj, status.ConditionStalled)
+	isReady, isStalled := current(obj, api.ConditionReady), current(obj, api.ConditionStalled)
 	switch {
 	case isReady == nil:
 		return "not reconciled yet"
@@ -159,7 +155,7 @@ func current(obj client.Object, name string) *metav1.Condition {
 
 // message returns the reason and the message of the condition that says most.
 func message(obj client.Object) string {
-	if c := cmp.Or(current(obj, status.ConditionStalled), current(obj, status.ConditionReady)); c != nil {
+	if c := cmp.Or(current(obj, api.ConditionStalled), current(obj, api.ConditionReady)); c != nil {
 		return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
 	}
 	return "waiting for the controller to reconcile the object"
@@ -236,7 +232,7 @@ func problemText(p modelv1.Problem, now time.Time) string {
 }
 
 func childText(child client.Object) string {
-	text := limit.KindOf(child) + "/" + child.GetName()
+	text := domain.KindOf(child) + "/" + child.GetName()
 	const replicas = "  %d/%d ready, %d updated, %d available"
 	switch child := child.(type) {
 	case *appsv1.Deployment:

@@ -25,7 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // Severity is Error for what the API server refuses, Warning for what it warns of, and Note
@@ -193,11 +193,11 @@ var modelPath = regexp.MustCompile(`(?:^|\n)--?(?:m|model(?:[-_](?:path|dir|file
 func (c *checker) hints(obj *unstructured.Unstructured) {
 	box := &modelv1.ModelBox{}
 	err := create.Into(obj, box)
-	models := modelsource.Of(&box.Spec)
-	if err != nil || len(models) == 0 {
+	all := models.Of(&box.Spec)
+	if err != nil || len(all) == 0 {
 		return // Other kinds have no models.
 	}
-	template, errs := modelbox.Pods(box, modelsource.Fetcher{Image: modelsource.Container}).Effective()
+	template, errs := modelbox.Pods(box, models.Fetcher{Image: models.Container}).Effective()
 	at := slices.IndexFunc(template.Spec.Containers, func(c corev1.Container) bool { return c.Name == box.Spec.Name })
 	if len(errs) > 0 || at < 0 {
 		return
@@ -205,7 +205,7 @@ func (c *checker) hints(obj *unstructured.Unstructured) {
 	for i := range box.Spec.Args {
 		found := modelPath.FindStringSubmatch(strings.Join(box.Spec.Args[max(i-1, 0):i+1], "\n"))
 		if found != nil && !isMounted(template.Spec.Containers[at].VolumeMounts, path.Clean(found[1])) {
-			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), models[0].At, models[0].MountPath), Note, "Hint")
+			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), all[0].At, all[0].MountPath), Note, "Hint")
 		}
 	}
 }

@@ -63,7 +63,7 @@ func actorOf(obj *unstructured.Unstructured) actor {
 // conflicts adds what else acts on an object, or on its Deployment, and would undo what it does, or
 // what the apply does.
 func (p *Planner) conflicts(ctx context.Context, o *Object, target string) error {
-	if o.Kind == "Genericdaemon" {
+	if o.kind.OnNodes() {
 		return nil // It has no Deployment.
 	}
 	actors, err := p.actorsIn(ctx, o.Namespace)

@@ -25,7 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // Planner predicts what an apply does.
@@ -76,7 +76,7 @@ type Object struct {
 	// manifest is what the user applies, before is the stored object (nil if there is none), and patched
 	// is what admission gets.
 	manifest, before, patched *unstructured.Unstructured
-	fetcher                   modelsource.Fetcher
+	fetcher                   models.Fetcher
 }
 
 // Plan returns what an apply of manifests does. Objects of other kinds have no plan, but they count
@@ -129,7 +129,7 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	}
 	children, err := p.reconcile(ctx, o, owner)
 	if err == nil {
-		err = p.conflicts(ctx, o, kinds.WorkloadOf(owner))
+		err = p.conflicts(ctx, o, o.kind.WorkloadOf(owner))
 	}
 	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && err == nil && len(o.Conflicts) == 0 {
 		children, err = p.scale(ctx, o, ud)
@@ -184,7 +184,7 @@ func (o *Object) owner() (client.Object, error) {
 	o.kind.Stored(owner)
 	o.fetcher = render.Fetcher
 	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
-		o.fetcher = modelsource.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
+		o.fetcher = models.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
 	}
 	return owner, nil
 }
@@ -198,7 +198,7 @@ func (p *Planner) scale(ctx context.Context, o *Object, ud *extensionv1.UnitedDe
 	}
 	after := before.DeepCopyObject().(*appsv1.Deployment)
 	after.Spec.Replicas = ud.Spec.Replicas
-	return []child{{before, after}}, err
+	return []child{{before: before, after: after}}, err
 }
 
 // compare sets the differences and the change of an object.

@@ -26,19 +26,19 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // Fetcher is what fetches models where the cluster does not say it: the image of this release.
-var Fetcher = modelsource.Fetcher{Image: version.ControllerImage}
+var Fetcher = models.Fetcher{Image: version.ControllerImage}
 
 // NoUID is the uid of an owner that does not exist yet. Nothing is stored with it.
 const NoUID types.UID = "00000000-0000-0000-0000-000000000000"
 
 // Children returns the children of an object as it would be stored, of which the pods fetch their model as fetcher says. Their
 // controller references have the uid of the object. A kind without children has none.
-func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher modelsource.Fetcher) ([]client.Object, error) {
-	if kind.Children == nil {
+func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher models.Fetcher) ([]client.Object, error) {
+	if !kind.HasPods() {
 		return nil, nil
 	}
 	owner := kind.New()

@@ -30,9 +30,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // annotationChangeCause is what kubectl writes into a ReplicaSet.
@@ -82,14 +81,14 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 // a termination message said is known for the current revision alone: a ReplicaSet has no place for it that is the operator's.
 func modelOf(pod *corev1.PodSpec) (uri, digest string) {
 	for i := range pod.Volumes {
-		if v := &pod.Volumes[i]; v.Name == modelsource.Volume && v.Image != nil {
+		if v := &pod.Volumes[i]; v.Name == models.Volume && v.Image != nil {
 			_, digest, _ = strings.Cut(v.Image.Reference, "@")
-			return modelsource.Image + "://" + v.Image.Reference, digest
+			return models.Image + "://" + v.Image.Reference, digest
 		}
 	}
 	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; modelsource.IsFetcher(c) {
-			return modelsource.Fetched(c)
+		if c := &pod.InitContainers[i]; models.IsFetcher(c) {
+			return models.Fetched(c)
 		}
 	}
 	return "", ""
@@ -176,8 +175,8 @@ func split(template *corev1.PodTemplateSpec, container string) (fields map[strin
 	rest := template.DeepCopy()
 	restore(containerOf(rest, container), &corev1.Container{})
 	for i := range rest.Spec.InitContainers {
-		if c := &rest.Spec.InitContainers[i]; modelsource.IsFetcher(c) {
-			*c = modelsource.WithoutFetcher(*c)
+		if c := &rest.Spec.InitContainers[i]; models.IsFetcher(c) {
+			*c = models.WithoutFetcher(*c)
 			c.Resources = corev1.ResourceRequirements{} // They follow the main container's.
 		}
 	}
@@ -287,7 +286,7 @@ func WithoutForeignEnv(revision *corev1.PodTemplateSpec, deployment *appsv1.Depl
 func OfOperator(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
 	ours := &fieldpath.Set{}
 	for _, entry := range entries {
-		if entry.Manager == apply.FieldManager && entry.Subresource == "" {
+		if entry.Manager == api.FieldManager && entry.Subresource == "" {
 			ours = ours.Union(FieldsOf(entry.FieldsV1))
 		}
 	}

@@ -10,12 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
@@ -50,28 +48,6 @@ func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.Pa
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
 	errs := app.Validate(obj)
-	_, result, err := r.Run(ctx, workloadOf(obj), &obj.Status.WorkloadStatus, obj.Spec.Schedules, errs)
+	_, result, err := r.Run(ctx, app.Workload(obj), &obj.Status.WorkloadStatus, obj.Spec.Schedules, errs)
 	return result, err
-}
-
-// Children returns the desired Deployment and Service of an App that has its defaults and no
-// errors. It is pure.
-func Children(obj *appv1.App) ([]client.Object, error) { return workloadOf(obj).Children() }
-
-// workloadOf returns the workload of an App that has its defaults.
-func workloadOf(obj *appv1.App) *workload.Workload {
-	spec := &obj.Spec
-	return &workload.Workload{
-		Owner:     obj,
-		OwnerKind: kind,
-		Pods:      app.Pods(obj),
-
-		Replicas:                spec.Replicas,
-		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
-		ServiceType:             modelv1.DefaultServiceType(spec.Ports),
-		Paused:                  spec.Paused,
-		RestartOnChange:         spec.RestartOnChange,
-		Windows:                 spec.Windows,
-		Around:                  app.Around(obj),
-	}
 }

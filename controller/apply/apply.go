@@ -32,9 +32,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -48,6 +46,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // FieldManager is the field manager of all writes.
@@ -147,10 +146,10 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
 		child.found = err == nil && metav1.IsControlledBy(child.Live, owner)
 		if !child.found {
-			child.Live = NewOf(child.Live)
+			child.Live = kinds.NewOf(child.Live)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), err)
+			return fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
 		}
 	}
 	return nil
@@ -161,9 +160,9 @@ func (w Writer) read(ctx context.Context, owner client.Object, child *Child) err
 	child.found = err == nil
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), err)
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
 	case child.found && child.Live.GetSelfLink() == cache.TooLarge:
-		return &RefusedError{fmt.Errorf("reading %s %q: %w", limit.KindOf(child.Live), owner.GetName(), cache.ErrTooLarge)}
+		return &RefusedError{fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), cache.ErrTooLarge)}
 	case child.Desired == nil:
 		child.found = child.found && metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil
@@ -200,15 +199,15 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner client.Object, ch
 // one in the cache. A cache that is behind must not revert children, nor create them again after the
 // garbage collector has deleted them.
 func (w Writer) checkLive(ctx context.Context, owner client.Object) error {
-	live := NewOf(owner)
+	live := kinds.NewOf(owner)
 	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", limit.KindOf(owner), owner.GetName(), err)
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(owner), owner.GetName(), err)
 	case err != nil || live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil:
 		return ErrOwnerGone
 	case live.GetGeneration() > owner.GetGeneration():
 		return fmt.Errorf("the children of %s %q are not written: it has generation %d, but %w %d",
-			limit.KindOf(owner), owner.GetName(), live.GetGeneration(), ErrStale, owner.GetGeneration())
+			kinds.KindOf(owner), owner.GetName(), live.GetGeneration(), ErrStale, owner.GetGeneration())
 	}
 	return nil
 }
@@ -255,9 +254,9 @@ func (w Writer) createOrUpdate(ctx context.Context, owner client.Object, child *
 // update applies a child as it is in the API server, and not only in the cache. It emits an event
 // if another client changed what was written last.
 func (w Writer) update(ctx context.Context, owner client.Object, child *Child) error {
-	live := NewOf(child.Live)
+	live := kinds.NewOf(child.Live)
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); err != nil {
-		return fmt.Errorf("reading %s %q: %w", limit.KindOf(live), owner.GetName(), err)
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(live), owner.GetName(), err)
 	}
 	if err := checkOwner(live, child.Desired); err != nil {
 		return err
@@ -285,7 +284,7 @@ func (w Writer) update(ctx context.Context, owner client.Object, child *Child) e
 	}
 	if drifted && len(found) > 0 {
 		w.Recorder.Eventf(owner, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s%s",
-			limit.KindOf(live), owner.GetName(), found[0].field, limit.Describe(manager), replaced)
+			kinds.KindOf(live), owner.GetName(), found[0].field, limit.Describe(manager), replaced)
 	}
 	return nil
 }
@@ -351,12 +350,12 @@ func (w Writer) serverSideApply(ctx context.Context, child *Child) error {
 	versioned := child.Desired.DeepCopyObject().(client.Object)
 	versioned.SetUID(child.Live.GetUID())
 	versioned.SetResourceVersion(child.Live.GetResourceVersion())
-	configuration, err := applyConfiguration(versioned)
+	configuration, err := kinds.ApplyConfiguration(versioned)
 	if err != nil {
 		return err
 	}
 	// A response keeps, in the lists that it is decoded into, what it does not have itself.
-	stored := NewOf(versioned)
+	stored := kinds.NewOf(versioned)
 	stored.SetNamespace(versioned.GetNamespace())
 	stored.SetName(versioned.GetName())
 	err = w.Client.Patch(ctx, stored, client.RawPatch(types.ApplyPatchType, configuration), client.FieldOwner(FieldManager), client.ForceOwnership)
@@ -375,39 +374,6 @@ func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) er
 		return err
 	}
 	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
-}
-
-// applyConfiguration encodes a desired object without its status and without the nulls that the
-// Go type cannot omit: an apply would own these fields.
-func applyConfiguration(desired client.Object) ([]byte, error) {
-	content, err := contentOf(desired)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(content)
-}
-
-func contentOf(desired client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
-	delete(content, "status")
-	removeNulls(content)
-	return content, err
-}
-
-func removeNulls(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, member := range value {
-			if member == nil {
-				delete(value, key)
-			}
-			removeNulls(member)
-		}
-	case []any:
-		for _, item := range value {
-			removeNulls(item)
-		}
-	}
 }
 
 func (w Writer) delete(ctx context.Context, live client.Object) error {
@@ -442,7 +408,7 @@ func (w Writer) dryRun(ctx context.Context, child *Child) (stored client.Object,
 		stored = child.Desired.DeepCopyObject().(client.Object)
 		return stored, w.Client.Create(ctx, stored, client.DryRunAll, client.FieldOwner(FieldManager), client.DisableReadYourWritesConsistency)
 	}
-	content, err := contentOf(child.Desired)
+	content, err := kinds.Content(child.Desired)
 	if err != nil {
 		return nil, err
 	}
@@ -476,7 +442,7 @@ func setHash(desired client.Object) error {
 	}
 	hash, err := Hash(encoder)
 	if err != nil {
-		return fmt.Errorf("hashing %s %q: %w", limit.KindOf(desired), desired.GetName(), err)
+		return fmt.Errorf("hashing %s %q: %w", kinds.KindOf(desired), desired.GetName(), err)
 	}
 	desired.SetAnnotations(labels.Merge(desired.GetAnnotations(), labels.Set{AnnotationHash: hash}))
 	return nil
@@ -497,24 +463,6 @@ type marshaler interface{ Marshal() ([]byte, error) }
 type untyped struct{ client.Object }
 
 func (u untyped) Marshal() ([]byte, error) { return json.Marshal(u.Object) }
-
-// NewOf returns an empty object of the type of obj.
-func NewOf(obj client.Object) client.Object {
-	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	if _, ok := empty.(*unstructured.Unstructured); ok {
-		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	}
-	return empty
-}
-
-// Manifest returns, as JSON, what the operator applies for a desired child, which it does not change.
-func Manifest(desired client.Object) ([]byte, error) {
-	desired = desired.DeepCopyObject().(client.Object)
-	if err := setHash(desired); err != nil {
-		return nil, err
-	}
-	return applyConfiguration(desired)
-}
 
 // Rewrites holds, for each owner, which fields admission rewrote in the response to the last write
 // of a child, so that this write is not repeated. It is empty after a restart, which costs one
@@ -543,7 +491,7 @@ func (r *Rewrites) Forget(owner types.NamespacedName) { r.of.Delete(owner) }
 
 // rewrite returns a sentence for a field that admission rewrote.
 func (d *difference) rewrite(live client.Object) string {
-	return fmt.Sprintf("%s %s rewritten by admission: %s -> %s", limit.KindOf(live), d.field, encoded(d.want), encoded(d.have))
+	return fmt.Sprintf("%s %s rewritten by admission: %s -> %s", kinds.KindOf(live), d.field, encoded(d.want), encoded(d.have))
 }
 
 // describe returns the first sentences, shortened.
@@ -576,21 +524,18 @@ func encoded(value reflect.Value) string {
 // that reconcile.
 func checkOwner(live, desired client.Object) error {
 	const deleting = "waiting for the deletion of an old object: %s %q is "
-	owner, held := metav1.GetControllerOfNoCopy(desired), "has no controller"
+	owner := metav1.GetControllerOfNoCopy(desired)
 	switch controller := metav1.GetControllerOfNoCopy(live); {
 	case controller == nil:
 	case controller.UID == owner.UID && live.GetDeletionTimestamp() == nil:
 		return nil
 	case controller.UID == owner.UID:
-		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(deleting+"being deleted", limit.KindOf(live), live.GetName()))
+		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(deleting+"being deleted", kinds.KindOf(live), live.GetName()))
 	case controller.Name == owner.Name && groupKind(controller) == groupKind(owner): // The garbage collector deletes its children.
 		return status.NewReconciling(status.ReasonWaitingForDeletion, fmt.Sprintf(
-			deleting+"controlled by a deleted %s of this name and waits for garbage collection", limit.KindOf(live), live.GetName(), controller.Kind))
-	default:
-		held = "is controlled by " + controller.Kind + "/" + controller.Name
+			deleting+"controlled by a deleted %s of this name and waits for garbage collection", kinds.KindOf(live), live.GetName(), controller.Kind))
 	}
-	return status.NewStalled(status.ReasonNameConflict, fmt.Sprintf(
-		"%s %q already exists and %s: it is not changed; delete or rename it, or give this object another name", limit.KindOf(live), live.GetName(), held))
+	return status.NewStalled(status.ReasonNameConflict, kinds.NameConflict(live))
 }
 
 func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
@@ -620,7 +565,7 @@ func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
-	described := fmt.Errorf("%s %s %q: %w", doing, limit.KindOf(obj), obj.GetName(), err)
+	described := fmt.Errorf("%s %s %q: %w", doing, kinds.KindOf(obj), obj.GetName(), err)
 	_, lasting := errors.AsType[*limit.LastingError](err)
 	if !lasting && (isTransient(err) || apierrors.IsNotFound(err) && doing != "creating") {
 		return described

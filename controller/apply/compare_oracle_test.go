@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/test/filled"
 )
 
@@ -50,7 +50,7 @@ func filler(seed int64, empty float64) *randfill.Filler {
 func TestDifferencesAreWhatAnApplyWouldChange(t *testing.T) {
 	t.Parallel()
 	const rounds = 400
-	for _, desired := range children() {
+	for _, desired := range childTypes() {
 		kind := desired.GetObjectKind().GroupVersionKind()
 		unchanged := 0
 		for seed := range int64(rounds) {
@@ -102,7 +102,7 @@ func patched(t *testing.T, live client.Object, found []difference) client.Object
 	if err != nil {
 		t.Fatalf("%s\ndoes not apply to\n%s\n%v", patch, before, err)
 	}
-	into := NewOf(live)
+	into := kinds.NewOf(live)
 	if err := json.Unmarshal(after, into); err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +149,9 @@ func compared(t *testing.T, desired, live client.Object) *typed.Comparison {
 // them.
 func asApplied(t *testing.T, obj client.Object) *typed.TypedValue {
 	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	content, err := kinds.Content(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(content, "status")
-	removeNulls(content)
 	return typedValue(t, &unstructured.Unstructured{Object: content})
 }

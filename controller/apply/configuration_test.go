@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 func TestApplyConfigurationHasNoStatus(t *testing.T) {
 	t.Parallel()
-	for _, child := range children() {
+	for _, child := range childTypes() {
 		child.SetName("box")
 		child.SetNamespace("default")
-		data, err := applyConfiguration(child)
+		data, err := kinds.ApplyConfiguration(child)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 		if err := json.Unmarshal(data, &members); err != nil {
 			t.Fatal(err)
 		}
-		if _, has := members["status"]; has || members["kind"] != limit.KindOf(child) || members["spec"] == nil {
+		if _, has := members["status"]; has || members["kind"] != kinds.KindOf(child) || members["spec"] == nil {
 			t.Errorf("the apply configuration is %s", data)
 		}
 	}
@@ -41,7 +41,7 @@ func TestApplyConfigurationHasNoStatus(t *testing.T) {
 // have is not kept. Integers beyond 2^53 are exact.
 func TestResponseReplacesTheConfiguration(t *testing.T) {
 	t.Parallel()
-	deployment := children()[0].(*appsv1.Deployment)
+	deployment := childTypes()[0].(*appsv1.Deployment)
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "server:1", WorkingDir: "/"}}
 	response := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"resourceVersion":"7","generation":9007199254740993},` +
 		`"spec":{"template":{"spec":{"containers":[{"name":"main","image":"mirror/server:1"}]}}}}`

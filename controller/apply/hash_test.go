@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // The hash of a desired object is the same in all versions of the controller: an upgrade to
@@ -24,7 +24,7 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: named.Labels}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "main", Image: "server:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}},
 	}}
-	children := children()
+	children := childTypes()
 	*children[0].(*appsv1.Deployment) = appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(2)), Selector: selector, Template: template,
 	}}
@@ -36,7 +36,7 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 		for range 3 { // Maps have no order.
 			child := children[i].DeepCopyObject().(client.Object)
 			if err := setHash(child); err != nil || child.GetAnnotations()[AnnotationHash] != want {
-				t.Errorf("the annotations of the %s are %s, want the hash %s: %v", limit.KindOf(child), child.GetAnnotations(), want, err)
+				t.Errorf("the annotations of the %s are %s, want the hash %s: %v", kinds.KindOf(child), child.GetAnnotations(), want, err)
 			}
 		}
 	}

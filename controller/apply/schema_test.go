@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
 var converter = clientgoapply.NewTypeConverter(clientgoscheme.Scheme)
 
 // typesOfBlocks returns an empty object of each type of Kubernetes that a block of a spec becomes, with TypeMeta.
 func typesOfBlocks() (all []client.Object) {
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		if block.Type != nil {
 			child := block.New().(client.Object)
 			child.GetObjectKind().SetGroupVersionKind(block.Kind)
@@ -35,8 +35,8 @@ func typesOfBlocks() (all []client.Object) {
 	return all
 }
 
-// children returns an empty object of each type of child, with TypeMeta.
-func children() []client.Object {
+// childTypes returns an empty object of each type of child, with TypeMeta.
+func childTypes() []client.Object {
 	deployment, daemonSet, service := &appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	daemonSet.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
@@ -59,12 +59,12 @@ func typedValue(t *testing.T, obj runtime.Object) *typed.TypedValue {
 func TestTablesMatchTheOpenAPISchema(t *testing.T) {
 	t.Parallel()
 	keyedLists := map[string]bool{}
-	for _, obj := range append(children(), typesOfBlocks()...) {
+	for _, obj := range append(childTypes(), typesOfBlocks()...) {
 		value := typedValue(t, obj)
 		w := schemaWalk{t: t, schema: value.Schema(), keyedLists: keyedLists}
-		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), limit.KindOf(obj), false)
+		w.structs(reflect.TypeOf(obj).Elem(), value.TypeRef(), kinds.KindOf(obj), false)
 		if w.fields < 25 {
-			t.Errorf("only %d fields of a %s were compared", w.fields, limit.KindOf(obj))
+			t.Errorf("only %d fields of a %s were compared", w.fields, kinds.KindOf(obj))
 		}
 	}
 	for name := range listKeys {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -26,10 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -115,8 +112,8 @@ func isChild(obj client.Object) bool {
 	if controller == nil || controller.Name != obj.GetName() {
 		return false
 	}
-	version, _ := schema.ParseGroupVersion(controller.APIVersion)
-	return slices.Contains([]string{modelv1.GroupName, appv1.GroupName, mydomainv1beta1.GroupName}, version.Group)
+	kind := all.Of(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind())
+	return kind != nil && kind.HasPods()
 }
 
 // The maximum lengths of what clients write without a limit of the API server's, in bytes. What

@@ -35,7 +35,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
@@ -63,13 +63,13 @@ type Sources struct {
 
 	mu sync.Mutex
 	// refs are what the owners refer to, by their namespace and name.
-	refs  map[string]map[string][]podtemplate.Reference
+	refs  map[string]map[string][]workload.Reference
 	known map[subject]known
 }
 
 // subject is a ConfigMap or a Secret of a namespace.
 type subject struct {
-	podtemplate.Reference
+	workload.Reference
 	namespace string
 }
 
@@ -100,7 +100,7 @@ type Observed struct {
 
 // Observe returns the digests of what an owner refers to, and enqueues the owner from now on when that changes. It reads the data of
 // what it does not know, or what changed 2 seconds ago or earlier.
-func (s *Sources) Observe(ctx context.Context, owner types.NamespacedName, refs []podtemplate.Reference) (Observed, error) {
+func (s *Sources) Observe(ctx context.Context, owner types.NamespacedName, refs []workload.Reference) (Observed, error) {
 	s.set(owner, refs) // First: what changes from now on is an event.
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -199,7 +199,7 @@ func (s *Sources) watch(ctx context.Context, kind string) error {
 
 func (s *Sources) read(ctx context.Context, of subject) (data map[string][]byte, version string, err error) {
 	key := client.ObjectKey{Namespace: of.namespace, Name: of.Name}
-	if of.Kind == podtemplate.KindSecret {
+	if of.Kind == workload.KindSecret {
 		secret := &corev1.Secret{}
 		err := s.Live.Get(ctx, key, secret)
 		return secret.Data, secret.ResourceVersion, err
@@ -229,18 +229,18 @@ func (s *Sources) remember(of subject, as known) {
 
 // set sets what an owner refers to, and forgets the data of what it does not refer to any more. It is read again for another
 // owner that does.
-func (s *Sources) set(owner types.NamespacedName, refs []podtemplate.Reference) {
+func (s *Sources) set(owner types.NamespacedName, refs []workload.Reference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refs == nil {
-		s.refs, s.known = map[string]map[string][]podtemplate.Reference{}, map[subject]known{}
+		s.refs, s.known = map[string]map[string][]workload.Reference{}, map[subject]known{}
 	}
 	for ref := range sets.New(s.refs[owner.Namespace][owner.Name]...).Difference(sets.New(refs...)) {
 		delete(s.known, subject{ref, owner.Namespace})
 	}
 	all := s.refs[owner.Namespace]
 	if all == nil {
-		all = map[string][]podtemplate.Reference{}
+		all = map[string][]workload.Reference{}
 		s.refs[owner.Namespace] = all
 	}
 	if all[owner.Name] = refs; len(refs) == 0 {
@@ -263,7 +263,7 @@ func (s *Sources) ownersOf(kind, namespace, name string) (owners []types.Namespa
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for owner, refs := range s.refs[namespace] {
-		if slices.Contains(refs, podtemplate.Reference{Kind: kind, Name: name}) {
+		if slices.Contains(refs, workload.Reference{Kind: kind, Name: name}) {
 			owners = append(owners, types.NamespacedName{Namespace: namespace, Name: owner})
 		}
 	}
@@ -300,14 +300,14 @@ func (s *Sources) enqueue(kind string) handler.EventHandler {
 }
 
 // Digests are the SHA-256 of the data of ConfigMaps and Secrets. One that does not exist, or may not be read, is missing.
-type Digests map[podtemplate.Reference][sha256.Size]byte
+type Digests map[workload.Reference][sha256.Size]byte
 
 // Annotation returns the value of api.AnnotationConfiguration for the references of a pod template, a line for each: its
 // kind, its name, and 16 hexadecimal digits of the HMAC-SHA256 of its digest, with the uid of the owner as key. live is the value
 // that the pod template has now. A reference without a digest keeps its line in live; one that has no line there either has a
 // line without a hash, so that a ConfigMap which does not exist is no reason for a rollout, and its creation is
 // one. With hold every reference keeps its line. It is pure.
-func (d Digests) Annotation(uid types.UID, refs []podtemplate.Reference, live string, hold bool) string {
+func (d Digests) Annotation(uid types.UID, refs []workload.Reference, live string, hold bool) string {
 	before := map[string]string{}
 	for line := range strings.Lines(live) {
 		name, hash, _ := strings.Cut(strings.TrimSpace(line), " ")

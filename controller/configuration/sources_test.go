@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // fixture is a Sources with an API server, and counts what is read and watched.
@@ -75,7 +75,7 @@ func (f *fixture) write(name, value string, labels map[string]string) {
 // observe observes the settings for an owner, and compares the reads since the last call.
 func (f *fixture) observe(owner string, reads ...string) Observed {
 	f.t.Helper()
-	out, err := f.Observe(f.t.Context(), types.NamespacedName{Namespace: "team", Name: owner}, []podtemplate.Reference{settings})
+	out, err := f.Observe(f.t.Context(), types.NamespacedName{Namespace: "team", Name: owner}, []workload.Reference{settings})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestWithoutPermission(t *testing.T) {
 		f.write("settings", "1", nil)
 		f.refused[what] = forbidden
 		for range 3 {
-			out, err := f.Observe(t.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, []podtemplate.Reference{settings})
+			out, err := f.Observe(t.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, []workload.Reference{settings})
 			if err != nil || len(out.Digests) != 0 || !strings.Contains(out.Note, note) || out.Again != refusedFor {
 				t.Errorf("%s: %+v, %v", what, out, err)
 			}
@@ -191,7 +191,7 @@ func TestOtherErrorsAreReturned(t *testing.T) {
 		f := newFixture(t)
 		f.write("settings", "1", nil)
 		f.refused[what] = cut
-		if _, err := f.Observe(t.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, []podtemplate.Reference{settings}); !errors.Is(err, cut) {
+		if _, err := f.Observe(t.Context(), types.NamespacedName{Namespace: "team", Name: "a"}, []workload.Reference{settings}); !errors.Is(err, cut) {
 			t.Errorf("%s: %v", what, err)
 		}
 		delete(f.refused, what)
@@ -226,9 +226,9 @@ func TestWhatIsHeld(t *testing.T) {
 }
 
 var (
-	settings = podtemplate.Reference{Kind: "ConfigMap", Name: "settings"}
-	database = podtemplate.Reference{Kind: "Secret", Name: "database"}
-	both     = []podtemplate.Reference{settings, database}
+	settings = workload.Reference{Kind: "ConfigMap", Name: "settings"}
+	database = workload.Reference{Kind: "Secret", Name: "database"}
+	both     = []workload.Reference{settings, database}
 )
 
 func data(values ...string) [32]byte {

@@ -12,11 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
@@ -59,23 +57,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Gene
 	return r.UpdateStatus(ctx, children, errs, err)
 }
 
-// Children returns the desired DaemonSet of a Genericdaemon that has its defaults and no
-// errors. It is pure.
-func Children(daemon *mydomainv1beta1.Genericdaemon) ([]client.Object, error) {
-	set, err := daemonSet(daemon)
-	if err != nil {
-		return nil, err
-	}
-	return []client.Object{set}, nil
-}
-
 // desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
 // errors of its spec leave open what it has to be, it returns a status.Readiness,
 // and a child without a desired state. It is pure.
 func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*workload.Children, error) {
-	into := &daemon.Status
+	into, w := &daemon.Status, genericdaemon.Workload(daemon)
 	children := &workload.Children{
-		Workload: workloadOf(daemon), Pods: &apply.Child{Live: &appsv1.DaemonSet{}},
+		Workload: w, Pods: &apply.Child{Live: &appsv1.DaemonSet{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
 	}
 	children.Observe = func() workload.Observed {
@@ -84,41 +72,11 @@ func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*work
 	if err := workload.Buildable(errs); err != nil {
 		return children, err
 	}
-	set, err := daemonSet(daemon)
+	set, err := w.DaemonSet()
 	if err == nil {
 		children.Pods.Desired = set
 	}
 	return children, err
-}
-
-// workloadOf returns the workload of a Genericdaemon that has its defaults.
-func workloadOf(daemon *mydomainv1beta1.Genericdaemon) *workload.Workload {
-	spec := &daemon.Spec
-	return &workload.Workload{
-		Owner: daemon, OwnerKind: kind, Pods: genericdaemon.Pods(daemon), Paused: spec.Paused, RestartOnChange: spec.RestartOnChange, Windows: spec.Windows,
-	}
-}
-
-// daemonSet returns the desired DaemonSet of a Genericdaemon that has its defaults.
-func daemonSet(daemon *mydomainv1beta1.Genericdaemon) (*appsv1.DaemonSet, error) {
-	w := workloadOf(daemon)
-	template, err := w.Template()
-	if err != nil {
-		return nil, err
-	}
-	step := modelv1.IntOrPercent(*daemon.Spec.RollingUpdate)
-	return &appsv1.DaemonSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "DaemonSet"},
-		ObjectMeta: w.ObjectMeta(),
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: w.Selector()},
-			Template: template,
-			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
-				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
-				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &step},
-			},
-		},
-	}, nil
 }
 
 // reasonNoMatchingNodes means that no node has the label.

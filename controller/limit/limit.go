@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 const (
@@ -309,11 +309,6 @@ func New(c client.Client, clk clock.PassiveClock) client.Client {
 	return &limited{Client: c, limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
 }
 
-// KindOf returns the kind of an object, from its Go type if it has no TypeMeta, as those in the cache.
-func KindOf(obj client.Object) string {
-	return cmp.Or(obj.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(obj).Elem().Name())
-}
-
 var errNoOwner = errors.New("the write has no owner to count for")
 
 // write sends a write for the owner in a context. A dry run writes nothing.
@@ -321,7 +316,7 @@ func (c *limited) write(ctx context.Context, obj client.Object, dryRun []string,
 	if len(dryRun) > 0 {
 		return send()
 	}
-	what := ContestedError{Object: fmt.Sprintf("%s %q", KindOf(obj), obj.GetName()), Manager: Manager(obj)}
+	what := ContestedError{Object: fmt.Sprintf("%s %q", kinds.KindOf(obj), obj.GetName()), Manager: Manager(obj)}
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	switch {
 	case o == nil && obj.GetUID() == "":

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,8 +27,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // +kubebuilder:rbac:groups=model.github.com,resources=modelboxes,verbs=get;list;watch
@@ -46,12 +45,12 @@ var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 type Reconciler struct {
 	workload.Reconciler
 	// Fetcher is what the operator decides of the container that fetches a model.
-	Fetcher modelsource.Fetcher
+	Fetcher models.Fetcher
 }
 
 // SetupWithManager returns a function that adds the controller for ModelBoxes to a manager. shared is
 // what it has in common with other controllers: Turns and Watches.
-func SetupWithManager(fetcher modelsource.Fetcher, shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
+func SetupWithManager(fetcher models.Fetcher, shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
 		r := &Reconciler{Reconciler: shared, Fetcher: fetcher}
 		return workload.Setup(mgr, clk, kind, &modelv1.ModelBox{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
@@ -65,7 +64,7 @@ func SetupWithManager(fetcher modelsource.Fetcher, shared workload.Reconciler) f
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
 	errs := modelbox.Validate(box)
-	pods := workloadOf(box, r.Fetcher)
+	pods := modelbox.Workload(box, r.Fetcher)
 	applied, result, err := r.Run(ctx, pods, &box.Status.WorkloadStatus, box.Spec.Schedules, errs)
 	if applied == nil {
 		return result, err
@@ -76,43 +75,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reco
 	return result, err
 }
 
-// Children returns the desired Deployment and Service of a ModelBox that has its defaults
-// and no errors. fetcher is what the operator decides of the container that fetches a model. It
-// is pure.
-func Children(box *modelv1.ModelBox, fetcher modelsource.Fetcher) ([]client.Object, error) {
-	return workloadOf(box, fetcher).Children()
-}
-
-// minReadySeconds is how long a pod must have been ready before a rollout counts it as
-// available: long enough to notice a server that starts and then crashes.
-const minReadySeconds = 3
-
-// workloadOf returns the workload of a ModelBox that has its defaults.
-func workloadOf(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *workload.Workload {
-	spec := &box.Spec
-	return &workload.Workload{
-		Owner:     box,
-		OwnerKind: kind,
-		Pods:      modelbox.Pods(box, fetcher),
-
-		Replicas:                spec.Replicas,
-		Strategy:                spec.Strategy,
-		Rollout:                 spec.RollingUpdate,
-		MinReadySeconds:         minReadySeconds,
-		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
-		ServiceType:             spec.ServiceType,
-		Fetched:                 box.Status.Fetcher,
-		Paused:                  spec.Paused,
-		RestartOnChange:         spec.RestartOnChange,
-		Windows:                 spec.Windows,
-		Around:                  modelbox.Around(box),
-	}
-}
-
 // setFetcher sets status.fetcher of a ModelBox whose children have been applied. What was fetched is not known for
 // another pod template.
 func setFetcher(into *modelv1.ModelBoxStatus, pods *workload.Workload, children *workload.Children) error {
-	now, err := pods.FetcherStatus(children.Pods.Desired.(*appsv1.Deployment))
+	now, err := workload.FetcherStatus(pods, children.Pods.Desired.(*appsv1.Deployment))
 	if err != nil {
 		return err
 	}
@@ -128,7 +94,7 @@ func setFetcher(into *modelv1.ModelBoxStatus, pods *workload.Workload, children 
 // recordModels sets what status says of the models, once for each rollout that is complete, from the termination
 // messages in one page of its pods. Without a container that fetches, and when it is known, nothing is read. It returns after
 // which time it tries again, 0 for never.
-func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, models []modelsource.Model, children *workload.Children) time.Duration {
+func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, all []models.Model, children *workload.Children) time.Duration {
 	live := children.Pods.Live.(*appsv1.Deployment)
 	revision, into := live.Annotations[problems.AnnotationRevision], &box.Status
 	if r.Problems == nil || into.Fetcher == nil || box.Spec.Paused || into.ReadyReplicas == 0 || len(revision) > maxRevision || revision == into.Fetcher.Revision ||
@@ -142,7 +108,7 @@ func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, mo
 	}
 	fetch := &children.Pods.Desired.(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
 	into.Fetcher.Revision = revision
-	into.Model, into.Models = fetchedBy(models, fetch, pods)
+	into.Model, into.Models = fetchedBy(all, fetch, pods)
 	return 0
 }
 
@@ -150,20 +116,20 @@ func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, mo
 const maxRevision, maxBytes, maxMessage = 20, 1<<53 - 1, 4096
 
 // fetchedBy returns what the first pod that says it credibly says of the models.
-func fetchedBy(models []modelsource.Model, fetch *corev1.Container, pods []corev1.Pod) (model *modelv1.ModelStatus, named []modelv1.NamedModelStatus) {
-	models = slices.DeleteFunc(slices.Clone(models), func(m modelsource.Model) bool { return !m.From.IsFetched() })
-	said := make([]modelv1.ModelStatus, len(models))
+func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (model *modelv1.ModelStatus, named []modelv1.NamedModelStatus) {
+	all = slices.DeleteFunc(slices.Clone(all), func(m models.Model) bool { return !m.From.IsFetched() })
+	said := make([]modelv1.ModelStatus, len(all))
 	for i := range pods {
-		if of := saidBy(models, fetch, &pods[i]); of != nil {
+		if of := saidBy(all, fetch, &pods[i]); of != nil {
 			said = of
 			break
 		}
 	}
-	for i := range models {
-		if models[i].Name == "" {
+	for i := range all {
+		if all[i].Name == "" {
 			model = &said[i]
 		} else {
-			named = append(named, modelv1.NamedModelStatus{Name: models[i].Name, ModelStatus: said[i]})
+			named = append(named, modelv1.NamedModelStatus{Name: all[i].Name, ModelStatus: said[i]})
 		}
 	}
 	return model, named
@@ -173,18 +139,18 @@ var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // saidBy returns what a pod says of each model, nil if that cannot be believed: another program has run in it, or the
 // message is not one of this program for these models.
-func saidBy(models []modelsource.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
+func saidBy(all []models.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
 	var says modeluri.Message
-	if err := json.Unmarshal([]byte(lastWord(fetch, pod)), &says); err != nil || len(says.Models) != len(models) {
+	if err := json.Unmarshal([]byte(lastWord(fetch, pod)), &says); err != nil || len(says.Models) != len(all) {
 		return nil
 	}
-	out := make([]modelv1.ModelStatus, len(models))
-	for i := range models {
+	out := make([]modelv1.ModelStatus, len(all))
+	for i := range all {
 		m := &says.Models[i]
-		if m.Name != models[i].Name || !isCredible(m.Digest, m.Bytes, models[i].SHA256) {
+		if m.Name != all[i].Name || !isCredible(m.Digest, m.Bytes, all[i].SHA256) {
 			return nil
 		}
-		out[i] = modelv1.ModelStatus{URI: models[i].URI, Digest: m.Digest, Bytes: m.Bytes}
+		out[i] = modelv1.ModelStatus{URI: all[i].URI, Digest: m.Digest, Bytes: m.Bytes}
 	}
 	return out
 }

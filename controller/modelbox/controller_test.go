@@ -10,39 +10,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/test/golden"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
-
-// Each testdata/NAME.yaml is a ModelBox as a user writes it; NAME.golden.yaml has
-// the desired objects. "go test ./controller/... -update" rewrites the latter.
-func TestDesiredObjects(t *testing.T) {
-	golden.Run(t, func(box *modelv1.ModelBox) ([]client.Object, error) {
-		box.UID = "6a1e2c55-0000-4000-8000-000000000000"
-		modelbox.Default(box, nil, nil)
-		if errs := modelbox.Validate(box); len(errs) > 0 {
-			return nil, errs.ToAggregate()
-		}
-		return Children(box, modelsource.Fetcher{Image: "modelbox-controller:test"})
-	})
-}
 
 // Whatever pods say: it is the status of the models, or the status is empty.
 func TestWhatPodsSayOfTheirModels(t *testing.T) {
 	t.Parallel()
 	const uri, folder = "https://models.example.com/a.gguf", "s3://team-models/lora/"
 	sum, other := strings.Repeat("0A", 32), strings.Repeat("1b", 32)
-	models := modelsource.Of(&modelv1.ModelBoxSpec{
+	all := models.Of(&modelv1.ModelBoxSpec{
 		Model: &modelv1.Model{URI: uri, SHA256: sum},
 		Models: []modelv1.NamedModel{
 			{Name: "image", Model: modelv1.Model{URI: "oci://a@sha256:" + other}}, {Name: "lora", Model: modelv1.Model{URI: folder, MountPath: "/lora"}},
 		},
 	})
-	fetch := modelsource.PodOf(models, modelsource.Fetcher{Image: "controller:1"}, corev1.ResourceRequirements{}).Fetch
+	fetch := models.PodOf(all, models.Fetcher{Image: "controller:1"}, corev1.ResourceRequirements{}).Fetch
 	said := func(model, lora string) string { return `{"models":[{` + model + `},{"name":"lora"` + lora + `}]}` }
 	digest := func(of string, bytes any) string { return fmt.Sprintf(`"digest":"sha256:%s","bytes":%v`, of, bytes) }
 	right := said(digest(strings.ToLower(sum), 7), ","+digest(other, 1<<53-1))
@@ -89,7 +73,7 @@ func TestWhatPodsSayOfTheirModels(t *testing.T) {
 		if tc.empty {
 			want, wantLora = modelv1.ModelStatus{}, modelv1.ModelStatus{}
 		}
-		model, named := fetchedBy(models, fetch, []corev1.Pod{{}, pod})
+		model, named := fetchedBy(all, fetch, []corev1.Pod{{}, pod})
 		if diff := cmp.Diff(&want, model) + cmp.Diff([]modelv1.NamedModelStatus{{Name: "lora", ModelStatus: wantLora}}, named); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -99,13 +83,13 @@ func TestWhatPodsSayOfTheirModels(t *testing.T) {
 // A model that an earlier release has left in a claim has no digest, and still a URI.
 func TestAModelWhoseDigestIsNotKnown(t *testing.T) {
 	t.Parallel()
-	models := modelsource.Of(&modelv1.ModelBoxSpec{ModelFileURL: "hf://org/name@" + strings.Repeat("0a", 20)})
-	pod := corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: modelsource.Container}}}}
+	all := models.Of(&modelv1.ModelBoxSpec{ModelFileURL: "hf://org/name@" + strings.Repeat("0a", 20)})
+	pod := corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: models.Container}}}}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: modelsource.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"models":[{}]}`}},
+		Name: models.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"models":[{}]}`}},
 	}}
-	model, named := fetchedBy(models, &pod.Spec.InitContainers[0], []corev1.Pod{pod})
-	if diff := cmp.Diff(&modelv1.ModelStatus{URI: models[0].URI}, model); diff != "" || named != nil {
+	model, named := fetchedBy(all, &pod.Spec.InitContainers[0], []corev1.Pod{pod})
+	if diff := cmp.Diff(&modelv1.ModelStatus{URI: all[0].URI}, model); diff != "" || named != nil {
 		t.Error(diff, named)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // Pods restart if and only if the pod template changes. These tests compare what is built for a
@@ -47,7 +47,7 @@ func templateOf(t *testing.T, stored *modelv1.ModelBox) string {
 	t.Helper()
 	box := stored.DeepCopy()
 	modelbox.DefaultStored(box)
-	template, err := workloadOf(box, modelsource.Fetcher{Image: "modelbox-controller:test"}).Template()
+	template, err := modelbox.Workload(box, models.Fetcher{Image: "modelbox-controller:test"}).Template()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestTheUpgradeRestartsNoPod(t *testing.T) {
 	t.Parallel()
 	for _, spec := range specs010 {
 		stored := stored010(t, spec)
-		before, err := workloadOf(stored, modelsource.Fetcher{Image: "modelbox-controller:test"}).Template()
+		before, err := modelbox.Workload(stored, models.Fetcher{Image: "modelbox-controller:test"}).Template()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -186,7 +186,7 @@ func (c *container) runsOnce() bool {
 
 // fetches reports whether it is the init container that fetches the model of a ModelBox. Its
 // termination message says why it failed.
-func (c *container) fetches() bool { return c.init && modelsource.IsFetcher(&c.spec) }
+func (c *container) fetches() bool { return c.init && models.IsFetcher(&c.spec) }
 
 // backOff is what kubelet writes before the answer of the registry while it waits for the next attempt.
 var backOff = regexp.MustCompile(`^Back-off pulling image "[^"]*": (ErrImagePull: )?`)

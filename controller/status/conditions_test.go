@@ -19,15 +19,15 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
 
 func at(minute int) metav1.Time {
@@ -201,13 +201,9 @@ func hostile(seed int64) *randfill.Filler {
 // operator says of the object itself is in it.
 func TestAnyStatusCanBeWritten(t *testing.T) {
 	t.Parallel()
-	for crd, object := range map[string]Object{
-		"model.github.com_modelboxes":        &modelv1.ModelBox{},
-		"app.huolala.cn_apps":                &appv1.App{},
-		"mydomain.com_genericdaemons":        &mydomainv1beta1.Genericdaemon{},
-		"extension.k8s.io_uniteddeployments": &extensionv1.UnitedDeployment{},
-		"mtsre.meitu.com_erus":               &mtsrev1.Eru{},
-	} {
+	for _, kind := range all.Kinds {
+		resource, _ := meta.UnsafeGuessKindToResource(kind.GVK)
+		crd, object := resource.Group+"_"+resource.Resource, kind.New()
 		t.Run(crd, func(t *testing.T) {
 			t.Parallel()
 			validator := schemaOfStatus(t, crd)

@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
@@ -350,9 +351,9 @@ func (r *reasonCounts) set(kind string, name types.NamespacedName, reason string
 // present only while they are true, as kstatus reads them
 // (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md).
 const (
-	ConditionReady       = "Ready"
+	ConditionReady       = api.ConditionReady
 	ConditionReconciling = "Reconciling"
-	ConditionStalled     = "Stalled"
+	ConditionStalled     = api.ConditionStalled
 	ConditionPaused      = "Paused"
 )
 

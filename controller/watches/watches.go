@@ -34,7 +34,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
 // again is how long an informer that could not be started is not tried again.
@@ -43,7 +43,7 @@ const again = time.Minute
 // UnavailableError reports that the objects of a kind cannot be listed: the cluster does not have the kind, or the
 // controller has no permission.
 type UnavailableError struct {
-	Block *around.Block
+	Block *children.Block
 	Err   error
 }
 
@@ -52,12 +52,12 @@ func (e *UnavailableError) Error() string {
 		return fmt.Sprintf("Unavailable: spec.%s needs the kind %s of %s, which this cluster does not have: install %s, or remove spec.%s",
 			e.Block.Field, e.Block.Kind.Kind, e.Block.Kind.GroupVersion(), e.Block.Provider, e.Block.Field)
 	}
-	return fmt.Sprintf("Unavailable: spec.%s needs a permission of the operator, see docs/around.md, or remove it: %.300s", e.Block.Field, e.Err)
+	return fmt.Sprintf("Unavailable: spec.%s needs a permission of the operator, see docs/optional-children.md, or remove it: %.300s", e.Block.Field, e.Err)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Watches are the informers of the kinds in around.Blocks. It is safe for concurrent use.
+// Watches are the informers of the kinds in children.Blocks. It is safe for concurrent use.
 type Watches struct {
 	// Every is the time between two attempts to start informers that have stopped; trigger.Longest if it is 0.
 	Every time.Duration
@@ -70,7 +70,7 @@ type Watches struct {
 	starting sync.Mutex
 	owners   []owner
 
-	states sync.Map // A state for each of around.Blocks.
+	states sync.Map // A state for each of children.Blocks.
 }
 
 // owner is a controller whose objects have such children.
@@ -93,7 +93,7 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 		return nil
 	}
 	w.cache, w.live, w.clock = mgr.GetCache(), mgr.GetAPIReader(), clk
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		w.states.Store(block, state{})
 	}
 	return mgr.Add(w)
@@ -102,14 +102,14 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 // Start implements manager.Runnable. It starts the informers of kinds of which there are children already, and starts
 // again those that have stopped.
 func (w *Watches) Start(ctx context.Context) error {
-	unknown := slices.Clone(around.Blocks)
+	unknown := slices.Clone(children.Blocks)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, block := range around.Blocks {
+		for _, block := range children.Blocks {
 			if w.state(block).err != nil {
 				_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
 			}
 		}
-		unknown = slices.DeleteFunc(unknown, func(block *around.Block) bool { return w.resume(ctx, block) })
+		unknown = slices.DeleteFunc(unknown, func(block *children.Block) bool { return w.resume(ctx, block) })
 	}, cmp.Or(w.Every, trigger.Longest))
 	return nil
 }
@@ -117,7 +117,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // resume starts the informer of a block if there are children: these may be ones that their owners must not have any
 // more. It reports whether that is known. Without the permission it is not asked again, because it is not a refusal
 // that would end by itself, and the requests would have no end.
-func (w *Watches) resume(ctx context.Context, block *around.Block) (known bool) {
+func (w *Watches) resume(ctx context.Context, block *children.Block) (known bool) {
 	found, err := block.Shared, error(nil)
 	if !found {
 		found, err = cache.Find(ctx, w.live, w.cache, block.Kind, client.MatchingLabels{api.LabelManagedBy: api.ManagedBy})
@@ -133,7 +133,7 @@ func (w *Watches) resume(ctx context.Context, block *around.Block) (known bool) 
 }
 
 // Runs reports whether the informer of a block runs.
-func (w *Watches) Runs(block *around.Block) bool {
+func (w *Watches) Runs(block *children.Block) bool {
 	if w == nil {
 		return false
 	}
@@ -141,18 +141,18 @@ func (w *Watches) Runs(block *around.Block) bool {
 	return s.err == nil && !s.at.IsZero()
 }
 
-func (w *Watches) state(block *around.Block) state {
+func (w *Watches) state(block *children.Block) state {
 	s, _ := w.states.Load(block)
 	return s.(state)
 }
 
-func (w *Watches) failed(block *around.Block, err error) {
+func (w *Watches) failed(block *children.Block, err error) {
 	w.states.Store(block, state{err, w.clock.Now()})
 }
 
 // Ensure starts the informer of a block, unless it runs. It returns an *UnavailableError if it cannot run, which is
 // tried again after a minute; any other error is worth a retry.
-func (w *Watches) Ensure(ctx context.Context, block *around.Block) error {
+func (w *Watches) Ensure(ctx context.Context, block *children.Block) error {
 	if w == nil {
 		return nil // The reader has no informers.
 	}
@@ -205,7 +205,7 @@ func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error
 	if !isUnavailable(err) {
 		return
 	}
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		// A reflector describes a kind that has no Go type here by its name.
 		described := []string{block.Kind.String(), reflect.TypeOf(block.New()).String()}
 		if !block.Shared && slices.Contains(described, r.TypeDescription()) {

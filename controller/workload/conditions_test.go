@@ -121,7 +121,7 @@ func TestCounters(t *testing.T) {
 		live := &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 		}}
-		template(t, "").observe(&Children{Pods: &apply.Child{Live: live}, Service: &apply.Child{}}, &into)
+		observe(boxed(""), &Children{Pods: &apply.Child{Live: live}, Service: &apply.Child{}}, &into)
 		want := modelv1.WorkloadStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 			Selector: "app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox",

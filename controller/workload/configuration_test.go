@@ -183,7 +183,7 @@ func TestTheConfigurationIsNoOtherModel(t *testing.T) {
 	hash := func(annotations map[string]string) string {
 		d := deploymentOf(t, w)
 		d.Spec.Template.Annotations = annotations
-		status, err := w.FetcherStatus(d)
+		status, err := FetcherStatus(w, d)
 		if err != nil || status == nil {
 			t.Fatalf("%v, %v", status, err)
 		}

@@ -10,24 +10,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
-func withModel(t *testing.T, uri, raw string, fetcher modelsource.Fetcher) *Workload {
+// boxed returns the workload of a ModelBox with a pod template.
+func boxed(raw string) *Workload {
+	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: "box"}}
+	w := &Workload{Owner: box, OwnerKind: schema.GroupVersionKind{Kind: "ModelBox"}, Optional: &children.Object{Children: &modelv1.Children{}}, Pods: &workload.Pods{
+		AppName: "modelbox", Instance: "box", Container: corev1.Container{Name: "main", Image: "server:1"},
+	}}
+	if raw != "" {
+		w.Pods.Template = &runtime.RawExtension{Raw: []byte(raw)}
+	}
+	return w
+}
+
+func withModel(t *testing.T, uri, raw string, fetcher models.Fetcher) *Workload {
 	t.Helper()
-	w := template(t, raw)
-	w.Models, w.Fetcher = modelsource.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri}), fetcher
+	w := boxed(raw)
+	w.Models, w.Fetcher = models.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri}), fetcher
 	return w
 }
 
 // withModels returns a workload with a model, and with others.
-func withModels(t *testing.T, uri string, fetcher modelsource.Fetcher, more ...modelv1.NamedModel) *Workload {
+func withModels(t *testing.T, uri string, fetcher models.Fetcher, more ...modelv1.NamedModel) *Workload {
 	t.Helper()
 	w := withModel(t, uri, "", fetcher)
-	w.Models = modelsource.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri, Models: more})
+	w.Models = models.Of(&modelv1.ModelBoxSpec{ModelFileURL: uri, Models: more})
 	return w
 }
 
@@ -41,8 +57,8 @@ func deploymentOf(t *testing.T, w *Workload) *appsv1.Deployment {
 }
 
 var (
-	released = modelsource.Fetcher{Image: "controller:1"}
-	upgraded = modelsource.Fetcher{Image: "controller:2", Mirrors: []string{"https://a=https://b"}}
+	released = models.Fetcher{Image: "controller:1"}
+	upgraded = models.Fetcher{Image: "controller:2", Mirrors: []string{"https://a=https://b"}}
 )
 
 const uri = "https://models.example.com/bert.tar.zst"
@@ -52,7 +68,7 @@ const uri = "https://models.example.com/bert.tar.zst"
 func TestKeepFetcher(t *testing.T) {
 	t.Parallel()
 	before := withModel(t, uri, "", released)
-	applied, err := before.FetcherStatus(deploymentOf(t, before))
+	applied, err := FetcherStatus(before, deploymentOf(t, before))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,81 +102,15 @@ func TestKeepFetcher(t *testing.T) {
 			want.Fetcher = released
 		}
 		desired := deploymentOf(t, w)
-		if err := w.keepFetcher(desired); err != nil {
+		if err := keepFetcher(w, desired); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(deploymentOf(t, &want), desired); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		got, err := w.FetcherStatus(desired)
+		got, err := FetcherStatus(w, desired)
 		if err != nil || tc.keeps && !cmp.Equal(got, applied) || !tc.keeps && got != nil && got.Image != upgraded.Image || (got == nil) != (len(w.Models) == 0) {
 			t.Errorf("%s: status has %+v, %v", name, got, err)
-		}
-	}
-}
-
-// Pods that fetch nothing have no trace of the fetcher, so that its flags cannot change them.
-func TestPodsThatFetchNothingDoNotDependOnTheFetcher(t *testing.T) {
-	t.Parallel()
-	for _, uri := range []string{"", "pvc://a/b", "oci://a@sha256:" + strings.Repeat("0a", 32)} {
-		before, after := deploymentOf(t, withModel(t, uri, "", released)), deploymentOf(t, withModel(t, uri, "", upgraded))
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("%s:\n%s", uri, diff)
-		}
-	}
-}
-
-// Whatever podTemplate has, fetch-model is the first container and runs what the operator wants.
-func TestFetchModelRunsFirst(t *testing.T) {
-	t.Parallel()
-	want := deploymentOf(t, withModel(t, uri, "", released)).Spec.Template.Spec.InitContainers[0]
-	for _, raw := range []string{
-		`{}`, `{"spec":{"initContainers":[]}}`, `{"spec":{"initContainers":null}}`,
-		`{"spec":{"initContainers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1","restartPolicy":"Always"}]}}`,
-		`{"spec":{"initContainers":[{"name":"a","image":"a:1"},{"name":"fetch-model","command":[],"args":null,"envFrom":[]}]}}`,
-	} {
-		template, err := withModel(t, uri, raw, released).Template()
-		if err != nil {
-			t.Fatal(err)
-		}
-		init := template.Spec.InitContainers
-		if diff := cmp.Diff(want, init[0]); diff != "" || !modelsource.IsFetcher(&init[0]) {
-			t.Errorf("%s (-want +got):\n%s", raw, diff)
-		}
-		if others := strings.Count(raw, `"image"`); len(init) != others+1 {
-			t.Errorf("%s: %d init containers", raw, len(init))
-		}
-	}
-}
-
-// A claim's volume mostly belongs to root, and fetch-model runs as another user.
-func TestTheGroupOfAClaim(t *testing.T) {
-	t.Parallel()
-	const context = `{"spec":{"securityContext":{`
-	for name, tc := range map[string]struct {
-		uri, claim, raw string
-		want            int64
-		policy          bool
-	}{
-		"a claim":                       {uri: uri, claim: "models", want: 65532, policy: true},
-		"with another security context": {uri: uri, claim: "models", raw: context + `"runAsNonRoot":true}}}`, want: 65532, policy: true},
-		"with a group of its own":       {uri: uri, claim: "models", raw: context + `"fsGroup":7}}}`, want: 7},
-		"as root":                       {uri: uri, claim: "models", raw: context + `"runAsUser":0}}}`},
-		"a volume of the pod":           {uri: uri},
-		"mounted as it is":              {uri: "pvc://models"},
-	} {
-		w := withModel(t, tc.uri, tc.raw, released)
-		w.Models[0].Claim = tc.claim
-		template, err := w.Template()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := template.Spec.SecurityContext
-		if got == nil {
-			got = &corev1.PodSecurityContext{}
-		}
-		if ptr.Deref(got.FSGroup, 0) != tc.want || (got.FSGroupChangePolicy != nil) != tc.policy {
-			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -169,7 +119,7 @@ func TestVerifyModel(t *testing.T) {
 	t.Parallel()
 	w := withModel(t, "oci://a@sha256:"+strings.Repeat("0a", 32), "", released)
 	stored := deploymentOf(t, w)
-	if err := w.VerifyModel(stored); err != nil {
+	if err := VerifyModel(w, stored); err != nil {
 		t.Error(err)
 	}
 	for name, volumes := range map[string][]corev1.Volume{
@@ -178,11 +128,11 @@ func TestVerifyModel(t *testing.T) {
 	} {
 		stored.Spec.Template.Spec.Volumes = volumes
 		const want = `Deployment.apps "box" is invalid: spec.template.spec.volumes[model].image: Forbidden: image volumes need Kubernetes 1.35 or later; use https:// or s3://`
-		if err := w.VerifyModel(stored); err == nil || err.Error() != want {
+		if err := VerifyModel(w, stored); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := withModel(t, uri, "", released).VerifyModel(&appsv1.Deployment{}); err != nil {
+	if err := VerifyModel(withModel(t, uri, "", released), &appsv1.Deployment{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,9 +37,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Reconciler has the steps that are the same for all kinds with pods: Apply and UpdateStatus.
@@ -143,7 +142,7 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
 	}
-	children.Observe = func() Observed { return w.observe(children, into) }
+	children.Observe = func() Observed { return observe(w, children, into) }
 	if err := Buildable(errs); err != nil {
 		return children, err
 	}
@@ -153,16 +152,16 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 	}
 	children.Pods.Desired = deployment
 	if len(w.MatchLabels) > 0 {
-		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.checkSelector(children.Pods.Live.(*appsv1.Deployment)) })
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return checkSelector(w, children.Pods.Live.(*appsv1.Deployment)) })
 	}
 	if len(w.Models) > 0 {
-		children.Pods.Keep = append(children.Pods.Keep, func() error { return w.keepFetcher(deployment) })
-		children.Pods.Verify = w.VerifyModel
+		children.Pods.Keep = append(children.Pods.Keep, func() error { return keepFetcher(w, deployment) })
+		children.Pods.Verify = func(stored client.Object) error { return VerifyModel(w, stored) }
 	}
 	if service := w.Service(); service != nil {
 		children.Service.Desired = service
 	}
-	children.surroundings.object = w.around()
+	children.surroundings.object = w.OptionalChildren()
 	return children, nil
 }
 
@@ -217,7 +216,7 @@ func (r *Reconciler) Apply(ctx context.Context, c *Children) (err error) {
 // spec, err is the error of Apply, or of the function that returned the children. It returns the
 // result of the reconcile.
 func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.ErrorList, err error) (reconcile.Result, error) {
-	refused, err := apply.ReadinessOf(err)
+	refused, err := apply.ReadinessOf(invalidSpec(err))
 	switch {
 	case refused != nil:
 		*c.Problems = nil
@@ -274,10 +273,10 @@ func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool
 
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 
-// surroundings are the children of the blocks of a spec (around.Blocks).
+// surroundings are the children of the blocks of a spec (children.Blocks).
 type surroundings struct {
 	// object is what the blocks are made of; nil for a kind without blocks, and if the spec leaves that open.
-	object *around.Object
+	object *children.Object
 	// children are those that watch has found to be desired or to be looked for, and whose informers run.
 	children []blockChild
 	// notes say which of them cannot be made, or what their status says.
@@ -285,17 +284,8 @@ type surroundings struct {
 }
 
 type blockChild struct {
-	*around.Block
+	*children.Block
 	*apply.Child
-}
-
-// around returns what the blocks of the spec are made of. Their children have all labels, also where those of an
-// adopted object have none.
-func (w *Workload) around() *around.Object {
-	o := *w.Around
-	o.Owner, o.Selector, o.Meta = w.OwnerKind, w.Selector(), w.ObjectMeta()
-	o.Meta.Labels = labels.Set{api.LabelName: w.AppName, api.LabelInstance: w.Instance, api.LabelManagedBy: api.ManagedBy}
-	return &o
 }
 
 // watch sets the children, and starts the informers of those that are desired. The other ones are looked for, to delete
@@ -304,7 +294,7 @@ func (s *surroundings) watch(ctx context.Context, w *watches.Watches) error {
 	if s.object == nil {
 		return nil
 	}
-	for _, block := range around.Blocks {
+	for _, block := range children.Blocks {
 		desired := block.Desired(s.object)
 		if desired == nil && !w.Runs(block) {
 			continue
@@ -410,7 +400,7 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) error {
 		r.Turns.Leave(r.subject(owner))
 		return nil
 	}
-	refs := podtemplate.References(templateOf(c.Pods.Desired))
+	refs := workload.References(templateOf(c.Pods.Desired))
 	observed, err := r.Configuration.Observe(ctx, owner, refs)
 	if err != nil {
 		return err

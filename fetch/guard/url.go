@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // checkURL returns a URL that is about to be requested with its host as it is connected to. A name is checked when it is resolved, which a

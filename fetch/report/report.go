@@ -22,7 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // maxLastWord is how many bytes of the last word the termination message has, maxLine how many a line of the log has, and maxSuccess how many of

@@ -12,7 +12,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

@@ -14,10 +14,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Kind returns the defaults and the rules of Apps, which both processes run.
@@ -27,9 +27,9 @@ func Kind() kinds.Kind[appv1.App] {
 		Default:   Default,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj, old *appv1.App) []string {
-			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
+		Warn: func(obj, old *appv1.App, now time.Time) []string {
+			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

@@ -24,7 +24,7 @@ func Kind() kinds.Kind[mtsrev1.Eru] {
 		GVK:      mtsrev1.SchemeGroupVersion.WithKind("Eru"),
 		Default:  Default,
 		Validate: Validate,
-		Warn:     func(obj, _ *mtsrev1.Eru) []string { return Warn(obj, time.Now()) },
+		Warn:     func(obj, _ *mtsrev1.Eru, now time.Time) []string { return Warn(obj, now) },
 	}
 }
 

@@ -6,6 +6,7 @@ package genericdaemon
 
 import (
 	"cmp"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -13,8 +14,8 @@ import (
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Kind returns the defaults and the rules of Genericdaemons, which both processes run.
@@ -23,8 +24,8 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
 		Validate: Validate,
-		Warn: func(obj, old *mydomainv1beta1.Genericdaemon) []string {
-			return append(podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
+		Warn: func(obj, old *mydomainv1beta1.Genericdaemon, _ time.Time) []string {
+			return append(workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
 		},
 	}
 }

@@ -7,15 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // AppName is the value of app.kubernetes.io/name on a Genericdaemon's children.
@@ -28,7 +26,7 @@ var (
 
 // reserved are the fields of the main container that have a field of their own in a
 // Genericdaemon.
-var reserved = append(slices.Clone(podtemplate.ReservedOfAll), podtemplate.Reserved{Field: "envFrom", Instead: "spec.envFrom", Either: true})
+var reserved = append(slices.Clone(workload.ReservedOfAll), workload.Reserved{Field: "envFrom", Instead: "spec.envFrom", Either: true})
 
 // Validate returns the errors of a Genericdaemon that has its defaults, in the order of
 // the fields. It does not change the object.
@@ -40,19 +38,6 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs = append(errs, rules.Between(spec.Child("terminationGracePeriodSeconds"), daemon.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
 	errs = append(errs, windows.ValidateOnChange(spec, daemon.Spec.Windows, daemon.Spec.RestartOnChange)...)
 	return Pods(daemon).Validate(errs)
-}
-
-// Pods returns what a Genericdaemon that has its defaults defines of its pods.
-func Pods(daemon *mydomainv1beta1.Genericdaemon) *podtemplate.Pods {
-	spec := &daemon.Spec
-	main := corev1.Container{
-		Name: daemon.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Env: spec.Envs, EnvFrom: spec.EnvFrom, Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
-	}
-	return &podtemplate.Pods{
-		AppName: AppName, Instance: daemon.Name, Container: main, Reserved: reserved, ImagePullSecrets: spec.ImagePullSecrets,
-		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds, NodeLabel: spec.Label, Template: spec.PodTemplate,
-	}
 }
 
 // label validates a node label: "", "key" or "key=value".

@@ -23,13 +23,13 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // AppName is the value of the label app.kubernetes.io/name on all children.
@@ -40,11 +40,12 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 	return kinds.Kind[modelv1.ModelBox]{
 		GVK:       modelv1.SchemeGroupVersion.WithKind("ModelBox"),
 		Default:   Default,
+		Stored:    DefaultStored,
 		Validate:  Validate,
 		Immutable: Immutable,
-		Warn: func(obj, old *modelv1.ModelBox) []string {
-			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
+		Warn: func(obj, old *modelv1.ModelBox, now time.Time) []string {
+			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
+			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }
@@ -228,7 +229,7 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 
 // samePods reports whether two objects have the same pods. Their pod templates are compared before they are merged, because that costs less.
 func samePods(a, b *modelv1.ModelBox) bool {
-	now, was := Pods(a, modelsource.Fetcher{}), Pods(b, modelsource.Fetcher{})
+	now, was := Pods(a, models.Fetcher{}), Pods(b, models.Fetcher{})
 	if a.Spec.RestartOnChange != b.Spec.RestartOnChange || !sameTemplates(now.Template, was.Template, b.Spec.Name) {
 		return false
 	}
@@ -244,8 +245,8 @@ func sameTemplates(a, b *runtime.RawExtension, main string) bool {
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
 	}
-	first, errs := podtemplate.Decode(a)
-	second, more := podtemplate.Decode(b)
+	first, errs := workload.Decode(a)
+	second, more := workload.Decode(b)
 	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(content(first, main), content(second, main))
 }
 

@@ -225,7 +225,7 @@ func TestDefaultWithoutName(t *testing.T) {
 // The manifest that users of old have, as it is.
 func TestDefaultOfTheGivenManifest(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/modelbox.yaml")
+	text, err := os.ReadFile("testdata/given/modelbox.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

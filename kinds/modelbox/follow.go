@@ -68,7 +68,7 @@ func (d *defaults) treeOf(spec *modelv1.ModelBoxSpec) map[string]any {
 
 // setOthers sets the fields that have no derived values, and can be large, to those of another spec.
 func (d *defaults) setOthers(to, from *modelv1.ModelBoxSpec) {
-	to.PodTemplate, to.EnvFrom, to.Models, to.Schedules, to.Windows, to.Around = from.PodTemplate, from.EnvFrom, from.Models, from.Schedules, from.Windows, from.Around
+	to.PodTemplate, to.EnvFrom, to.Models, to.Schedules, to.Windows, to.Children = from.PodTemplate, from.EnvFrom, from.Models, from.Schedules, from.Windows, from.Children
 	if !IsSize(d.spec.ResourceType) && (d.old == nil || !IsSize(d.old.ResourceType)) {
 		to.Args, to.Command, to.Envs, to.Scheduling = from.Args, from.Command, from.Envs, from.Scheduling
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -25,10 +25,11 @@ var sha256Text = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 // maxModels and maxPatterns are the bounds of the schema.
 const maxModels, maxPatterns = 8, 16
 
-// models returns the errors of spec.model, of its alias spec.modelFileURL, and of spec.models. With any of them
-// no pod is built: it would start without its model, or with another one.
-func models(spec *modelv1.ModelBoxSpec) (errs field.ErrorList) {
-	all := modelsource.Of(spec)
+// validateModels returns the errors of spec.model, of its alias spec.modelFileURL, and of
+// spec.models. With any of them no pod is built: it would start without its model, or with another
+// one.
+func validateModels(spec *modelv1.ModelBoxSpec) (errs field.ErrorList) {
+	all := models.Of(spec)
 	if spec.ModelFileURL != "" && spec.ModelFileURL != all[0].URI {
 		errs = append(errs, field.Forbidden(modelFileURLPath, "is an alias of spec.model.uri, which has another value; remove one of them"))
 	}
@@ -47,7 +48,7 @@ func models(spec *modelv1.ModelBoxSpec) (errs field.ErrorList) {
 var modelNamed = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // modelName returns the errors of the name of one of spec.models.
-func modelName(spec *modelv1.ModelBoxSpec, before []modelsource.Model, m *modelsource.Model) field.ErrorList {
+func modelName(spec *modelv1.ModelBoxSpec, before []models.Model, m *models.Model) field.ErrorList {
 	const maxName = 40
 	at := m.At.Child("name")
 	switch {
@@ -57,14 +58,14 @@ func modelName(spec *modelv1.ModelBoxSpec, before []modelsource.Model, m *models
 		return field.ErrorList{field.Required(at, "the volume of the model is called by it")}
 	case len(m.Name) > maxName || !modelNamed.MatchString(m.Name):
 		return field.ErrorList{field.Invalid(at, m.Name, "must be 1 to 40 lower-case letters, digits and single dashes, such as draft or lora-1")}
-	case slices.ContainsFunc(before, func(other modelsource.Model) bool { return other.Name == m.Name }):
+	case slices.ContainsFunc(before, func(other models.Model) bool { return other.Name == m.Name }):
 		return field.ErrorList{field.Duplicate(at, m.Name)}
 	}
 	return nil
 }
 
 // modelBeside returns the errors of a model that is where an earlier one is.
-func modelBeside(before []modelsource.Model, m *modelsource.Model) (errs field.ErrorList) {
+func modelBeside(before []models.Model, m *models.Model) (errs field.ErrorList) {
 	below := func(a, b string) bool { return strings.HasPrefix(a+"/", b+"/") }
 	for i := range before {
 		other := &before[i]
@@ -80,7 +81,7 @@ func modelBeside(before []modelsource.Model, m *modelsource.Model) (errs field.E
 }
 
 // model returns the errors of one model.
-func model(spec *modelv1.ModelBoxSpec, m *modelsource.Model) (errs field.ErrorList) {
+func model(spec *modelv1.ModelBoxSpec, m *models.Model) (errs field.ErrorList) {
 	if m.URI == "" {
 		return field.ErrorList{field.Required(m.At.Child("uri"), exampleModel+"; set it, or remove "+m.At.String())}
 	}
@@ -98,7 +99,7 @@ func model(spec *modelv1.ModelBoxSpec, m *modelsource.Model) (errs field.ErrorLi
 }
 
 // modelPatterns returns the errors of include and exclude: the program that fetches reads patterns with the same function.
-func modelPatterns(m *modelsource.Model) (errs field.ErrorList) {
+func modelPatterns(m *models.Model) (errs field.ErrorList) {
 	for _, list := range [...]struct {
 		name     string
 		patterns []string
@@ -108,7 +109,7 @@ func modelPatterns(m *modelsource.Model) (errs field.ErrorList) {
 		case len(list.patterns) > maxPatterns:
 			errs = append(errs, field.TooMany(at, len(list.patterns), maxPatterns))
 			continue
-		case len(list.patterns) > 0 && m.From.Scheme != modelsource.Hub && !m.From.Folder:
+		case len(list.patterns) > 0 && m.From.Scheme != models.Hub && !m.From.Folder:
 			errs = append(errs, field.Forbidden(at, "selects files of hf:// and of a folder of s3://, and here is nothing to select; remove it"))
 			continue
 		}
@@ -122,7 +123,7 @@ func modelPatterns(m *modelsource.Model) (errs field.ErrorList) {
 }
 
 // uriPath returns the path of the field that has the URI.
-func uriPath(spec *modelv1.ModelBoxSpec, m *modelsource.Model) *field.Path {
+func uriPath(spec *modelv1.ModelBoxSpec, m *models.Model) *field.Path {
 	if m.Name == "" && spec.ModelFileURL != "" && (spec.Model == nil || spec.Model.URI == "") {
 		return modelFileURLPath
 	}
@@ -130,7 +131,7 @@ func uriPath(spec *modelv1.ModelBoxSpec, m *modelsource.Model) *field.Path {
 }
 
 // modelHash returns the errors of sha256: whether there must be one, depends on the scheme.
-func modelHash(of *modelsource.Model) field.ErrorList {
+func modelHash(of *models.Model) field.ErrorList {
 	at, uri := of.At.Child("sha256"), &of.From
 	if uri.Folder {
 		return modelFolder(of, at)
@@ -138,20 +139,20 @@ func modelHash(of *modelsource.Model) field.ErrorList {
 	switch {
 	case of.SHA256 != "" && !sha256Text.MatchString(of.SHA256):
 		return field.ErrorList{field.Invalid(at, of.SHA256, "must be a SHA-256 of 64 hexadecimal digits, as sha256sum prints it")}
-	case of.SHA256 != "" && uri.Scheme == modelsource.Hub:
+	case of.SHA256 != "" && uri.Scheme == models.Hub:
 		return field.ErrorList{field.Forbidden(at, "may not be set for hf://, whose files are verified by the hashes that the hub publishes; remove it")}
 	case of.SHA256 != "":
 		return nil
-	case uri.Scheme == modelsource.HTTP:
+	case uri.Scheme == models.HTTP:
 		return field.ErrorList{field.Required(at, "http:// has nothing else that protects what is fetched; set it, or use https://")}
-	case of.Claim != "" && (uri.Scheme == modelsource.HTTPS || uri.Scheme == modelsource.S3):
+	case of.Claim != "" && (uri.Scheme == models.HTTPS || uri.Scheme == models.S3):
 		return field.ErrorList{field.Required(at, "pods find the model in spec.model.claim by its hash; set it, or remove the claim")}
 	}
 	return nil
 }
 
 // modelFolder returns the errors of a folder of a bucket, which has several files, and can change.
-func modelFolder(of *modelsource.Model, sha256 *field.Path) (errs field.ErrorList) {
+func modelFolder(of *models.Model, sha256 *field.Path) (errs field.ErrorList) {
 	if of.SHA256 != "" {
 		errs = append(errs, field.Forbidden(sha256, "may not be set for a folder of a bucket, whose files are verified by the checksums that the bucket has; remove it"))
 	}
@@ -162,7 +163,7 @@ func modelFolder(of *modelsource.Model, sha256 *field.Path) (errs field.ErrorLis
 }
 
 // modelVolumeErrors returns the errors of mountPath and sizeLimit.
-func modelVolumeErrors(spec *modelv1.ModelBoxSpec, of *modelsource.Model) field.ErrorList {
+func modelVolumeErrors(spec *modelv1.ModelBoxSpec, of *models.Model) field.ErrorList {
 	const maxPath = 1024
 	var errs field.ErrorList
 	at := of.At.Child("mountPath")
@@ -181,7 +182,7 @@ func modelVolumeErrors(spec *modelv1.ModelBoxSpec, of *modelsource.Model) field.
 }
 
 // modelNames returns the errors of the names of the Secret and of the claim.
-func modelNames(of *modelsource.Model) field.ErrorList {
+func modelNames(of *models.Model) field.ErrorList {
 	var errs field.ErrorList
 	if of.Credentials != nil {
 		errs = append(errs, rules.ObjectOf("Secret", of.At.Child("credentials", "name"), of.Credentials.Name)...)
@@ -193,10 +194,10 @@ func modelNames(of *modelsource.Model) field.ErrorList {
 }
 
 // notFetched returns the errors of fields that have no effect for an image or a claim.
-func notFetched(of *modelsource.Model) field.ErrorList {
+func notFetched(of *models.Model) field.ErrorList {
 	scheme := of.From.Scheme
 	remove := "may not be set for " + scheme + "://, which is mounted as it is; remove it"
-	if scheme == modelsource.Image {
+	if scheme == models.Image {
 		remove += " (the digest in the URI is verified, and spec.imagePullSecrets has the credentials)"
 	}
 	var errs field.ErrorList
@@ -219,14 +220,14 @@ func notFetched(of *modelsource.Model) field.ErrorList {
 // modelWarnings returns warnings on models that can change without a change of the object, or
 // whose credentials can be read on the network.
 func modelWarnings(spec *modelv1.ModelBoxSpec) (out []string) {
-	all := modelsource.Of(spec)
+	all := models.Of(spec)
 	for i := range all {
 		m := &all[i]
 		switch {
 		case m.Err != nil:
-		case m.SHA256 == "" && !m.From.Folder && (m.From.Scheme == modelsource.HTTPS || m.From.Scheme == modelsource.S3):
+		case m.SHA256 == "" && !m.From.Folder && (m.From.Scheme == models.HTTPS || m.From.Scheme == models.S3):
 			out = append(out, uriPath(spec, m).String()+": what it refers to can change; set "+m.At.String()+".sha256")
-		case m.Credentials != nil && m.From.Scheme == modelsource.HTTP:
+		case m.Credentials != nil && m.From.Scheme == models.HTTP:
 			out = append(out, uriPath(spec, m).String()+": http:// sends the credentials unencrypted; use https://")
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -241,15 +241,15 @@ func forModel(size, spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
 }
 
 // mainModel returns spec.model, nil if there is none.
-func mainModel(spec *modelv1.ModelBoxSpec) *modelsource.Model {
-	if models := modelsource.Of(spec); len(models) > 0 && models[0].Name == "" {
-		return &models[0]
+func mainModel(spec *modelv1.ModelBoxSpec) *models.Model {
+	if all := models.Of(spec); len(all) > 0 && all[0].Name == "" {
+		return &all[0]
 	}
 	return nil
 }
 
 // fileOf returns the name of a model's only file, "" if it is not known.
-func fileOf(model *modelsource.Model) string {
+func fileOf(model *models.Model) string {
 	if len(model.Include) == 1 && !strings.ContainsAny(model.Include[0], `*?[\`) {
 		return model.Include[0]
 	}

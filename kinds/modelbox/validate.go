@@ -12,16 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/around"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
-	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // The paths are package variables, because they allocate and valid objects do not need them.
@@ -60,7 +59,7 @@ var (
 )
 
 // reserved are the fields of the main container that have a field of their own in a ModelBox.
-var reserved = slices.Concat(podtemplate.ReservedOfAll, []podtemplate.Reserved{
+var reserved = slices.Concat(workload.ReservedOfAll, []workload.Reserved{
 	{Field: "ports", Instead: "spec.ports"},
 	{Field: "envFrom", Instead: "spec.envFrom"},
 	{Field: "readinessProbe", Instead: "spec.readinessProbe"},
@@ -79,21 +78,21 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, rules.Between(gracePath, box.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec)...)
-	errs = append(errs, models(&box.Spec)...)
+	errs = append(errs, validateModels(&box.Spec)...)
 	errs = append(errs, windows.ValidateOnChange(spec, box.Spec.Windows, box.Spec.RestartOnChange)...)
-	errs = append(errs, around.Validate(spec, Around(box))...)
-	pods := Pods(box, modelsource.Fetcher{Image: modelsource.Container}) // Only the operator knows the fetcher's image.
-	errs = append(errs, around.ValidateMetadata(spec, &box.Spec.Around, pods.OwnLabels())...)
-	errs = append(errs, around.ValidateRollout(spec, &box.Spec.Around, box.Spec.ProgressDeadlineSeconds)...)
-	errs = append(errs, around.ValidateService(spec, &box.Spec.Around, box.Spec.ServiceType)...)
+	errs = append(errs, children.Validate(spec, OptionalChildren(box))...)
+	pods := Pods(box, models.Fetcher{Image: models.Container}) // Only the operator knows the fetcher's image.
+	errs = append(errs, children.ValidateMetadata(spec, &box.Spec.Children, pods.OwnLabels())...)
+	errs = append(errs, children.ValidateRollout(spec, &box.Spec.Children, box.Spec.ProgressDeadlineSeconds)...)
+	errs = append(errs, children.ValidateService(spec, &box.Spec.Children, box.Spec.ServiceType)...)
 	return pods.Validate(errs)
 }
 
 // Immutable returns the errors of an update that changes what cannot change.
 func Immutable(box, old *modelv1.ModelBox) field.ErrorList {
-	errs := podtemplate.SelectorChange(box.Spec.Selector, old.Spec.Selector)
+	errs := workload.SelectorChange(box.Spec.Selector, old.Spec.Selector)
 	if hasLoadBalancer(&box.Spec) && hasLoadBalancer(&old.Spec) {
-		errs = append(errs, around.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
+		errs = append(errs, children.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
 	}
 	return append(errs, replicas(box, old).Validate(replicasPath)...)
 }
@@ -102,34 +101,9 @@ func hasLoadBalancer(spec *modelv1.ModelBoxSpec) bool {
 	return spec.ServiceType == corev1.ServiceTypeLoadBalancer && len(spec.Ports) > 0
 }
 
-func replicas(box, old *modelv1.ModelBox) *around.Replicas {
-	return &around.Replicas{
+func replicas(box, old *modelv1.ModelBox) *children.Replicas {
+	return &children.Replicas{
 		Meta: &box.ObjectMeta, Now: box.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: box.Spec.Replicas, Stored: old.Spec.Replicas,
-	}
-}
-
-// Pods returns what a ModelBox that has its defaults defines of its pods.
-func Pods(box *modelv1.ModelBox, fetcher modelsource.Fetcher) *podtemplate.Pods {
-	spec := &box.Spec
-	main := corev1.Container{
-		Name: spec.Name, Image: spec.Image, ImagePullPolicy: spec.ImagePullPolicy, Command: spec.Command, Args: spec.Args,
-		Env: spec.Envs, EnvFrom: spec.EnvFrom, Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}),
-		ReadinessProbe: spec.ReadinessProbe, LivenessProbe: spec.LivenessProbe, StartupProbe: spec.StartupProbe,
-	}
-	return &podtemplate.Pods{
-		AppName: AppName, Instance: box.Name, MatchLabels: modelv1.MatchLabels(spec.Selector), Container: main, Ports: spec.Ports, Reserved: reserved,
-		SharedMemory: spec.SharedMemory, Models: modelsource.Of(spec), Fetcher: fetcher,
-		ImagePullSecrets: spec.ImagePullSecrets, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
-		Metadata: spec.PodMetadata, Scheduling: spec.Scheduling, Template: spec.PodTemplate,
-	}
-}
-
-// Around returns what a ModelBox that has its defaults has around its pods.
-func Around(box *modelv1.ModelBox) *around.Object {
-	spec := &box.Spec
-	return &around.Object{
-		Around: &spec.Around, Replicas: *spec.Replicas, Ports: spec.Ports,
-		Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}), Scheduled: len(spec.Schedules) > 0,
 	}
 }
 
@@ -236,8 +210,8 @@ func Warn(box *modelv1.ModelBox) []string {
 	}
 	out = append(out, modelWarnings(&box.Spec)...)
 	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	out = append(out, around.Warn(spec, Around(box))...)
-	return append(out, Pods(box, modelsource.Fetcher{}).Warnings()...)
+	out = append(out, children.Warn(spec, OptionalChildren(box))...)
+	return append(out, Pods(box, models.Fetcher{}).Warnings()...)
 }
 
 // sparePodWarnings returns warnings if a rollout has to create a pod before it may delete one,

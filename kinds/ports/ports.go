@@ -5,94 +5,17 @@
 package ports
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/kubernetes/pkg/api/v1/pod"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
-
-const portsPointer = "/spec/ports"
-
-// Default sets what can be derived from a port's number: protocol (TCP), targetPort (the
-// number) and, if there are several ports, name (such as tcp-80). On update, before are
-// the ports of the stored object, and owners is the ownership of the object's fields. On
-// create, where a client set all fields, both are empty.
-//
-// A derived name is removed when its port is the only one left, so that the ports are the
-// same as those of a new object with the same manifest.
-//
-// A port whose number is changed in place, by an editor or a JSON patch, is a new item to
-// the API server, and the client that changes it owns all of its fields: its name and its
-// targetPort keep their values, as those of a Service do.
-func Default(ports, before []modelv1.Port, owners *fieldownership.Ownership, ops *patch.Ops) {
-	if len(ports) > modelv1.MaxPorts {
-		return // Validation refuses the list, and comparing its ports would be expensive.
-	}
-	for i := range ports {
-		port := &ports[i]
-		if port.Protocol == "" {
-			patch.Set(ops, patch.At(portsPointer, i, "/protocol"), &port.Protocol, corev1.ProtocolTCP)
-		}
-		if modelv1.IsUnset(port.TargetPort) {
-			patch.Set(ops, patch.At(portsPointer, i, "/targetPort"), &port.TargetPort, new(intstr.FromInt32(port.Port)))
-		}
-		switch alone := len(ports) == 1; {
-		case alone && isDerivedName(port, before, owners):
-			patch.Unset(ops, patch.At(portsPointer, i, "/name"), &port.Name)
-		case !alone && port.Name == "":
-			patch.Set(ops, patch.At(portsPointer, i, "/name"), &port.Name, derivedName(port))
-		}
-	}
-}
-
-// RemovesName reports whether Default removes the name of a port.
-func RemovesName(ports, before []modelv1.Port, owners *fieldownership.Ownership) bool {
-	return len(ports) == 1 && isDerivedName(&ports[0], before, owners)
-}
-
-// isDerivedName reports whether the name of a port was derived while there were several
-// ports. Without managedFields, that is so if the stored port has the same name.
-func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *fieldownership.Ownership) bool {
-	if !owners.HasManagedFields() && len(before) < 2 || port.Name != derivedName(port) {
-		return false
-	}
-	if owners.HasManagedFields() {
-		return !owners.IsPortNameSet(port)
-	}
-	return slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.IsSame(port) && p.Name == port.Name })
-}
-
-// derivedName returns the default name of one of several ports, such as tcp-80.
-func derivedName(port *modelv1.Port) string {
-	return strings.ToLower(string(port.ProtocolOrDefault())) + "-" + strconv.Itoa(int(port.Port))
-}
-
-// DefaultProbePort returns the port of default probes: that of the first TCP port that
-// the main container itself declares, by number or by name. The kubelet resolves a name
-// among the ports of the probe's own container, so a probe of a sidecar's port by name
-// would never succeed.
-func DefaultProbePort(ports []modelv1.Port) (intstr.IntOrString, bool) {
-	ports = ports[:min(len(ports), modelv1.MaxPorts)]
-	for i := range ports {
-		target := ports[i].TargetPortOrDefault()
-		if ports[i].ProtocolOrDefault() == corev1.ProtocolTCP && (target.Type == intstr.Int || isDeclared(modelv1.ContainerPorts(ports), &ports[i])) {
-			return target, true
-		}
-	}
-	return intstr.IntOrString{}, false
-}
 
 const portName = "must be 1 to 15 lower-case letters, digits and single dashes, at least one of them a letter, " +
 	"with no dash at either end (RFC 6335)"
@@ -189,45 +112,4 @@ func NodePortWarnings(path *field.Path, ports []modelv1.Port) []string {
 func isAppProtocol(s string) bool {
 	const maxLength = 253
 	return len(s) <= maxLength && len(validation.IsQualifiedName(s)) == 0
-}
-
-// ValidateTargets refuses target ports with a name that no container of the pod declares
-// for the same protocol, which is how the endpoints of a Service are looked up (FindPort in
-// k8s.io/endpointslice). declared are the ports of the main container. template may be nil.
-func ValidateTargets(path *field.Path, ports []modelv1.Port, declared []corev1.ContainerPort, template *corev1.PodTemplateSpec) field.ErrorList {
-	var errs field.ErrorList
-	ports = ports[:min(len(ports), modelv1.MaxPorts)]
-	for i := range ports {
-		port := &ports[i]
-		target := port.TargetPortOrDefault()
-		if target.Type == intstr.Int || !isPortName(target.StrVal) {
-			continue
-		}
-		if !isDeclared(declared, port) && !isDeclaredIn(template, port) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("targetPort"), target.StrVal,
-				fmt.Sprintf("no container declares a %s port with this name; use a number or declare the port in podTemplate",
-					port.ProtocolOrDefault())))
-		}
-	}
-	return errs
-}
-
-// isDeclared reports whether one of a container's ports is the named target of port.
-func isDeclared(declared []corev1.ContainerPort, port *modelv1.Port) bool {
-	return slices.ContainsFunc(declared, func(p corev1.ContainerPort) bool {
-		return p.Name == port.TargetPort.StrVal && cmp.Or(p.Protocol, corev1.ProtocolTCP) == port.ProtocolOrDefault()
-	})
-}
-
-func isDeclaredIn(template *corev1.PodTemplateSpec, port *modelv1.Port) bool {
-	if template == nil {
-		return false
-	}
-	for c, list := range pod.ContainerIter(&template.Spec, pod.Containers|pod.InitContainers) {
-		// A sidecar is an init container that keeps running beside the others (KEP-753).
-		if (list == pod.Containers || pod.IsRestartableInitContainer(c)) && isDeclared(c.Ports, port) {
-			return true
-		}
-	}
-	return false
 }

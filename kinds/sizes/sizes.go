@@ -7,19 +7,13 @@ package sizes
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -53,24 +47,6 @@ type Size struct {
 	Rollout *appsv1.RollingUpdateDeployment `json:"rollout,omitempty"`
 	// Server is the model server. With it, an object needs no image.
 	Server *Server `json:"server,omitempty"`
-}
-
-// Server is the model server of a size. All fields but image are optional.
-type Server struct {
-	// Image, Command, Args, Envs and TerminationGracePeriodSeconds are the fields of a ModelBox. In args and in the
-	// values of envs, ${model.path}, ${model.file}, ${accelerators} and ${port} are replaced.
-	Image                         string          `json:"image"`
-	Command                       []string        `json:"command,omitempty"`
-	Args                          []string        `json:"args,omitempty"`
-	Envs                          []corev1.EnvVar `json:"envs,omitempty"`
-	TerminationGracePeriodSeconds *int64          `json:"terminationGracePeriodSeconds,omitempty"`
-	// Port is the only port, of TCP.
-	Port int32 `json:"port,omitempty"`
-	// ReadinessProbe is the field of a ModelBox, with httpGet, exec or grpc: without it, it is a TCP probe of Port. The
-	// port of httpGet defaults to Port.
-	ReadinessProbe *corev1.Probe `json:"readinessProbe,omitempty"`
-	// StartupSeconds is how long the server may take until readinessProbe succeeds, 1 to 86400.
-	StartupSeconds int32 `json:"startupSeconds,omitempty"`
 }
 
 // File is a file of sizes.
@@ -165,117 +141,4 @@ const (
 func countOf(r *corev1.ResourceRequirements) string {
 	count := r.Limits[corev1.ResourceName(rules.Device(r))]
 	return count.String()
-}
-
-// set sets the fields of a server.
-func (s *Server) set(out *modelv1.ModelBoxSpec) {
-	out.Image, out.Command, out.Args, out.Envs = s.Image, s.Command, s.Args, s.Envs
-	out.TerminationGracePeriodSeconds = s.TerminationGracePeriodSeconds
-	at := intstr.FromInt32(s.Port)
-	if len(validation.IsValidPortNum(int(s.Port))) == 0 {
-		out.Ports = []modelv1.Port{{Port: s.Port, TargetPort: &at, Protocol: corev1.ProtocolTCP}}
-	}
-	if s.ReadinessProbe == nil {
-		return
-	}
-	out.ReadinessProbe = s.ReadinessProbe.DeepCopy()
-	if get := out.ReadinessProbe.HTTPGet; get != nil && get.Port == (intstr.IntOrString{}) {
-		get.Port = at
-	}
-	if s.StartupSeconds > 0 {
-		out.StartupProbe = &corev1.Probe{
-			ProbeHandler: out.ReadinessProbe.ProbeHandler, PeriodSeconds: rules.StartupPeriodSeconds,
-			FailureThreshold: (s.StartupSeconds-1)/rules.StartupPeriodSeconds + 1,
-		}
-	}
-}
-
-// validate returns the errors of a size: those that a ModelBox with its fields has.
-func (s *Size) validate(path *field.Path, name string, spec *modelv1.ModelBoxSpec) field.ErrorList {
-	errs := rules.Label(path, name)
-	if resourceType := modelv1.ResourceType(name); len(errs) == 0 && !modelbox.IsSize(resourceType) {
-		errs = append(errs, field.Forbidden(path, "is built in; use another name"))
-	}
-	if len(s.Description) > maxDescription || strings.ContainsAny(s.Description, "\r\n") {
-		errs = append(errs, field.Invalid(path.Child("description"), field.OmitValueType{}, fmt.Sprintf("must be one line of at most %d bytes", maxDescription)))
-	}
-	if len(s.Resources.Claims) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("resources", "claims"), "a size has no claims; remove them"))
-	}
-	if s.Scheduling != nil && s.Scheduling.PodLabels != nil {
-		errs = append(errs, field.Forbidden(path.Child("scheduling", "podLabels"), "is a field of the size; use podLabels beside scheduling"))
-	}
-	errs = append(errs, s.Server.validate(path.Child("server"), spec)...)
-	if s.Server == nil {
-		spec = spec.DeepCopy()
-		spec.Image = "image:1" // That of the object.
-	}
-	return append(errs, rules.Others(asBox(path, spec), errs)...)
-}
-
-// replaceable refuses names in the arguments and environment variables of a server that nothing replaces.
-func replaceable(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
-	var errs field.ErrorList
-	check := func(path *field.Path, text string) {
-		for _, name := range placeholder.FindAllString(text, -1) {
-			if name != modelbox.ModelPath && name != modelbox.ModelFile {
-				errs = append(errs, field.NotSupported(path, name, []string{modelbox.ModelPath, modelbox.ModelFile, accelerators, port}))
-			}
-		}
-	}
-	for i, arg := range spec.Args {
-		check(path.Child("args").Index(i), arg)
-	}
-	for _, env := range spec.Envs {
-		check(path.Child("envs").Key(env.Name), env.Value)
-	}
-	return errs
-}
-
-var placeholder = regexp.MustCompile(`\$\{[^}]*\}?`)
-
-// validate returns the errors that a ModelBox does not have.
-func (s *Server) validate(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
-	if s == nil {
-		return nil
-	}
-	errs := replaceable(path, spec)
-	if invalid := validation.IsValidPortNum(int(s.Port)); s.Port != 0 && len(invalid) > 0 {
-		errs = append(errs, field.Invalid(path.Child("port"), s.Port, invalid[0]))
-	}
-	if s.StartupSeconds != 0 {
-		errs = append(errs, rules.Between(path.Child("startupSeconds"), &s.StartupSeconds, 1, rules.MaxSeconds)...)
-	}
-	if probe := s.ReadinessProbe; probe == nil && s.StartupSeconds != 0 {
-		errs = append(errs, field.Required(path.Child("readinessProbe"), "startupSeconds needs it"))
-	} else if probe != nil && probe.HTTPGet == nil && probe.Exec == nil && probe.GRPC == nil {
-		errs = append(errs, field.Required(path.Child("readinessProbe"), "must have httpGet, exec or grpc; without readinessProbe, it is a TCP probe of port"))
-	}
-	return errs
-}
-
-// fieldsOf are the fields of a size that set those of a ModelBox, where the names differ.
-var fieldsOf = [...][2]string{
-	{"scheduling.podLabels", "podLabels"}, {"strategy.rollingUpdate", "rollout"}, {"strategy", "rollout"}, {"startupProbe", "server.startupSeconds"},
-	{"image", "server.image"}, {"command", "server.command"}, {"args", "server.args"}, {"envs", "server.envs"}, {"readinessProbe", "server.readinessProbe"},
-	{"terminationGracePeriodSeconds", "server.terminationGracePeriodSeconds"},
-}
-
-// asBox returns the errors of a ModelBox with the fields of a size.
-func asBox(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
-	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: "size"}, Spec: *spec.DeepCopy()}
-	box.Spec.ResourceType, box.Spec.Resources.Claims = modelv1.ResourceTypeCustom, nil
-	modelbox.Default(box, nil, nil)
-	errs := modelbox.Validate(box)
-	for _, err := range errs {
-		in := strings.TrimPrefix(err.Field, "spec.")
-		for _, name := range fieldsOf {
-			if rest, ok := strings.CutPrefix(in, name[0]); ok {
-				in = name[1] + rest
-				break
-			}
-		}
-		err.Field = path.String() + "." + in
-	}
-	return errs
 }

@@ -21,8 +21,8 @@ func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),
 		Default:  Default,
 		Validate: Validate,
-		Warn: func(ud, _ *extensionv1.UnitedDeployment) []string {
-			return schedules.Warn(schedulesPath, ud.Spec.Schedules, time.Now())
+		Warn: func(ud, _ *extensionv1.UnitedDeployment, now time.Time) []string {
+			return schedules.Warn(schedulesPath, ud.Spec.Schedules, now)
 		},
 	}
 }

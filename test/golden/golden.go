@@ -54,7 +54,7 @@ func compare[T, O any](t *testing.T, input, want string, build func(*T) ([]O, er
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {
-		t.Fatalf("%v: run 'go test ./controller/... -update' and check the files that it wrote", err)
+		t.Fatalf("%v: run 'go test ./kinds/... -update' and check the files that it wrote", err)
 	}
 	if diff := cmp.Diff(string(expected), string(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", want, diff)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
 
 // A Kind is a kind of the operator: its name, and what a valid spec of it needs.
@@ -19,13 +21,16 @@ type Kind struct {
 }
 
 // Kinds are all kinds.
-var Kinds = []Kind{
-	{"model.github.com", "v1", "ModelBox", `"image":"a:1"`, true},
-	{"app.huolala.cn", "v1", "App", `"image":"a:1"`, true},
-	{"mydomain.com", "v1beta1", "Genericdaemon", `"image":"a:1"`, true},
-	{"extension.k8s.io", "v1", "UnitedDeployment", `"deploymentName":"a","replicas":1`, false},
-	{"mtsre.meitu.com", "v1", "Eru", `"schedule":"0 0 * * *"`, false},
-}
+var Kinds = func() (out []Kind) {
+	for _, kind := range all.Kinds {
+		required := `"image":"a:1"`
+		if !kind.HasPods() {
+			required = `"deploymentName":"a","replicas":1`
+		}
+		out = append(out, Kind{kind.GVK.Group, kind.GVK.Version, kind.GVK.Kind, required, kind.HasPods()})
+	}
+	return out
+}()
 
 // Paths returns the paths of the kind's two webhooks.
 func (k *Kind) Paths() []string {

@@ -18,18 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
 
 // specs are the types of the specs of Kinds.
-var specs = []reflect.Type{
-	reflect.TypeFor[modelv1.ModelBoxSpec](), reflect.TypeFor[appv1.AppSpec](), reflect.TypeFor[mydomainv1beta1.GenericdaemonSpec](),
-	reflect.TypeFor[extensionv1.UnitedDeploymentSpec](), reflect.TypeFor[mtsrev1.EruSpec](),
-}
+var specs = func() (out []reflect.Type) {
+	for _, kind := range all.Kinds {
+		spec, _ := reflect.TypeOf(kind.New()).Elem().FieldByName("Spec") // Every kind has one.
+		out = append(out, spec.Type)
+	}
+	return out
+}()
 
 // A Shape is a review that is written in few words: a value of the form {"$n": 7, "of": x} stands for x
 // 7 times in a list, {"$n": 7, "key": "k%d", "of": x} under any name for 7 members of an object, and

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
 // serviceOf returns a Service for the pods of a Deployment.
@@ -269,7 +269,7 @@ func TestAdoptLeavesOthersTheirFields(t *testing.T) {
 	if c.get(box); box.Spec.DefaultProbes != modelv1.DefaultProbesDisabled || metav1.GetControllerOf(d).UID != box.UID {
 		t.Errorf("got %+v", box.Spec)
 	}
-	if slices.ContainsFunc(d.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == childapply.FieldManager }) {
+	if slices.ContainsFunc(d.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == api.FieldManager }) {
 		t.Errorf("the operator has fields before it has applied any: %v", d.ManagedFields)
 	}
 }

@@ -25,16 +25,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
-	childapply "github.com/modelbox-operator/modelbox-operator/controller/apply"
-	modelboxcontroller "github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 var (
@@ -523,7 +523,7 @@ func TestDiffWithTheCluster(t *testing.T) {
 	if err := c.client.Delete(ctx, deployment); err != nil {
 		t.Fatal(err)
 	}
-	c.applyChildren(box, modelsource.Fetcher{})
+	c.applyChildren(box, models.Fetcher{})
 	c.wantSameChildren()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	control(service, box, "ModelBox")
@@ -543,7 +543,7 @@ func TestDiffKeepsTheFetcher(t *testing.T) {
 	box := newBox()
 	box.Spec = modelv1.ModelBoxSpec{Image: "a:1", ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}
 	c.create(box)
-	old := modelsource.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
+	old := models.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
 	c.applyChildren(box, old)
 	box.Status.Fetcher = &modelv1.FetcherStatus{Image: old.Image, Mirrors: old.Mirrors}
 	if err := c.client.Status().Update(ctx, box); err != nil {
@@ -568,19 +568,19 @@ func (c *cluster) wantSameChildren() {
 }
 
 // applyChildren does what the controller does for a ModelBox.
-func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher modelsource.Fetcher) {
+func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher models.Fetcher) {
 	c.t.Helper()
 	modelbox.Default(box, nil, nil)
-	children, err := modelboxcontroller.Children(box, fetcher)
+	children, err := modelbox.Workload(box, fetcher).Children()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for _, child := range children {
-		manifest, err := childapply.Manifest(child)
+		manifest, err := domain.ApplyConfiguration(child)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(childapply.FieldManager)); err != nil {
+		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(api.FieldManager)); err != nil {
 			c.t.Fatal(err)
 		}
 	}

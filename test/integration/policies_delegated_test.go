@@ -42,7 +42,7 @@ func box(text string) string       { return `{image: "a:1", ` + text + `}` }
 func pod(text string) string       { return box(`podTemplate: {spec: ` + text + `}`) }
 func container(text string) string { return pod(`{containers: [{name: a, ` + text + `}]}`) }
 func model(text string) string     { return box(`model: {` + text + `}`) }
-func models(text string) string    { return box(`models: [{` + text + `}]`) }
+func several(text string) string   { return box(`models: [{` + text + `}]`) }
 func alias(uri string) string      { return box(`modelFileURL: "` + uri + `"`) }
 func modelWith(pod string) string {
 	return box(`model: {uri: https://a/b}, podTemplate: {spec: ` + pod + `}`)
@@ -95,7 +95,7 @@ podTemplate: {metadata: {creationTimestamp: null}, spec: {
 	model(`uri: pvc://models`), model(`uri: pvc://models/a/b`), alias("https://models.example.com/bert.tar.zst"), alias("pvc://models/a"), alias(""),
 	box(`model: {uri: pvc://models/a}, modelFileURL: pvc://models/a`), box(`model: {mountPath: /m, uri: ""}, modelFileURL: pvc://models/a`),
 	model(`uri: https://a/b, sha256: "", claim: ""`), model(`uri: "hf://org/name@0123456789012345678901234567890123456789", include: ["*.json"], exclude: [onnx/], claim: models`),
-	models(`name: a, ` + fromHTTPS + `, sizeLimit: 1Gi, credentials: {name: db}, claim: models}, {name: b, uri: pvc://models/a, mountPath: /b, credentials: null`),
+	several(`name: a, ` + fromHTTPS + `, sizeLimit: 1Gi, credentials: {name: db}, claim: models}, {name: b, uri: pvc://models/a, mountPath: /b, credentials: null`),
 	// The API server removes null before the policy reads the object.
 	box(`model: null, modelFileURL: null`), model(`uri: https://a/b, sha256: null, mountPath: null, sizeLimit: null, credentials: null, claim: null`),
 	modelWith(`{initContainers: [{name: fetch-model, env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}, {name: T, valueFrom: {secretKeyRef: {name: db, key: t}}}],
@@ -221,9 +221,9 @@ var refusals = map[string][]string{
 	noSecret + "spec.model.credentials, spec.models[b].credentials)": {
 		box(`model: {` + fromHTTPS + `, credentials: {name: root}}, models: [{name: a, uri: "pvc://models", mountPath: /a}, {name: b, ` + fromHTTPS + `, mountPath: /b, credentials: {name: root}}]`),
 	},
-	noSecret + "spec.models[a].credentials)": {models(`name: a, ` + fromHTTPS + `, credentials: {}`)},
-	noClaim + "spec.models[a].claim)":        {models(`name: a, ` + fromHTTPS + `, claim: another`)},
-	noClaim + "spec.models[a].uri)":          {models(`name: a, uri: pvc://another/a`), models(`name: b, uri: pvc://models/a}, {name: a, mountPath: /a, uri: "pvc://models@another/a"`)},
+	noSecret + "spec.models[a].credentials)": {several(`name: a, ` + fromHTTPS + `, credentials: {}`)},
+	noClaim + "spec.models[a].claim)":        {several(`name: a, ` + fromHTTPS + `, claim: another`)},
+	noClaim + "spec.models[a].uri)":          {several(`name: a, uri: pvc://another/a`), several(`name: b, uri: pvc://models/a}, {name: a, mountPath: /a, uri: "pvc://models@another/a"`)},
 	"(not so: spec.podTemplate, container fetch-model)": {
 		fetcher(`env: [{name: A, valueFrom: {secretKeyRef: {name: root, key: a}}}]`), fetcher(`envFrom: [{secretRef: {name: root}}]`),
 	},

@@ -25,7 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	clikinds "github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelsource"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // podKinds are the kinds whose objects make pods.
@@ -138,7 +138,7 @@ func templateOf(t *testing.T, obj *unstructured.Unstructured) any {
 		t.Fatal(err)
 	}
 	k.Stored(typed)
-	children, err := k.Children(typed, modelsource.Fetcher{})
+	children, err := k.Children(typed, models.Fetcher{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	sigsjson "sigs.k8s.io/json"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 func many(item string, n int) string {
@@ -71,7 +74,7 @@ func TestSizeOfASpec(t *testing.T) {
 			if tc.old != "" {
 				req.Operation, req.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(metadata(members) + tc.old + "}")}
 			}
-			for _, handler := range []admission.Handler{NewDefaulter[Box](boxKind), NewValidator[Box](boxKind)} {
+			for _, handler := range []admission.Handler{NewDefaulter(kinds.Erase(boxKind)), NewValidator(kinds.Erase(boxKind))} {
 				resp := handler.Handle(t.Context(), req)
 				if tc.want == "" && !resp.Allowed {
 					t.Errorf("%T refuses it: %v", handler, resp.Result)
@@ -103,7 +106,7 @@ func TestMetadataDoesNotDecide(t *testing.T) {
 		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: object(`{"image":"a"}`),
 		}}
-		for _, handler := range []admission.Handler{NewDefaulter[Box](boxKind), NewValidator[Box](boxKind)} {
+		for _, handler := range []admission.Handler{NewDefaulter(kinds.Erase(boxKind)), NewValidator(kinds.Erase(boxKind))} {
 			if req.Object = object(`{"image":"b"}`); !handler.Handle(t.Context(), req).Allowed {
 				t.Errorf("%s, %T: a valid change is refused", name, handler)
 			}
@@ -111,7 +114,7 @@ func TestMetadataDoesNotDecide(t *testing.T) {
 				t.Errorf("%s, %T: a wrong change is admitted", name, handler)
 			}
 		}
-		if resp := NewDefaulter[Box](boxKind).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		if resp := NewDefaulter(kinds.Erase(boxKind)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: req.OldObject, Object: object(`{"image":"b"}`),
 		}}); len(resp.Patch) == 0 {
 			t.Errorf("%s: no defaults", name)
@@ -137,7 +140,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	kind = boxKind
 	kind.Validate = func(*Box) field.ErrorList { return nil }
-	kind.Warn = func(_, _ *Box) (warnings []string) {
+	kind.Warn = func(_, _ *Box, _ time.Time) (warnings []string) {
 		for i := range 1000 {
 			warnings = append(warnings, fmt.Sprint(i, strings.Repeat("x", 1000)))
 		}

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,9 +48,9 @@ type Registry interface {
 }
 
 // Register registers both webhooks of a kind.
-func Register[T any, P kinds.Object[T]](registry Registry, kind kinds.Kind[T]) {
-	registry.Register(MutatePath(kind.GVK), &admission.Webhook{Handler: NewDefaulter[T, P](kind)})
-	registry.Register(ValidatePath(kind.GVK), &admission.Webhook{Handler: NewValidator[T, P](kind)})
+func Register(registry Registry, kind *kinds.Erased) {
+	registry.Register(MutatePath(kind.GVK), &admission.Webhook{Handler: NewDefaulter(kind)})
+	registry.Register(ValidatePath(kind.GVK), &admission.Webhook{Handler: NewValidator(kind)})
 }
 
 // MutatePath returns the path of a kind's mutating webhook, such as
@@ -112,19 +113,17 @@ func (o *object) document() []byte {
 	return fmt.Appendf(nil, `{"spec":%s}`, o.Spec)
 }
 
-// decode decodes an object, with the fields' owners if an update is defaulted. It regards case, as
-// the API server does.
-func decode[T any, P kinds.Object[T]](o *object, owners bool) (*T, error) {
-	obj := new(T)
+// decode decodes an object into an empty one, with the fields' owners if an update is defaulted. It
+// regards case, as the API server does.
+func decode[P kinds.Object](o *object, obj P, owners bool) (P, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.document(), obj); err != nil {
-		return nil, fmt.Errorf("decoding the object: %w", err)
+		return obj, fmt.Errorf("decoding the object: %w", err)
 	}
-	meta := P(obj)
-	meta.SetName(o.Metadata.Name)
-	meta.SetGenerateName(o.Metadata.GenerateName)
-	meta.SetNamespace(o.Metadata.Namespace)
+	obj.SetName(o.Metadata.Name)
+	obj.SetGenerateName(o.Metadata.GenerateName)
+	obj.SetNamespace(o.Metadata.Namespace)
 	if owners {
-		o.setOwners(meta)
+		o.setOwners(obj)
 	}
 	return obj, nil
 }
@@ -159,8 +158,8 @@ func (o *object) setOwners(meta metav1.Object) {
 }
 
 // handler is what both webhooks of a kind have in common.
-type handler[T any, P kinds.Object[T]] struct {
-	kinds.Kind[T]
+type handler struct {
+	*kinds.Erased
 	webhook string // Its type.
 }
 
@@ -173,8 +172,8 @@ type handler[T any, P kinds.Object[T]] struct {
 // values of a wrong JSON type is left to the schema, which reports all of them.
 //
 // It never warns: the validating webhook does.
-func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return admission.HandlerFunc((&handler[T, P]{kind, "mutating"}).mutate)
+func NewDefaulter(kind *kinds.Erased) admission.Handler {
+	return admission.HandlerFunc((&handler{kind, "mutating"}).mutate)
 }
 
 // NewValidator returns the validating webhook of a kind, which runs after the
@@ -184,38 +183,30 @@ func NewDefaulter[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handle
 // It validates the object with its defaults set, as the controller does: an object
 // that was stored while the mutating webhook was not installed is not refused for
 // what a default will set.
-func NewValidator[T any, P kinds.Object[T]](kind kinds.Kind[T]) admission.Handler {
-	return admission.HandlerFunc((&handler[T, P]{kind, "validating"}).validate)
+func NewValidator(kind *kinds.Erased) admission.Handler {
+	return admission.HandlerFunc((&handler{kind, "validating"}).validate)
 }
 
-func (h *handler[T, P]) mutate(_ context.Context, req admission.Request) admission.Response {
+func (h *handler) mutate(_ context.Context, req admission.Request) admission.Response {
 	sent, resp, done := h.before(&req)
 	if done {
 		return resp
 	}
-	obj, err := decode[T, P](sent, req.Operation == admissionv1.Update)
+	obj, err := decode(sent, h.New(), req.Operation == admissionv1.Update)
 	if err != nil || sent.Metadata.DeletionTimestamp != "" {
 		// A value of a wrong type is refused by the schema, in the next step, with all others.
 		return allowed()
 	}
 	old, ops := h.old(&req), &patch.Ops{}
-	errs := h.admit(obj, old, ops)
+	errs := h.Admit(obj, old, ops)
 	errs = append(errs, rules.Others(h.validateUpdate(obj, old, &req), errs)...)
-	if old != nil && h.Immutable != nil {
+	if old != nil {
 		errs = append(errs, h.Immutable(obj, old)...)
 	}
 	if len(errs) > 0 {
 		return h.invalid(&req, sent, errs)
 	}
 	return patchResponse(sent.document(), ops)
-}
-
-func (h *handler[T, P]) admit(obj, old *T, ops *patch.Ops) field.ErrorList {
-	if h.Admit != nil {
-		return h.Admit(obj, old, ops)
-	}
-	h.Default(obj, old, ops)
-	return nil
 }
 
 // patchResponse returns the response with the recorded defaults of an object, all of which are in its
@@ -235,12 +226,12 @@ func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 	return resp
 }
 
-func (h *handler[T, P]) validate(_ context.Context, req admission.Request) admission.Response {
+func (h *handler) validate(_ context.Context, req admission.Request) admission.Response {
 	sent, resp, done := h.before(&req)
 	if done {
 		return resp
 	}
-	obj, err := decode[T, P](sent, false)
+	obj, err := decode(sent, h.New(), false)
 	switch {
 	case err != nil && isUnchanged(&req, sent):
 		return allowed()
@@ -254,7 +245,7 @@ func (h *handler[T, P]) validate(_ context.Context, req admission.Request) admis
 		return h.invalid(&req, sent, errs)
 	}
 	resp = allowed()
-	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req)))
+	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req), time.Now()))
 	return resp
 }
 
@@ -263,7 +254,7 @@ func (h *handler[T, P]) validate(_ context.Context, req admission.Request) admis
 // if the object is being deleted. Otherwise it could become so deep that the API server
 // could not list the kind any more, or too large for the memory of its readers. A stored spec
 // that has always been too large may stay as it is, but not change.
-func (h *handler[T, P]) before(req *admission.Request) (sent *object, resp admission.Response, done bool) {
+func (h *handler) before(req *admission.Request) (sent *object, resp admission.Response, done bool) {
 	if skip(req) {
 		return nil, allowed(), true
 	}
@@ -294,7 +285,7 @@ func skip(req *admission.Request) bool {
 }
 
 // checkRequest returns why a request cannot be decided here, nil if it can.
-func (h *handler[T, P]) checkRequest(req *admission.Request) error {
+func (h *handler) checkRequest(req *admission.Request) error {
 	switch {
 	case schema.GroupVersionKind(req.Kind) != h.GVK:
 		return fmt.Errorf("the %s webhook for %s was sent a %s: check the path in the webhook configuration",
@@ -311,7 +302,7 @@ func (h *handler[T, P]) checkRequest(req *admission.Request) error {
 // only for errors that it adds. An error of the stored object, perhaps from before a rule
 // existed, must not prevent a change of its labels or its image (KEP-4008 does the same for
 // schemas). old may be nil, and is decoded only if there is an error to compare.
-func (h *handler[T, P]) validateUpdate(obj, old *T, req *admission.Request) field.ErrorList {
+func (h *handler) validateUpdate(obj, old kinds.Object, req *admission.Request) field.ErrorList {
 	errs := h.Validate(obj)
 	if len(errs) == 0 || len(errs) > maxRatcheted {
 		return errs
@@ -332,7 +323,7 @@ const maxRatcheted = 256
 
 // old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is too
 // large: then an update is judged like a new object, so that one that corrects it is admitted.
-func (h *handler[T, P]) old(req *admission.Request) *T {
+func (h *handler) old(req *admission.Request) kinds.Object {
 	if req.Operation != admissionv1.Update || absent(req.OldObject) {
 		return nil
 	}
@@ -340,7 +331,7 @@ func (h *handler[T, P]) old(req *admission.Request) *T {
 	if len(stored.checkSize()) > 0 {
 		return nil
 	}
-	old, err := decode[T, P](stored, false)
+	old, err := decode(stored, h.New(), false)
 	if err != nil {
 		return nil
 	}
@@ -388,7 +379,7 @@ func status(err *apierrors.StatusError) admission.Response {
 
 // invalid returns the refusal that the API server would give for the same errors. An object that is
 // created with generateName has no name yet.
-func (h *handler[T, P]) invalid(req *admission.Request, sent *object, errs field.ErrorList) admission.Response {
+func (h *handler) invalid(req *admission.Request, sent *object, errs field.ErrorList) admission.Response {
 	name := rules.Cut(cmp.Or(req.Name, sent.Metadata.Name, sent.Metadata.GenerateName), maxName)
 	return status(apierrors.NewInvalid(h.GVK.GroupKind(), name, rules.First(errs)))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
@@ -170,7 +171,7 @@ func TestMutating(t *testing.T) {
 			if tc.want == nil {
 				return
 			}
-			got, err := decode[Box](read(runtime.RawExtension{Raw: patched(t, tc.review, r)}), true)
+			got, err := decode(read(runtime.RawExtension{Raw: patched(t, tc.review, r)}), &Box{}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +223,7 @@ func TestMutatingWithoutSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := decode[Box](read(runtime.RawExtension{Raw: patched(t, review, ask(t, mutatingWebhook(kind), review))}), true)
+			got, err := decode(read(runtime.RawExtension{Raw: patched(t, review, ask(t, mutatingWebhook(kind), review))}), &Box{}, true)
 			if err != nil || got.Spec.Replicas == nil || got.Spec.Rollout.Surge == nil {
 				t.Errorf("spec %+v (%v), want defaults", got.Spec, err)
 			}
@@ -336,7 +337,7 @@ func TestValidating(t *testing.T) {
 	t.Run("of an update", func(t *testing.T) {
 		t.Parallel()
 		kind := boxKind
-		kind.Warn = func(obj, old *Box) []string {
+		kind.Warn = func(obj, old *Box, _ time.Time) []string {
 			if old == nil {
 				return nil
 			}
@@ -464,7 +465,7 @@ func TestAsTheServerReads(t *testing.T) {
 // TestRequestStaysAsItIs: what a handler does not read is blanked in a copy.
 func TestRequestStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	for name, handler := range map[string]admission.Handler{"mutating": NewDefaulter(boxKind), "validating": NewValidator(boxKind)} {
+	for name, handler := range map[string]admission.Handler{"mutating": NewDefaulter(kinds.Erase(boxKind)), "validating": NewValidator(kinds.Erase(boxKind))} {
 		stored := with(complete(), func(b *Box) { b.Status.Phase = "Running" })
 		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind(boxGVK), Operation: "UPDATE"}}
 		req.Object.Raw, req.OldObject.Raw = []byte(marshal(stored)), []byte(marshal(stored))
@@ -499,8 +500,8 @@ func TestNames(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	handlers := paths{}
-	Register(handlers, kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}})
-	Register(handlers, kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}})
+	Register(handlers, kinds.Erase(kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}}))
+	Register(handlers, kinds.Erase(kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}}))
 	want := paths{
 		"/mutate-app-huolala-cn-v1-app": true, "/validate-app-huolala-cn-v1-app": true,
 		"/mutate-extension-k8s-io-v1-uniteddeployment": true, "/validate-extension-k8s-io-v1-uniteddeployment": true,
@@ -574,9 +575,9 @@ func TestConcurrent(t *testing.T) {
 }
 
 func mutatingWebhook(kind kinds.Kind[Box]) http.Handler {
-	return &admission.Webhook{Handler: NewDefaulter(kind)}
+	return &admission.Webhook{Handler: NewDefaulter(kinds.Erase(kind))}
 }
 
 func validatingWebhook(kind kinds.Kind[Box]) http.Handler {
-	return &admission.Webhook{Handler: NewValidator(kind)}
+	return &admission.Webhook{Handler: NewValidator(kinds.Erase(kind))}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -149,7 +150,7 @@ func validateBox(obj *Box) field.ErrorList {
 	return errs
 }
 
-func warnBox(obj, _ *Box) []string {
+func warnBox(obj, _ *Box, _ time.Time) []string {
 	switch {
 	case obj.Spec.Image == "panic in Warn":
 		panic(obj.Spec.Image)

@@ -146,7 +146,7 @@ type AppSpec struct {
 	// +optional
 	Scheduling *modelv1.Scheduling `json:"scheduling,omitempty"`
 
-	modelv1.Around `json:",inline"`
+	modelv1.Children `json:",inline"`
 
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as

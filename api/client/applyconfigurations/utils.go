@@ -43,10 +43,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsextensionv1.UnitedDeploymentStatusApplyConfiguration{}
 
 		// Group=model.github.com, Version=v1
-	case modelv1.SchemeGroupVersion.WithKind("Around"):
-		return &applyconfigurationsmodelv1.AroundApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &applyconfigurationsmodelv1.AutoscalingApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("Children"):
+		return &applyconfigurationsmodelv1.ChildrenApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Disruption"):
 		return &applyconfigurationsmodelv1.DisruptionApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("FetcherStatus"):

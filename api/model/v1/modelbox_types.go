@@ -327,7 +327,7 @@ type ModelBoxSpec struct {
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
 
-	Around `json:",inline"`
+	Children `json:",inline"`
 
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as

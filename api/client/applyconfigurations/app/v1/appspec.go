@@ -68,8 +68,8 @@ type AppSpecApplyConfiguration struct {
 	Ports []modelv1.PortApplyConfiguration `json:"ports,omitempty"`
 	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
 	// runtime class, priority class and scheduler, and labels of the pods. No default.
-	Scheduling                       *modelv1.SchedulingApplyConfiguration `json:"scheduling,omitempty"`
-	modelv1.AroundApplyConfiguration `json:""`
+	Scheduling                         *modelv1.SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	modelv1.ChildrenApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// probes, init containers, sidecars and volumes. The main container has the
@@ -237,7 +237,7 @@ func (b *AppSpecApplyConfiguration) WithScheduling(value *modelv1.SchedulingAppl
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodMetadata field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithPodMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.PodMetadata = value
+	b.ChildrenApplyConfiguration.PodMetadata = value
 	return b
 }
 
@@ -245,7 +245,7 @@ func (b *AppSpecApplyConfiguration) WithPodMetadata(value *modelv1.MetadataApply
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeploymentMetadata field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithDeploymentMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.DeploymentMetadata = value
+	b.ChildrenApplyConfiguration.DeploymentMetadata = value
 	return b
 }
 
@@ -253,7 +253,7 @@ func (b *AppSpecApplyConfiguration) WithDeploymentMetadata(value *modelv1.Metada
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ServiceMetadata field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithServiceMetadata(value *modelv1.MetadataApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.ServiceMetadata = value
+	b.ChildrenApplyConfiguration.ServiceMetadata = value
 	return b
 }
 
@@ -261,7 +261,7 @@ func (b *AppSpecApplyConfiguration) WithServiceMetadata(value *modelv1.MetadataA
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the MinReadySeconds field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithMinReadySeconds(value int32) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.MinReadySeconds = &value
+	b.ChildrenApplyConfiguration.MinReadySeconds = &value
 	return b
 }
 
@@ -269,7 +269,7 @@ func (b *AppSpecApplyConfiguration) WithMinReadySeconds(value int32) *AppSpecApp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.RevisionHistoryLimit = &value
+	b.ChildrenApplyConfiguration.RevisionHistoryLimit = &value
 	return b
 }
 
@@ -277,7 +277,7 @@ func (b *AppSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *AppSp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Service field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithService(value *modelv1.ServiceOptionsApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Service = value
+	b.ChildrenApplyConfiguration.Service = value
 	return b
 }
 
@@ -285,7 +285,7 @@ func (b *AppSpecApplyConfiguration) WithService(value *modelv1.ServiceOptionsApp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Disruption field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithDisruption(value *modelv1.DisruptionApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Disruption = value
+	b.ChildrenApplyConfiguration.Disruption = value
 	return b
 }
 
@@ -293,7 +293,7 @@ func (b *AppSpecApplyConfiguration) WithDisruption(value *modelv1.DisruptionAppl
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Autoscaling field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithAutoscaling(value *modelv1.AutoscalingApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Autoscaling = value
+	b.ChildrenApplyConfiguration.Autoscaling = value
 	return b
 }
 
@@ -301,7 +301,7 @@ func (b *AppSpecApplyConfiguration) WithAutoscaling(value *modelv1.AutoscalingAp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Route field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithRoute(value *modelv1.RouteApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Route = value
+	b.ChildrenApplyConfiguration.Route = value
 	return b
 }
 
@@ -309,7 +309,7 @@ func (b *AppSpecApplyConfiguration) WithRoute(value *modelv1.RouteApplyConfigura
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Monitoring field is set to the value of the last call.
 func (b *AppSpecApplyConfiguration) WithMonitoring(value *modelv1.MonitoringApplyConfiguration) *AppSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Monitoring = value
+	b.ChildrenApplyConfiguration.Monitoring = value
 	return b
 }
 

@@ -135,8 +135,8 @@ type ModelBoxSpecApplyConfiguration struct {
 	ModelFileURL *string `json:"modelFileURL,omitempty"`
 	// scheduling defines which nodes the pods may run on, and how: node selector, tolerations,
 	// runtime class, priority class and scheduler, and labels of the pods. No default.
-	Scheduling               *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
-	AroundApplyConfiguration `json:""`
+	Scheduling                 *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
+	ChildrenApplyConfiguration `json:""`
 	// podTemplate is a strategic merge patch that is applied to the generated pod
 	// template: a PodTemplateSpec with all that has no field of its own, such as
 	// init containers, sidecars, volumes, affinity, a service account or a
@@ -414,7 +414,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithScheduling(value *SchedulingApplyCo
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodMetadata field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithPodMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.PodMetadata = value
+	b.ChildrenApplyConfiguration.PodMetadata = value
 	return b
 }
 
@@ -422,7 +422,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithPodMetadata(value *MetadataApplyCon
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeploymentMetadata field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithDeploymentMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.DeploymentMetadata = value
+	b.ChildrenApplyConfiguration.DeploymentMetadata = value
 	return b
 }
 
@@ -430,7 +430,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithDeploymentMetadata(value *MetadataA
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ServiceMetadata field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithServiceMetadata(value *MetadataApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.ServiceMetadata = value
+	b.ChildrenApplyConfiguration.ServiceMetadata = value
 	return b
 }
 
@@ -438,7 +438,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithServiceMetadata(value *MetadataAppl
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the MinReadySeconds field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithMinReadySeconds(value int32) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.MinReadySeconds = &value
+	b.ChildrenApplyConfiguration.MinReadySeconds = &value
 	return b
 }
 
@@ -446,7 +446,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithMinReadySeconds(value int32) *Model
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.RevisionHistoryLimit = &value
+	b.ChildrenApplyConfiguration.RevisionHistoryLimit = &value
 	return b
 }
 
@@ -454,7 +454,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Service field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithService(value *ServiceOptionsApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Service = value
+	b.ChildrenApplyConfiguration.Service = value
 	return b
 }
 
@@ -462,7 +462,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithService(value *ServiceOptionsApplyC
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Disruption field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithDisruption(value *DisruptionApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Disruption = value
+	b.ChildrenApplyConfiguration.Disruption = value
 	return b
 }
 
@@ -470,7 +470,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithDisruption(value *DisruptionApplyCo
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Autoscaling field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithAutoscaling(value *AutoscalingApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Autoscaling = value
+	b.ChildrenApplyConfiguration.Autoscaling = value
 	return b
 }
 
@@ -478,7 +478,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithAutoscaling(value *AutoscalingApply
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Route field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithRoute(value *RouteApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Route = value
+	b.ChildrenApplyConfiguration.Route = value
 	return b
 }
 
@@ -486,7 +486,7 @@ func (b *ModelBoxSpecApplyConfiguration) WithRoute(value *RouteApplyConfiguratio
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Monitoring field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithMonitoring(value *MonitoringApplyConfiguration) *ModelBoxSpecApplyConfiguration {
-	b.AroundApplyConfiguration.Monitoring = value
+	b.ChildrenApplyConfiguration.Monitoring = value
 	return b
 }
 

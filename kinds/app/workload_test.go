@@ -1,0 +1,25 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"testing"
+
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/test/golden"
+)
+
+// Each testdata/NAME.yaml is an App as a user writes it; NAME.golden.yaml has the
+// desired objects. "go test ./kinds/... -update" writes the latter again.
+func TestDesiredObjects(t *testing.T) {
+	golden.Run(t, func(obj *appv1.App) ([]kinds.Object, error) {
+		obj.UID = "6a1e2c55-0000-4000-8000-000000000000"
+		Default(obj, nil, nil)
+		if errs := Validate(obj); len(errs) > 0 {
+			return nil, errs.ToAggregate()
+		}
+		return Workload(obj).Children()
+	})
+}

@@ -1,0 +1,241 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package children
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
+	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+var autoscaling = Block{
+	Field:    "autoscaling",
+	Kind:     autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
+	Type:     &autoscalingv2.HorizontalPodAutoscaler{},
+	Shared:   true,
+	Desired:  horizontalPodAutoscaler,
+	Validate: validateAutoscaling,
+	Report:   reportAutoscaler,
+	Warn:     warnRequests,
+}
+
+// horizontalPodAutoscaler returns nil with a query of Prometheus, by which KEDA scales.
+func horizontalPodAutoscaler(o *Object) kinds.Object {
+	a := o.Autoscaling
+	if a == nil || a.Prometheus != nil {
+		return nil
+	}
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
+		ObjectMeta: o.Meta,
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
+				APIVersion: o.Owner.GroupVersion().String(), Kind: o.Owner.Kind, Name: o.Meta.Name,
+			},
+			MinReplicas: new(ptr.Deref(a.MinReplicas, 1)),
+			MaxReplicas: a.MaxReplicas,
+			Metrics:     metricsOf(a),
+		},
+	}
+}
+
+// metricsOf returns the metrics, or the default of Kubernetes (SetDefaults_HorizontalPodAutoscaler): as a part of the
+// desired state it is kept like the others.
+func metricsOf(a *modelv1.Autoscaling) []autoscalingv2.MetricSpec {
+	if len(a.Metrics) > 0 {
+		return a.Metrics
+	}
+	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))}
+	return []autoscalingv2.MetricSpec{{
+		Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: target},
+	}}
+}
+
+// validateAutoscaling validates what both autoscalers have.
+func validateAutoscaling(path *field.Path, o *Object) field.ErrorList {
+	a := o.Autoscaling
+	if a == nil {
+		return nil
+	}
+	minimum, minPath := ptr.Deref(a.MinReplicas, 1), path.Child("minReplicas")
+	errs := rules.Between(minPath, a.MinReplicas, 0, modelv1.MaxReplicas)
+	errs = append(errs, rules.Between(path.Child("maxReplicas"), &a.MaxReplicas, 1, modelv1.MaxReplicas)...)
+	if minimum > a.MaxReplicas && a.MaxReplicas > 0 { // Otherwise a correct minimum would have a new error.
+		errs = append(errs, field.Invalid(minPath, minimum, "must be less than or equal to maxReplicas"))
+	}
+	if minimum == 0 && a.Prometheus == nil {
+		errs = append(errs, field.Invalid(minPath, minimum, "only KEDA scales to zero replicas; set prometheus as well, or at least 1"))
+	}
+	if o.Scheduled {
+		errs = append(errs, field.Forbidden(path, "may not be set together with schedules, because both set replicas; remove one of them"))
+	}
+	switch at := path.Child("metrics"); {
+	case len(a.Metrics) > modelv1.MaxMetrics:
+		errs = append(errs, field.TooMany(at, len(a.Metrics), modelv1.MaxMetrics))
+	case len(a.Metrics) > 0 && a.Prometheus != nil:
+		errs = append(errs, field.Forbidden(at, "may not be set together with prometheus; remove one of them"))
+	default:
+		errs = append(errs, metrics(at, a.Metrics)...)
+	}
+	return errs
+}
+
+// reportAutoscaler reports why a HorizontalPodAutoscaler does not scale.
+func reportAutoscaler(live kinds.Object) string {
+	for _, c := range live.(*autoscalingv2.HorizontalPodAutoscaler).Status.Conditions {
+		if c.Status == corev1.ConditionFalse && slices.Contains([]autoscalingv2.HorizontalPodAutoscalerConditionType{
+			autoscalingv2.AbleToScale, autoscalingv2.ScalingActive,
+		}, c.Type) {
+			return fmt.Sprintf("HorizontalPodAutoscaler %q: %s is False (%.100s): %.300s", live.GetName(), c.Type, c.Reason, c.Message)
+		}
+	}
+	return ""
+}
+
+// warnRequests warns of a percentage of a resource that the main container does not request: the autoscaler would not scale.
+func warnRequests(path *field.Path, o *Object) []string {
+	if o.Autoscaling == nil || o.Autoscaling.Prometheus != nil {
+		return nil
+	}
+	for _, m := range metricsOf(o.Autoscaling) {
+		if m.Resource == nil || m.Resource.Target.AverageUtilization == nil {
+			continue
+		}
+		name := m.Resource.Name
+		_, limited := o.Resources.Limits[name] // The default of a request.
+		if _, requested := o.Resources.Requests[name]; !requested && !limited {
+			return []string{fmt.Sprintf("%s: a percentage of %s needs a request of it in each container, see spec.resources", path, name)}
+		}
+	}
+	return nil
+}
+
+var scaledObjectKind = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+
+var scaledObject = Block{
+	Field:    "autoscaling.prometheus",
+	Kind:     scaledObjectKind,
+	Provider: "KEDA",
+	Desired:  scaledObjectOf,
+	Validate: validatePrometheus,
+	Report:   reportScaledObject,
+}
+
+// scaledObjectOf returns nil without a query of Prometheus.
+func scaledObjectOf(o *Object) kinds.Object {
+	if !o.asksPrometheus() {
+		return nil
+	}
+	a := o.Autoscaling
+	return o.unstructured(scaledObjectKind, map[string]any{
+		"scaleTargetRef":  map[string]any{"apiVersion": o.Owner.GroupVersion().String(), "kind": o.Owner.Kind, "name": o.Meta.Name},
+		"minReplicaCount": int64(ptr.Deref(a.MinReplicas, 1)),
+		"maxReplicaCount": int64(a.MaxReplicas),
+		"triggers": []any{map[string]any{"type": "prometheus", "metadata": map[string]any{
+			"serverAddress": a.Prometheus.ServerAddress,
+			"query":         a.Prometheus.Query,
+			// KEDA reads no suffixes such as m.
+			"threshold": strconv.FormatFloat(a.Prometheus.Target.AsApproximateFloat64(), 'f', -1, 64),
+			// KEDA's default takes no data as 0, and would remove replicas when Prometheus has none.
+			"ignoreNullValues": "false",
+		}}},
+	})
+}
+
+func (o *Object) asksPrometheus() bool {
+	return o.Autoscaling != nil && o.Autoscaling.Prometheus != nil
+}
+
+// OwnsAutoscaler reports whether a HorizontalPodAutoscaler with this controller reference is one that KEDA makes for the
+// ScaledObject of an object. It has another name.
+func (o *Object) OwnsAutoscaler(controller *metav1.OwnerReference) bool {
+	return o.asksPrometheus() && controller != nil && controller.Name == o.Meta.Name &&
+		schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == scaledObjectKind.GroupKind()
+}
+
+func validatePrometheus(path *field.Path, o *Object) field.ErrorList {
+	if !o.asksPrometheus() {
+		return nil
+	}
+	var errs field.ErrorList
+	q := o.Autoscaling.Prometheus
+	address, err := url.Parse(q.ServerAddress)
+	if at := path.Child("serverAddress"); len(q.ServerAddress) > modelv1.MaxServerAddress {
+		errs = append(errs, field.TooLong(at, "", modelv1.MaxServerAddress))
+	} else if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" || strings.ContainsAny(q.ServerAddress, " \t\n") {
+		errs = append(errs, field.Invalid(at, q.ServerAddress, "must be a URL, such as http://prometheus-operated.monitoring.svc:9090"))
+	}
+	switch at := path.Child("query"); {
+	case q.Query == "":
+		errs = append(errs, field.Required(at, "must be a query whose result is one number"))
+	case len(q.Query) > modelv1.MaxQuery:
+		errs = append(errs, field.TooLong(at, "", modelv1.MaxQuery))
+	}
+	if q.Target.Sign() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("target"), q.Target.String(), "must be greater than 0"))
+	}
+	return errs
+}
+
+// reportScaledObject reports why KEDA does not scale.
+func reportScaledObject(live kinds.Object) string {
+	conditions, _, _ := unstructured.NestedSlice(live.(*unstructured.Unstructured).Object, "status", "conditions")
+	for _, item := range conditions {
+		c, _ := item.(map[string]any)
+		if c["type"] == "Ready" && c["status"] == string(metav1.ConditionFalse) {
+			return fmt.Sprintf("ScaledObject %q: Ready is False (%.100v): %.300v", live.GetName(), c["reason"], c["message"])
+		}
+	}
+	return ""
+}
+
+// Replicas is spec.replicas in an update of an object, which may not undo what an autoscaler has set. An update through
+// the scale subresource, as an autoscaler sends it, is not judged.
+type Replicas struct {
+	Meta *metav1.ObjectMeta
+	// Now and Old are whether the object has autoscaling, and had it before.
+	Now, Old bool
+	// Sent is spec.replicas of the update, Stored that before; nil is 1.
+	Sent, Stored *int32
+}
+
+// Keep sets replicas to the stored number if a client that has autoscaling leaves it out, and records that in ops. The
+// schema has set 1 then: a client-side apply of a manifest from which the field was removed would stop all replicas but one.
+func (r *Replicas) Keep(replicas **int32, ops *patch.Ops) {
+	if r.Now && ptr.Deref(r.Sent, 1) == 1 && ptr.Deref(r.Stored, 1) != 1 && !r.isDeclared() {
+		patch.Set(ops, "/spec/replicas", replicas, new(*r.Stored))
+	}
+}
+
+// Validate returns the error of an update that sets another number, or that begins to use autoscaling while a manifest
+// sets the number: the next apply of the manifest would undo what the autoscaler has done.
+func (r *Replicas) Validate(path *field.Path) field.ErrorList {
+	sent := ptr.Deref(r.Sent, 1)
+	if !r.Now || sent == ptr.Deref(r.Stored, 1) && (r.Old || !r.isDeclared()) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, sent,
+		"is set by spec.autoscaling, which continues from the current number; remove it from the manifest, or use kubectl scale")}
+}
+
+func (r *Replicas) isDeclared() bool {
+	owners := fieldownership.Of(r.Meta)
+	return owners.IsDeclared("/spec/replicas")
+}

@@ -1,0 +1,163 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package children
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+)
+
+var httpRouteKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+
+var route = Block{
+	Field:    "route",
+	Kind:     httpRouteKind,
+	Provider: "the Gateway API",
+	Desired:  httpRoute,
+	Validate: validateRoute,
+	Report:   reportRoute,
+	Status:   routeStatus,
+}
+
+// httpRoute sets the defaults of the CRD in the items of lists, because lists are compared as a whole.
+func httpRoute(o *Object) kinds.Object {
+	if o.Route == nil || len(o.Ports) == 0 {
+		return nil
+	}
+	gateway := map[string]any{"group": httpRouteKind.Group, "kind": "Gateway", "name": o.Route.Gateway.Name}
+	setText(gateway, "namespace", o.Route.Gateway.Namespace)
+	setText(gateway, "sectionName", o.Route.Gateway.Listener)
+	hosts := make([]any, len(o.Route.Hosts))
+	for i, host := range o.Route.Hosts {
+		hosts[i] = string(host)
+	}
+	return o.unstructured(httpRouteKind, map[string]any{
+		"parentRefs": []any{gateway},
+		"hostnames":  hosts,
+		"rules": []any{map[string]any{
+			"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": cmp.Or(o.Route.Path, "/")}}},
+			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": o.Meta.Name, "port": int64(o.Ports[0].Port), "weight": int64(1)}},
+		}},
+	})
+}
+
+var (
+	pathCharacters = regexp.MustCompile(`^(/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)?$`)
+	badSegments    = regexp.MustCompile(`//|/[.][.]?(/|$)|%2[fF]`)
+)
+
+func validateRoute(path *field.Path, o *Object) field.ErrorList {
+	r := o.Route
+	if r == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	switch {
+	case len(o.Ports) == 0:
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "needs a port to send requests to; add one to spec.ports, or remove spec.route"))
+	case o.Ports[0].ProtocolOrDefault() != corev1.ProtocolTCP:
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "needs a first port of the protocol TCP in spec.ports; put one first, or remove spec.route"))
+	}
+	if n := len(r.Hosts); n == 0 || n > modelv1.MaxHosts {
+		errs = append(errs, field.Invalid(path.Child("hosts"), n, fmt.Sprintf("must have 1 to %d items", modelv1.MaxHosts)))
+	}
+	for i, host := range r.Hosts[:min(len(r.Hosts), modelv1.MaxHosts)] {
+		for _, message := range validation.IsDNS1123Subdomain(strings.TrimPrefix(string(host), "*.")) {
+			errs = append(errs, field.Invalid(path.Child("hosts").Index(i), host, message))
+		}
+	}
+	if badSegments.MatchString(r.Path) {
+		errs = append(errs, field.Invalid(path.Child("path"), r.Path, "must not contain an empty segment, a segment . or .., or %2F"))
+	}
+	errs = append(errs, validatePath(path.Child("path"), r.Path)...)
+	at := path.Child("gateway")
+	errs = append(errs, names(at.Child("name"), r.Gateway.Name, true, validation.IsDNS1123Subdomain)...)
+	errs = append(errs, names(at.Child("namespace"), r.Gateway.Namespace, false, validation.IsDNS1123Label)...)
+	return append(errs, names(at.Child("listener"), r.Gateway.Listener, false, validation.IsDNS1123Subdomain)...)
+}
+
+func names(path *field.Path, name string, required bool, check func(string) []string) (errs field.ErrorList) {
+	if name == "" && !required {
+		return nil
+	}
+	for _, message := range check(name) {
+		errs = append(errs, field.Invalid(path, name, message))
+	}
+	return errs
+}
+
+// validatePath validates the path of a URL, which may be empty.
+func validatePath(path *field.Path, value string) field.ErrorList {
+	if len(value) > modelv1.MaxPath {
+		return field.ErrorList{field.TooLong(path, "", modelv1.MaxPath)}
+	}
+	if !pathCharacters.MatchString(value) {
+		return field.ErrorList{field.Invalid(path, value, "must be a path, such as /v1, of the characters of RFC 3986")}
+	}
+	return nil
+}
+
+// reportRoute returns why requests do not come through the Gateway: what its controller says, or that none says anything.
+func reportRoute(live kinds.Object) string {
+	conditions := routeConditions(live)
+	for _, c := range conditions {
+		if c.Status == metav1.ConditionFalse {
+			return fmt.Sprintf("HTTPRoute %q: %s is False (%.100s): %.300s", live.GetName(), c.Type, c.Reason, c.Message)
+		}
+	}
+	if !slices.ContainsFunc(conditions, isAccepted) {
+		return fmt.Sprintf("HTTPRoute %q: no Gateway has accepted it yet; the Gateway of spec.route must exist, and allow routes from this namespace", live.GetName())
+	}
+	return ""
+}
+
+func routeStatus(o *Object, live kinds.Object, into *modelv1.WorkloadStatus) {
+	isName := func(host modelv1.Host) bool { return !strings.HasPrefix(string(host), "*") }
+	i := slices.IndexFunc(o.Route.Hosts, isName)
+	if i < 0 || !slices.ContainsFunc(routeConditions(live), isAccepted) {
+		return
+	}
+	scheme := "http://"
+	if o.Route.TLS {
+		scheme = "https://"
+	}
+	into.URL = scheme + string(o.Route.Hosts[i]) + cmp.Or(o.Route.Path, "/")
+}
+
+func isAccepted(c metav1.Condition) bool {
+	return c.Type == "Accepted" && c.Status == metav1.ConditionTrue
+}
+
+// routeConditions returns the conditions Accepted and ResolvedRefs of all Gateways for the current spec of an HTTPRoute.
+func routeConditions(live kinds.Object) (current []metav1.Condition) {
+	var status struct {
+		Parents []struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"parents"`
+	}
+	content, _, _ := unstructured.NestedMap(live.(*unstructured.Unstructured).Object, "status")
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status) // The CRD has a schema.
+	for _, parent := range status.Parents {
+		for _, c := range parent.Conditions {
+			if (c.Type == "Accepted" || c.Type == "ResolvedRefs") && c.ObservedGeneration >= live.GetGeneration() {
+				current = append(current, c)
+			}
+		}
+	}
+	return current
+}
