@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
@@ -70,6 +71,7 @@ type object struct {
 		Name              string `json:"name"`
 		GenerateName      string `json:"generateName"`
 		Namespace         string `json:"namespace"`
+		UID               string `json:"uid"`
 		DeletionTimestamp string `json:"deletionTimestamp"` // With one, only finalizers matter.
 		Generation        int64  `json:"generation"`
 		Annotations       struct {
@@ -123,6 +125,7 @@ func decode[T any, P kinds.Object[T]](o *object, owners bool) (*T, error) {
 	meta.SetName(o.Metadata.Name)
 	meta.SetGenerateName(o.Metadata.GenerateName)
 	meta.SetNamespace(o.Metadata.Namespace)
+	meta.SetUID(types.UID(o.Metadata.UID))
 	if owners {
 		o.setOwners(meta)
 	}
