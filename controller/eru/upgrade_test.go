@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,6 +66,11 @@ func TestEveryStageContinues(t *testing.T) {
 func (s *stage) continues(t *testing.T, name string) {
 	for _, clock := range []string{"12:10:00", "12:30:00", "13:00:00"} {
 		restarts, history := s.resume(t, clock)
+		silent := &stage{s.Eru.DeepCopy(), s.Deployment}
+		silent.Eru.Status.Conditions = nil
+		if _, same := silent.resume(t, clock); !cmp.Equal(history, same) {
+			t.Errorf("%s, at %s: without conditions, history differs: %s", name, clock, cmp.Diff(history, same))
+		}
 		slot, decided := at("12:00:00"), false
 		for _, entry := range s.Eru.Status.History {
 			decided = decided || entry.Slot.Time.Equal(slot)
