@@ -12,6 +12,8 @@
 //   - status.nextScheduleTime is the first scheduled time that is not decided. It moves
 //     beyond a scheduled time only in the write that adds the outcome to status.history,
 //     and it is never before status.lastScheduleTime, whatever is changed in the spec.
+//   - status.pending is the scheduled time that has come and waits, and why. It is written
+//     before a restart too, with the time of the attempt. No condition and no event is read.
 //   - A restart is one write: the scheduled time becomes the annotation
 //     kubectl.kubernetes.io/restartedAt of the pod template, with the resourceVersion of
 //     the Deployment that was read as precondition, and only if it moves forward.
@@ -43,14 +45,8 @@ package eru
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -58,7 +54,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
@@ -72,12 +67,6 @@ import (
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// fieldManager owns, in metadata.managedFields, the time of a restart. It must not be
-// apply.FieldManager: on a Deployment that a ModelBox or an App owns, the next apply would
-// remove the annotation, because the desired Deployment does not have it, and that would be
-// another rollout.
-const fieldManager = "modelbox-eru"
 
 // Reconciler reconciles Erus.
 type Reconciler struct {
@@ -143,71 +132,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile
 		return reconcile.Result{}, err
 	}
 	now, before := r.Clock.Now(), obj.Status.DeepCopy()
-	decision, plan, err := decide(obj, errs, stateFromStatus(obj), deployment, now)
+	decision, plan, err := decide(obj, errs, deployment, now)
 	if err == nil && decision.restart {
 		err = r.restart(ctx, obj, deployment, &decision, plan)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	updateStatus(obj, before, errs, deployment, decision, now)
+	updateStatus(obj, before, errs, deployment, decision, plan, now)
 	r.emit(obj, deployment, decision)
 	setMetrics(obj, decision)
 	return reconcile.Result{RequeueAfter: trigger.Until(plan.wake(decision, now), now)}, nil
-}
-
-// restart restarts the Deployment, after status says so: see status.WriteAhead. In a frozen namespace the scheduled
-// time is skipped. If the API server refuses it, the decision becomes to wait; any other error leaves everything as
-// it is.
-func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan) error {
-	_, frozen, err := r.Freeze.Frozen(ctx, obj.Namespace)
-	switch {
-	case frozen:
-		p.settle(d, d.next, mtsrev1.EruSkipped, status.ReasonFrozen)
-	case err == nil:
-		setRestarting(obj, d.next, r.Clock.Now())
-		if err := status.WriteAhead(ctx); err != nil {
-			return err
-		}
-		if err = r.patch(ctx, deployment, d.next); err == nil {
-			now := r.Clock.Now()
-			lateness.Observe(now.Sub(d.next).Seconds())
-			p.settle(d, d.next, mtsrev1.EruRestarted, "")
-			d.entries[len(d.entries)-1].StartedAt = new(metav1.NewTime(now))
-		}
-	}
-	if reason := refusalReason(err); reason != "" {
-		d.waitFor(reason, ": "+err.Error())
-		return nil
-	}
-	return err
-}
-
-// patch is the one write to the Deployment: the scheduled time, with the resourceVersion of
-// the Deployment that was read as precondition.
-func (r *Reconciler) patch(ctx context.Context, deployment *appsv1.Deployment, slot time.Time) error {
-	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		deployment.UID, deployment.ResourceVersion, api.AnnotationRestartedAt, formatTime(slot))
-	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
-	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("restarting Deployment %q: %w", deployment.Name, err) // The cache is stale.
-	}
-	return apply.Refused("restarting", deployment, err)
-}
-
-// emit emits an event for each scheduled time that was decided. One whose status could not be
-// written is decided again, and has another event.
-func (r *Reconciler) emit(obj *mtsrev1.Eru, deployment *appsv1.Deployment, d decision) {
-	var related runtime.Object
-	if deployment != nil {
-		related = deployment
-	}
-	for _, entry := range d.entries {
-		note := "scheduled time " + formatTime(entry.Slot.Time)
-		if entry.Reason != "" {
-			note += ": " + entry.Reason
-		}
-		r.Recorder.Eventf(obj, related, corev1.EventTypeNormal, string(entry.Result), "Restart", "%s", note)
-	}
 }

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
@@ -385,6 +386,70 @@ func TestANewSpecClearsAFailure(t *testing.T) {
 	w.edit(func(s *mtsrev1.EruSpec) { s.Schedule = "30 * * * *" })
 	w.reconcile("12:12:00")
 	w.expectStatus("Running True Scheduled next 12:30:00")
+}
+
+// status.pending has the scheduled time that waits, and since when for this reason; it stays with a
+// failure until the next one.
+func TestPending(t *testing.T) {
+	w := newFixture(t, hourlyEru(recent), web(rolling))
+	refusal := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("policy says no"))
+	w.before = func(write string) error {
+		if write == writeDeployment {
+			return refusal
+		}
+		return nil
+	}
+	for _, step := range []struct{ clock, want string }{
+		{"11:59:59", ""},
+		{"12:00:00", "12:00:00 RolloutInProgress since 12:00:00"},
+		{"12:01:00", "12:00:00 RolloutInProgress since 12:00:00"},
+		{"12:02:00", "12:00:00 Forbidden since 12:02:00"},
+		{"12:04:00", "12:00:00 Forbidden since 12:02:00"},
+		{"12:10:01", "12:00:00 Forbidden since 12:02:00"},
+		{"12:20:00", "12:00:00 Forbidden since 12:02:00"},
+		{"13:00:00", ""},
+	} {
+		switch step.clock {
+		case "12:02:00":
+			w.change(true, rolledOut)
+		case "13:00:00":
+			w.before = w.after
+		}
+		w.reconcile(step.clock)
+		got := ""
+		if p := w.eru().Status.Pending; p != nil {
+			got = fmt.Sprintf("%s %s since %s", short(p.Slot.Time), p.Reason, short(p.Since.Time))
+		}
+		if got != step.want {
+			t.Errorf("at %s: %q, want %q", step.clock, got, step.want)
+		}
+	}
+}
+
+// What status says of the next scheduled time is what will happen as far as it is known, also just
+// after a restart.
+func TestAnnouncement(t *testing.T) {
+	windowed := func(o *mtsrev1.Eru) {
+		o.Spec.Windows.Windows = []modelv1.Window{{Schedule: "0 12 * * *", Duration: metav1.Duration{Duration: time.Hour}}}
+	}
+	for _, test := range []struct {
+		eru        func(*mtsrev1.Eru)
+		deployment func(*appsv1.Deployment)
+		clock      string
+		want       string
+	}{
+		{recent, func(*appsv1.Deployment) {}, "11:59:00", `Deployment "web" is restarted next at 2026-03-02T12:00:00Z`},
+		{windowed, func(*appsv1.Deployment) {}, "11:59:00", `Deployment "web" is restarted next at 2026-03-02T12:00:00Z`},
+		{windowed, func(*appsv1.Deployment) {}, "12:00:00", "the next scheduled time, 2026-03-02T13:00:00Z, is outside of spec.windows and will be skipped"},
+		{recent, restartedBy("2030-01-01T00:00:00Z"), "11:59:00", "scheduled times are skipped until 2030-01-01T00:00:00Z"},
+		{recent, restartedBy("2030-01-01T00:00:00Z"), "12:00:00", "scheduled times are skipped until 2030-01-01T00:00:00Z"},
+	} {
+		w := newFixture(t, hourlyEru(test.eru), web(test.deployment))
+		w.reconcile(test.clock)
+		if got := meta.FindStatusCondition(w.eru().Status.Conditions, status.ConditionReady).Message; !strings.HasPrefix(got, test.want) {
+			t.Errorf("at %s: %q, want %q", test.clock, got, test.want)
+		}
+	}
 }
 
 // A restart is only written to the version of the Deployment for which it was decided.

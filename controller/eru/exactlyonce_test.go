@@ -25,10 +25,12 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
-// scenarios are those of the server, and those with windows, which are open from 06:00 to 14:00 UTC, and do not open on a date.
+// scenarios are those of the server, and those with windows, which are open from 06:00 to 10:50 and
+// from 11:10 to 14:10 UTC, and do not open on a date: the jitter can pass the gap between them.
 // Its users pause, scale, roll out, restart, delete and create the Deployment, and freeze the namespace; its edits change the
 // Eru's spec.
 var scenarios = append(slices.Clone(fakeserver.Scenarios),
@@ -42,8 +44,8 @@ const slotsPerRun = 300
 // FuzzExactlyOnce reconciles over hundreds of scheduled times and checks the invariants at
 // each write, and for each scheduled time at the end.
 func FuzzExactlyOnce(f *testing.F) {
-	for kind := range scenarios {
-		f.Add(uint8(kind), uint64(kind))
+	for seed := range 2 * len(scenarios) {
+		f.Add(uint8(seed), uint64(seed))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, seed uint64) {
 		tr := scenarios[int(kind)%len(scenarios)]
@@ -77,7 +79,9 @@ type run struct {
 	// nested is true during a reconcile within a write of the other controller.
 	nested bool
 
-	plans     []plan
+	plans []*plan
+	// daily is the model of the schedule, if it has one.
+	daily     *fakeserver.Daily
 	restarted []restarted
 	entries   map[int64]mtsrev1.EruHistory
 }
@@ -92,22 +96,32 @@ var runSchedules = []string{"* * * * *", "*/7 * * * *", "30 * * * *", "15,45 1-4
 
 func newRun(t *testing.T, tr fakeserver.Scenario, seed uint64) *run {
 	r := &run{t: t, scenario: tr, rnd: rand.New(rand.NewPCG(seed, 0)), entries: map[int64]mtsrev1.EruHistory{}}
-	zones := []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"}
+	zones := []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Nuuk", "Antarctica/Troll", "Africa/Casablanca"}
 	obj := hourlyEru(func(o *mtsrev1.Eru) {
 		o.Spec.Schedule, o.Spec.TimeZone = pick(r, runSchedules), pick(r, zones)
 		o.Spec.JitterSeconds = pick(r, []int32{0, 20, 3600})
 		o.Spec.StartingDeadlineSeconds = new(pick(r, []int64{0, 30, 600, 7200}))
 		o.Spec.HistoryLimit = new(int32(5)) // No decision adds more entries than that.
 	})
+	if !tr.Edits && r.chance(50) {
+		zone, err := time.LoadLocation(obj.Spec.TimeZone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.daily = new(fakeserver.RandomDaily(r.rnd, zone))
+		obj.Spec.Schedule = r.daily.Expression()
+	}
 	if tr.Windows {
+		r.daily = nil
 		obj.Spec.Schedule = "30 * * * *" // Jitter, and other rollouts, pass the ends of windows.
 		obj.Spec.JitterSeconds = 3600
 		obj.Spec.Windows = modelv1.Windows{SkipDates: []string{skippedDate}, Windows: []modelv1.Window{
-			{Schedule: "0 6 * * *", Duration: metav1.Duration{Duration: 5 * time.Hour}},
-			{Schedule: "0 10 * * *", TimeZone: "Etc/UTC", Duration: metav1.Duration{Duration: 4 * time.Hour}},
+			{Schedule: "0 6 * * *", Duration: metav1.Duration{Duration: 3 * time.Hour}},
+			{Schedule: "0 8 * * *", TimeZone: "Etc/UTC", Duration: metav1.Duration{Duration: 2*time.Hour + 50*time.Minute}},
+			{Schedule: "10 11 * * *", TimeZone: "Etc/UTC", Duration: metav1.Duration{Duration: 3 * time.Hour}},
 		}}
 	}
-	r.plans = []plan{planFor(t, obj)}
+	r.plans = []*plan{planFor(t, obj)}
 	r.server = &fakeserver.Server{Written: r.onWrite}
 	r.server.Store(obj)
 	r.server.Store(web())
@@ -333,7 +347,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !is.After(was) {
 		r.t.Errorf("restartedAt moves from %v to %v", was, is)
 	}
-	if !r.plans[len(r.plans)-1].latest(is).Equal(is) {
+	if !r.plans[len(r.plans)-1].Latest(is).Equal(is) || r.daily != nil && !r.daily.Passed(is).Equal(is) {
 		r.t.Errorf("%v is not a scheduled time", is)
 	}
 	if r.frozen {
@@ -342,7 +356,7 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 	if !r.eru().Spec.Enabled {
 		r.t.Errorf("a restart for %v by a disabled Eru", is)
 	}
-	if now := r.clock.Now(); r.scenario.Windows && (!isOpen(is) || !isOpen(now)) {
+	if now := r.clock.Now(); r.scenario.Windows && !isOpen(is, now) {
 		r.t.Errorf("a restart for %v at %v, outside of the windows", is, now)
 	}
 	this := restarted{before.UID, is.UTC()}
@@ -358,10 +372,20 @@ func (r *run) onRestart(before, after *appsv1.Deployment) {
 // skippedDate is a date on which no window opens, the second day of a run.
 var skippedDate = at("00:00:00").AddDate(0, 0, 1).UTC().Format(time.DateOnly)
 
-// isOpen is the model of the windows.
-func isOpen(at time.Time) bool {
-	hour := at.UTC().Hour()
-	return hour >= 6 && hour < 14 && at.UTC().Format(time.DateOnly) != skippedDate
+// isOpen is the model of the windows: whether one window, or two that overlap, are open from one
+// instant to another one.
+func isOpen(from, to time.Time) bool {
+	windowOf := func(at time.Time) int {
+		switch minute := at.UTC().Hour()*60 + at.UTC().Minute(); {
+		case minute >= 6*60 && minute < 10*60+50:
+			return 1
+		case minute >= 11*60+10 && minute < 14*60+10:
+			return 2
+		}
+		return 0
+	}
+	date := from.UTC().Format(time.DateOnly)
+	return windowOf(from) > 0 && windowOf(from) == windowOf(to) && date == to.UTC().Format(time.DateOnly) && date != skippedDate
 }
 
 // onStatus checks each status: nothing moves back, existing entries of the history do not
@@ -399,7 +423,7 @@ func (r *run) check() {
 		if entry.Result == mtsrev1.EruRestarted && !written[unix] {
 			r.t.Errorf("the history has a restart for %v, but there was none", entry.Slot)
 		}
-		if entry.Reason == reasonOutsideWindow && isOpen(entry.Slot.Time) && isOpen(entry.Slot.Add(4*time.Hour)) {
+		if entry.Reason == eru.ReasonOutsideWindow && isOpen(entry.Slot.Time, entry.Slot.Add(4*time.Hour)) {
 			r.t.Errorf("the history has %v, which is within the windows", entry)
 		}
 		if entry.Result != mtsrev1.EruRestarted && entry.Reason == "" {
@@ -426,7 +450,11 @@ func (r *run) check() {
 func (r *run) checkEach(written map[int64]bool) {
 	st := r.eru().Status
 	p, covered := r.plans[0], false
-	for slot := st.LastScheduleTime.Time; slot.After(r.eru().CreationTimestamp.Time); slot = p.before(slot) {
+	before := func(slot time.Time) time.Time { return p.Before(slot).Time }
+	if r.daily != nil {
+		before = func(slot time.Time) time.Time { return r.daily.Passed(slot.Add(-time.Second)) }
+	}
+	for slot := st.LastScheduleTime.Time; slot.After(r.eru().CreationTimestamp.Time); slot = before(slot) {
 		if entry, ok := r.entries[slot.Unix()]; ok {
 			covered = entry.Reason == reasonMissedDeadline || entry.Reason == reasonSuperseded
 			continue
@@ -460,7 +488,7 @@ func (r *run) entryBefore(slot time.Time) time.Time {
 func TestTwoConcurrentControllers(t *testing.T) {
 	r := newRun(t, fakeserver.Scenario{Leaders: 2}, 1)
 	r.server.Store(hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule = "* * * * *" }))
-	r.plans = []plan{planFor(t, r.eru())}
+	r.plans = []*plan{planFor(t, r.eru())}
 	for _, v := range r.clients {
 		v.Write = func(do func() error) error { return do() }
 	}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -23,18 +24,17 @@ import (
 // reasonDisabled, and it is ready as well.
 const reasonScheduled = "Scheduled"
 
-var zero metav1.Time
-
 // updateStatus sets the status of an Eru to a decision. before is the status that was read,
 // errs are the errors of the spec.
 func updateStatus(
-	obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorList, target *appsv1.Deployment, d decision, now time.Time,
+	obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorList, target *appsv1.Deployment, d decision, p plan, now time.Time,
 ) {
 	st := &obj.Status
-	setStartedAt(d.entries, before.Conditions)
+	setStartedAt(d.entries, before.Pending)
 	addHistory(st, d, obj.Spec.HistoryLimit)
 	setCompletedAt(st.History, target, now)
-	readiness := readinessOf(obj, before, errs, target, d)
+	st.Pending = pendingOf(obj, before, d, now)
+	readiness := readinessOf(obj, errs, target, d, p)
 	st.Phase = phase(obj.Spec.Enabled, readiness)
 	st.ObservedGeneration = obj.Generation
 	readiness.SetConditions(&st.Conditions, obj.Generation, metav1.NewTime(now))
@@ -79,7 +79,10 @@ func phase(enabled bool, readiness status.Readiness) mtsrev1.EruPhase {
 	return mtsrev1.EruRunning
 }
 
-func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorList, target *appsv1.Deployment, d decision) status.Readiness {
+// readinessOf returns the readiness of an Eru whose status has the decision already, except for
+// the conditions.
+func readinessOf(obj *mtsrev1.Eru, errs field.ErrorList, target *appsv1.Deployment, d decision, p plan) status.Readiness {
+	pending := obj.Status.Pending
 	switch {
 	case len(errs) > 0:
 		return status.NewStalled(status.ReasonInvalidSpec, rules.FormatErrors(errs))
@@ -88,74 +91,73 @@ func readinessOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, errs field.ErrorLi
 	case !obj.Spec.Enabled:
 		return status.Readiness{Ready: true, Reason: reasonDisabled, Message: "spec.enabled is false: nothing is restarted"}
 	case d.wait != nil:
-		return *d.wait
+		return status.NewReconciling(pending.Reason, pending.Message)
+	case pending != nil: // The last restart has failed.
+		return status.NewStalled(pending.Reason, pending.Message)
 	}
-	if failure := failure(obj, before, d); failure != nil {
-		return status.NewStalled(failure.Reason, failure.Message)
-	}
-	if d.outside {
-		return status.Readiness{Ready: true, Reason: reasonScheduled, Message: fmt.Sprintf(
-			"the next scheduled time, %s, is outside of spec.windows and will be skipped", formatTime(d.next))}
-	}
-	// In UTC: a time that was computed is in the Eru's zone, one that was read from status is
-	// not, and the message must be the same.
-	return status.Readiness{Ready: true, Reason: reasonScheduled, Message: fmt.Sprintf(
-		"Deployment %q is restarted next at %s", target.Name, formatTime(d.next))}
+	return status.Readiness{Ready: true, Reason: reasonScheduled, Message: announcement(target, d, p)}
 }
 
-// failure returns the condition, with the API server's message, of an Eru whose last restart
-// the API server refused until the deadline. It stays until the next scheduled time is
-// decided or the spec is changed.
-func failure(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, d decision) *metav1.Condition {
+// announcement says what will happen next. Times are in UTC: one that was computed is in the
+// Eru's zone, one that was read from status is not, and the message must be the same.
+func announcement(target *appsv1.Deployment, d decision, p plan) string {
+	switch p.Skips(d.next, restartedAt(target)) {
+	case eru.ReasonOutsideWindow:
+		return fmt.Sprintf("the next scheduled time, %s, is outside of spec.windows and will be skipped", formatTime(d.next))
+	case eru.ReasonAlreadyRestarted:
+		return fmt.Sprintf("scheduled times are skipped until %s, because Deployment %q has that time in the annotation %s",
+			formatTime(restartedAt(target)), target.Name, api.AnnotationRestartedAt)
+	}
+	return fmt.Sprintf("Deployment %q is restarted next at %s", target.Name, formatTime(d.next))
+}
+
+// pendingOf returns status.pending after a decision: the scheduled time that waits, or the one
+// whose restart has failed, until the next one is decided or the spec is changed.
+func pendingOf(obj *mtsrev1.Eru, before *mtsrev1.EruStatus, d decision, now time.Time) *mtsrev1.EruPending {
+	failed := len(d.entries) == 0 && before.ObservedGeneration == obj.Generation && hasFailed(before)
 	if n := len(d.entries); n > 0 {
-		if d.entries[n-1].Result != mtsrev1.EruResultFailed {
-			return nil
+		failed = d.entries[n-1].Result == mtsrev1.EruResultFailed
+	}
+	switch pending := d.wait; {
+	case pending != nil:
+		pending.Since = metav1.NewTime(now)
+		if was := before.Pending; isFor(was, d.next) && was.Reason == pending.Reason {
+			pending.Since = was.Since
 		}
-		return meta.FindStatusCondition(before.Conditions, status.ConditionReconciling)
+		return pending
+	case failed:
+		return before.Pending
 	}
-	stalled := meta.FindStatusCondition(before.Conditions, status.ConditionStalled)
-	if stalled == nil || before.ObservedGeneration != obj.Generation ||
-		stalled.Reason == workload.ReasonTargetNotFound || stalled.Reason == status.ReasonInvalidSpec {
-		return nil
-	}
-	return stalled
+	return nil
 }
 
-// reasonRestarting is the reason of Reconciling from just before a Deployment is restarted
-// until status contains the restart.
-const reasonRestarting = "Restarting"
+// hasFailed reports whether status.pending is that of the last scheduled time, whose restart has
+// failed. Without a history, a pending time that has a result can be no other one.
+func hasFailed(st *mtsrev1.EruStatus) bool {
+	return st.LastScheduleTime != nil && isFor(st.Pending, st.LastScheduleTime.Time) &&
+		(len(st.History) == 0 || st.History[0].Result == mtsrev1.EruResultFailed)
+}
 
-// setRestarting sets the condition that a Deployment is about to be restarted for a
-// scheduled time. It is written before the restart, so that the time of the restart is known
-// even if the response to it, or the status that follows, is lost.
+// setRestarting sets in status that the Deployment is about to be restarted for a scheduled time.
+// It is written before the restart, so that the time of the restart is known even if the response
+// to it, or the status that follows, is lost.
 func setRestarting(obj *mtsrev1.Eru, slot, now time.Time) {
-	conditions := &obj.Status.Conditions
-	meta.RemoveStatusCondition(conditions, status.ConditionReconciling) // For a new lastTransitionTime.
-	status.SetCondition(conditions, metav1.Condition{
-		Type:               status.ConditionReconciling,
-		Status:             metav1.ConditionTrue,
-		ObservedGeneration: obj.Generation,
-		LastTransitionTime: metav1.NewTime(now),
-		Reason:             reasonRestarting,
-		Message:            restartingMessage(slot),
+	pending := newPending(slot, reasonRestarting, "the Deployment is being restarted for "+formatTime(slot))
+	pending.Since = metav1.NewTime(now)
+	obj.Status.Pending = pending
+	status.SetCondition(&obj.Status.Conditions, metav1.Condition{
+		Type: status.ConditionReconciling, Status: metav1.ConditionTrue, ObservedGeneration: obj.Generation,
+		LastTransitionTime: pending.Since, Reason: pending.Reason, Message: pending.Message,
 	})
 }
 
-func restartingMessage(slot time.Time) string {
-	return fmt.Sprintf("the Deployment is being restarted for %s", formatTime(slot))
-}
-
-// setStartedAt completes the entry of a restart that was found in the Deployment with the
-// time of the condition that was set before it.
-func setStartedAt(entries []mtsrev1.EruHistory, conditions []metav1.Condition) {
-	restarting := meta.FindStatusCondition(conditions, status.ConditionReconciling)
-	if restarting == nil || restarting.Reason != reasonRestarting {
-		return
-	}
+// setStartedAt completes the entry of a restart that was found in the Deployment with the time
+// that was written before it.
+func setStartedAt(entries []mtsrev1.EruHistory, pending *mtsrev1.EruPending) {
 	for i := range entries {
 		entry := &entries[i]
-		if entry.Result == mtsrev1.EruRestarted && entry.StartedAt == nil && restarting.Message == restartingMessage(entry.Slot.Time) {
-			entry.StartedAt = new(restarting.LastTransitionTime)
+		if entry.Result == mtsrev1.EruRestarted && entry.StartedAt == nil && isFor(pending, entry.Slot.Time) && pending.Reason == reasonRestarting {
+			entry.StartedAt = new(pending.Since)
 		}
 	}
 }

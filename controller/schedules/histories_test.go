@@ -44,46 +44,22 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// daily is a schedule of one time on some days of the week, as the model computes it: without package cron.
+// daily is a schedule with its number, as the model has it.
 type daily struct {
-	name         string
-	hour, minute int
-	days         [7]bool
-	replicas     int32
+	fakeserver.Daily
+	name     string
+	replicas int32
 }
 
 func (d *daily) spec() modelv1.Schedule {
-	expression := fmt.Sprintf("%d %d * * ", d.minute, d.hour)
-	comma := ""
-	for day, on := range d.days {
-		if on {
-			expression += fmt.Sprintf("%s%d", comma, day)
-			comma = ","
-		}
-	}
-	return modelv1.Schedule{Name: d.name, Schedule: expression, TimeZone: "Europe/Berlin", Replicas: d.replicas}
+	return modelv1.Schedule{Name: d.name, Schedule: d.Expression(), TimeZone: d.Zone.String(), Replicas: d.replicas}
 }
 
-var berlin = func() *time.Location {
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		panic(err)
-	}
-	return zone
-}()
-
-// passed returns the last scheduled time of the schedules that is not after an instant. The clocks of Berlin
-// change at night, when they have no times.
+// passed returns the last scheduled time of the schedules that is not after an instant.
 func passed(all []daily, now time.Time) (at time.Time, replicas int32) {
 	for i := range all {
-		for day := now.In(berlin); ; day = day.AddDate(0, 0, -1) {
-			slot := time.Date(day.Year(), day.Month(), day.Day(), all[i].hour, all[i].minute, 0, 0, berlin)
-			if !slot.After(now) && all[i].days[slot.Weekday()] {
-				if !slot.Before(at) {
-					at, replicas = slot, all[i].replicas
-				}
-				break
-			}
+		if slot := all[i].Passed(now); !slot.Before(at) {
+			at, replicas = slot, all[i].replicas
 		}
 	}
 	return at, replicas
@@ -97,6 +73,7 @@ type history struct {
 	server    *server
 	clock     *clocktesting.FakePassiveClock
 	clients   []*fakeserver.Client
+	zone      *time.Location
 	schedules []daily
 	// nested is true during a reconcile within a write of the other controller, calm without faults.
 	nested, calm bool
@@ -114,7 +91,9 @@ type history struct {
 
 func newHistory(t *testing.T, s fakeserver.Scenario, seed uint64) *history {
 	h := &history{t: t, scenario: s, rnd: rand.New(rand.NewPCG(seed, 29))}
-	now := time.Date(2026, 3, 20+h.rnd.IntN(20), h.rnd.IntN(24), h.rnd.IntN(60), 0, 0, time.UTC)
+	day := fakeserver.ClockChanges[h.rnd.IntN(len(fakeserver.ClockChanges))].Day()
+	h.zone = day.Location()
+	now := day.Add(-time.Duration(h.rnd.IntN(9*24*60)) * time.Minute)
 	h.clock = clocktesting.NewFakePassiveClock(now)
 	for i := range 1 + h.rnd.IntN(3) {
 		h.schedules = append(h.schedules, h.daily(i))
@@ -129,12 +108,7 @@ func newHistory(t *testing.T, s fakeserver.Scenario, seed uint64) *history {
 }
 
 func (h *history) daily(i int) daily {
-	d := daily{name: fmt.Sprintf("s%d", i), hour: 4 + h.rnd.IntN(20), minute: h.rnd.IntN(60), replicas: int32(h.rnd.IntN(9))}
-	d.days[h.rnd.IntN(7)] = true
-	for day := range d.days {
-		d.days[day] = d.days[day] || h.chance(70)
-	}
-	return d
+	return daily{fakeserver.RandomDaily(h.rnd, h.zone), fmt.Sprintf("s%d", i), int32(h.rnd.IntN(9))}
 }
 
 func (h *history) specs() []modelv1.Schedule {
@@ -199,9 +173,11 @@ func (h *history) leave(replicas int32) {
 
 // edit is a user who changes the schedules, or pauses the object.
 func (h *history) edit() {
-	switch h.rnd.IntN(4) {
+	switch h.rnd.IntN(5) {
 	case 0:
 		h.schedules[0].replicas = int32(h.rnd.IntN(9))
+	case 4:
+		h.schedules[0].name += "-new"
 	case 1:
 		h.schedules = append(h.schedules[:0:0], h.schedules...)
 		h.schedules[h.rnd.IntN(len(h.schedules))] = h.daily(h.rnd.IntN(100) + 10)
@@ -232,11 +208,25 @@ func (h *history) settle() {
 	if is.Replicas != h.replicas {
 		h.t.Errorf("at %v there are %d replicas, want %d; status %+v", h.clock.Now(), is.Replicas, h.replicas, st)
 	}
+	if name, at := h.name(); st != nil && st.Time.Time.Equal(at) && st.Name != name {
+		h.t.Errorf("at %v status has the name %q, want %q", h.clock.Now(), st.Name, name)
+	}
 	// A write that is due at a time which the clock has left again waits for that time.
 	waits := h.pending && h.done.After(h.clock.Now())
 	if !h.server.held && (st == nil || !st.Time.Time.Equal(h.done) || st.Pending != nil && !waits || st.Replicas != h.doneReplicas) {
 		h.t.Errorf("at %v status is %+v, want %v with %d", h.clock.Now(), st, h.done, h.doneReplicas)
 	}
+}
+
+// name returns the last time that has passed, and the name of its schedule.
+func (h *history) name() (name string, at time.Time) {
+	at, _ = passed(h.schedules, h.clock.Now())
+	for i := range h.schedules {
+		if h.schedules[i].Passed(at).Equal(at) {
+			name = h.schedules[i].name
+		}
+	}
+	return name, at
 }
 
 // apply is the model of a reconcile: the last time that has passed sets the number, once.

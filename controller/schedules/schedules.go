@@ -172,8 +172,8 @@ func Autoscalers(ctx context.Context, c client.Reader, obj client.Object, kind s
 func plan(parsed schedules.Schedules, before *modelv1.ScheduleStatus, generation int64, replicas int32, held bool, now time.Time) (
 	status *modelv1.ScheduleStatus, write bool,
 ) {
-	latest, ok := parsed.Latest(now)
-	if !ok || held && before == nil {
+	latest := parsed.Latest(now)
+	if latest.IsZero() || held && before == nil {
 		return before, false
 	}
 	if status = before.DeepCopy(); status == nil {
@@ -182,12 +182,18 @@ func plan(parsed schedules.Schedules, before *modelv1.ScheduleStatus, generation
 	if isRemoved(latest, status.Time.Time, now) || isDone(status.Pending, generation, replicas) {
 		status.Pending = nil
 	}
-	due := isLater(latest, &status.ScheduledReplicas) || status.Pending != nil && latest.Equal(status.Time.Time)
-	if due && !held {
-		status.ScheduledReplicas, status.Pending = scheduled(latest), nil
-		if write = replicas != latest.Replicas; write {
+	open := status.Time.Time
+	if status.Pending == nil && latest.Replicas == status.Replicas {
+		open = open.Add(time.Second) // It is done, and no user has changed its number.
+	}
+	if due := parsed.Due(open, now); !due.IsZero() && !held {
+		status.ScheduledReplicas, status.Pending = scheduled(due), nil
+		if write = replicas != due.Replicas; write {
 			status.Pending = &modelv1.PendingReplicas{Generation: generation, Replicas: replicas}
 		}
+	}
+	if latest.Equal(status.Time.Time) {
+		status.Name = latest.Name // A user may have changed it.
 	}
 	status.Next = next(parsed, status.Time.Time, now)
 	return status, write
@@ -207,19 +213,13 @@ func isDone(pending *modelv1.PendingReplicas, generation int64, replicas int32) 
 	return generation != pending.Generation+1 || replicas != pending.Replicas
 }
 
-// isLater reports whether a time applies instead of the one in status: it is later, or a user has changed
-// its number.
-func isLater(latest schedules.Time, in *modelv1.ScheduledReplicas) bool {
-	return latest.After(in.Time.Time) || latest.Equal(in.Time.Time) && latest.Replicas != in.Replicas
-}
-
 // next returns the next scheduled times that are not done.
 func next(parsed schedules.Schedules, done, now time.Time) []modelv1.ScheduledReplicas {
 	if done.After(now) {
 		now = done
 	}
 	var out []modelv1.ScheduledReplicas
-	for _, at := range parsed.Next(now) {
+	for _, at := range parsed.Announced(now) {
 		out = append(out, scheduled(at))
 	}
 	return out

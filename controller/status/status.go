@@ -545,6 +545,7 @@ const (
 	maxProblemMessage, maxProblemReason    = 1024, 128
 	maxContainer                           = 63
 	maxScheduleName, maxScheduledTimes     = 63, 3
+	maxPendingReason                       = 64
 )
 
 // reason is the rule of metav1.Condition for reasons.
@@ -578,6 +579,9 @@ func clamp(v reflect.Value) {
 		clampCondition(value)
 	case *mtsrev1.EruHistory:
 		value.Slot, value.Reason = nearest(value.Slot), rules.Cut(value.Reason, maxReason)
+	case *mtsrev1.EruPending:
+		value.Slot, value.Since = nearest(value.Slot), nearest(value.Since)
+		value.Reason, value.Message = rules.Cut(cmp.Or(value.Reason, unknown), maxPendingReason), rules.Cut(value.Message, mtsrev1.MaxPendingMessage)
 	case *modelv1.ScheduledReplicas:
 		value.Name, value.Time = rules.Cut(value.Name, maxScheduleName), nearest(value.Time)
 	case *modelv1.Problem:

@@ -62,7 +62,8 @@ func Immutable(app, old *appv1.App) field.ErrorList {
 
 func replicas(app, old *appv1.App) *children.Replicas {
 	return &children.Replicas{
-		Meta: &app.ObjectMeta, Now: app.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: app.Spec.Replicas, Stored: old.Spec.Replicas,
+		Meta: &app.ObjectMeta, Now: app.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil,
+		Scheduled: len(app.Spec.Schedules)+len(old.Spec.Schedules) > 0, Sent: app.Spec.Replicas, Stored: old.Spec.Replicas,
 	}
 }
 

@@ -206,23 +206,31 @@ func reportScaledObject(live kinds.Object) string {
 	return ""
 }
 
-// Replicas is spec.replicas in an update of an object, which may not undo what an autoscaler has set. An update through
-// the scale subresource, as an autoscaler sends it, is not judged.
+// Replicas is spec.replicas in an update of an object, which may not undo what an autoscaler or a
+// schedule has set. An update through the scale subresource, as an autoscaler sends it, is not
+// judged.
 type Replicas struct {
 	Meta *metav1.ObjectMeta
-	// Now and Old are whether the object has autoscaling, and had it before.
-	Now, Old bool
+	// Now and Old are whether the object has autoscaling, and had it before. Scheduled is whether it
+	// has or had schedules.
+	Now, Old, Scheduled bool
 	// Sent is spec.replicas of the update, Stored that before; nil is 1.
 	Sent, Stored *int32
 }
 
-// Keep sets replicas to the stored number if a client that has autoscaling leaves it out, and records that in ops. The
-// schema has set 1 then: a client-side apply of a manifest from which the field was removed would stop all replicas but one.
+// Keep sets replicas to the stored number if a client leaves it out, and records that in ops. The
+// schema has set 1 then: an apply of a manifest from which the field was removed, and a replace by
+// one without it, would stop all replicas but one, until the next scheduled time.
 func (r *Replicas) Keep(replicas **int32, ops *patch.Ops) {
-	if r.Now && ptr.Deref(r.Sent, 1) == 1 && ptr.Deref(r.Stored, 1) != 1 && !r.isDeclared() {
-		patch.Set(ops, "/spec/replicas", replicas, new(*r.Stored))
+	if !r.Now && !r.Old && !r.Scheduled || ptr.Deref(r.Sent, 1) != 1 || ptr.Deref(r.Stored, 1) == 1 {
+		return
+	}
+	if owners := fieldownership.Of(r.Meta); !owners.IsDeclared(replicasPointer) && !owners.IsPatched(replicasPointer) {
+		patch.Set(ops, replicasPointer, replicas, new(*r.Stored))
 	}
 }
+
+const replicasPointer = "/spec/replicas"
 
 // Validate returns the error of an update that sets another number, or that begins to use autoscaling while a manifest
 // sets the number: the next apply of the manifest would undo what the autoscaler has done.
@@ -237,5 +245,5 @@ func (r *Replicas) Validate(path *field.Path) field.ErrorList {
 
 func (r *Replicas) isDeclared() bool {
 	owners := fieldownership.Of(r.Meta)
-	return owners.IsDeclared("/spec/replicas")
+	return owners.IsDeclared(replicasPointer)
 }

@@ -4,7 +4,6 @@
 package eru
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
@@ -70,8 +68,6 @@ func deploymentName(obj *mtsrev1.Eru) field.ErrorList {
 const (
 	// announcedRuns is the number of restarts in a warning.
 	announcedRuns = 3
-	// triedRuns is the number of scheduled times, and of windows, that are searched for them.
-	triedRuns = 100
 
 	// shortDeadline is about twice the time in seconds that it takes another replica of
 	// the controller to become the leader.
@@ -91,7 +87,7 @@ func Warn(obj *mtsrev1.Eru, now time.Time) []string {
 }
 
 func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
-	runs := nextRuns(&obj.Spec, now)
+	runs := nextRuns(obj, now)
 	if runs == "" {
 		return nil
 	}
@@ -105,33 +101,19 @@ func warnOfRestarts(obj *mtsrev1.Eru, now time.Time) []string {
 	return out
 }
 
-// Parse returns the schedule and the windows of an Eru that has its defaults. An error is one that Validate returns as well.
-func Parse(spec *mtsrev1.EruSpec) (cron.Times, windows.Windows, error) {
-	times, err := cron.ParseIn(spec.Schedule, spec.TimeZone)
-	open, invalid := windows.Parse(spec.Windows)
-	return times, open, errors.Join(err, invalid)
-}
-
-// nextRuns returns the next scheduled times after an instant at which a window is open, "" if the schedule,
+// nextRuns returns the scheduled times of the next restarts after an instant, "" if the schedule,
 // the time zone or a window is invalid.
-func nextRuns(spec *mtsrev1.EruSpec, after time.Time) string {
-	times, open, err := Parse(spec)
+func nextRuns(obj *mtsrev1.Eru, after time.Time) string {
+	plan, err := NewPlan(obj)
 	if err != nil {
 		return ""
 	}
 	var runs []string
-	run, ok := times.Next(after, times.Zone)
-	for tried := 0; ok && tried < triedRuns && len(runs) < announcedRuns; tried++ {
-		from := run
-		if open.Open(run) {
-			runs = append(runs, run.Format(time.RFC3339))
-		} else if opens, found := open.Opens(run); found {
-			from = opens.Add(-time.Second)
-		}
-		run, ok = times.Next(from, times.Zone)
+	for _, run := range plan.Restarts(after, announcedRuns) {
+		runs = append(runs, run.Format(time.RFC3339))
 	}
 	if len(runs) == 0 {
-		return "no time: none of the next ones is within spec.windows"
+		return "no time: none of the next ones, jitter included, is within spec.windows"
 	}
 	return strings.Join(runs, ", ")
 }

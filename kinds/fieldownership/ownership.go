@@ -83,6 +83,28 @@ func (o *Ownership) IsDeclared(pointer string) bool {
 	return ok || applied.isManaged(managed(pointer))
 }
 
+// lastApplied is the annotation of a client-side apply in managedFields.
+const lastApplied = "/f:metadata/f:annotations/f:kubectl.kubernetes.io~1last-applied-configuration"
+
+// IsPatched reports whether a client that applies no manifest has set the field at a JSON pointer
+// of an object that has one, as by "kubectl patch". Of an object without a manifest that is not
+// known: a client that replaces it sets all of its fields.
+func (o *Ownership) IsPatched(pointer string) bool {
+	var hasManifest, patched bool
+	for i := range o.entries {
+		entry := &o.entries[i]
+		of := Ownership{entries: o.entries[i : i+1]}
+		switch applies := entry.Operation == metav1.ManagedFieldsOperationApply || of.isManaged(lastApplied); {
+		case entry.Subresource != "":
+		case applies:
+			hasManifest = true
+		case of.isManaged(managed(pointer)):
+			patched = true
+		}
+	}
+	return hasManifest && patched
+}
+
 // IsItemSet is IsSet for an item of a list with keys. item is decoded JSON, whose integers are int64.
 func (o *Ownership) IsItemSet(list string, item map[string]any, keys ...string) bool {
 	key := map[string]any{}

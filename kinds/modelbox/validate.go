@@ -103,7 +103,8 @@ func hasLoadBalancer(spec *modelv1.ModelBoxSpec) bool {
 
 func replicas(box, old *modelv1.ModelBox) *children.Replicas {
 	return &children.Replicas{
-		Meta: &box.ObjectMeta, Now: box.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: box.Spec.Replicas, Stored: old.Spec.Replicas,
+		Meta: &box.ObjectMeta, Now: box.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil,
+		Scheduled: len(box.Spec.Schedules)+len(old.Spec.Schedules) > 0, Sent: box.Spec.Replicas, Stored: old.Spec.Replicas,
 	}
 }
 

@@ -24,68 +24,58 @@ import (
 const announced = 3
 
 // Schedules are the parsed schedules of a spec.
-type Schedules []schedule
-
-type schedule struct {
-	cron.Times
-	name     string
-	replicas int32
+type Schedules struct {
+	times Times
+	spec  []modelv1.Schedule
 }
 
-// Time is a scheduled time: the index and the name of its schedule, and the number of replicas from then on.
+// Time is a scheduled time: the name of its schedule, and the number of replicas from then on. The
+// zero Time is none.
 type Time struct {
-	time.Time
-	Index    int
+	Slot
 	Name     string
 	Replicas int32
 }
 
 // Parse returns the schedules of a spec. An error is one that Validate returns as well.
 func Parse(spec []modelv1.Schedule) (Schedules, error) {
-	out := make(Schedules, len(spec))
+	times := make(Times, len(spec))
 	for i, of := range spec {
-		times, err := cron.ParseIn(of.Schedule, of.TimeZone)
-		if err != nil {
-			return nil, fmt.Errorf("parsing schedule %q: %w", of.Name, err)
-		}
-		out[i] = schedule{times, of.Name, of.Replicas}
-	}
-	return out, nil
-}
-
-// Latest returns the last scheduled time that is not after an instant. Of several schedules with that time
-// it is that of the last one. ok is false if there is none within the forty years of package cron.
-func (s Schedules) Latest(at time.Time) (latest Time, ok bool) {
-	for i := range s {
-		slot, found := s[i].Prev(at, s[i].Zone)
-		if found && (!ok || !slot.Before(latest.Time)) {
-			latest, ok = s.time(i, slot), true
+		var err error
+		if times[i], err = cron.ParseIn(of.Schedule, of.TimeZone); err != nil {
+			return Schedules{}, fmt.Errorf("parsing schedule %q: %w", of.Name, err)
 		}
 	}
-	return latest, ok
+	return Schedules{times, spec}, nil
 }
 
-// Next returns the next three scheduled times after an instant, fewer at the end of the calendar. Of
-// several schedules with the same time it is that of the last one.
-func (s Schedules) Next(after time.Time) (out []Time) {
-	for len(out) < announced {
-		var next Time
-		for i := range s {
-			slot, ok := s[i].Next(after, s[i].Zone)
-			if ok && (next.IsZero() || !slot.After(next.Time)) {
-				next = s.time(i, slot)
-			}
-		}
-		if next.IsZero() {
-			break
-		}
-		out, after = append(out, next), next.Time
+// Latest is Times.Latest.
+func (s Schedules) Latest(at time.Time) Time { return s.of(s.times.Latest(at)) }
+
+// Next is Times.Next. So several schedules that have the same time are one Time, that of the last
+// one, whose number applies.
+func (s Schedules) Next(after time.Time) Time { return s.of(s.times.Next(after)) }
+
+// Due is Times.Due.
+func (s Schedules) Due(open, now time.Time) Time {
+	due, _ := s.times.Due(open, now, nil)
+	return s.of(due)
+}
+
+// Announced returns the next three scheduled times after an instant, fewer at the end of the
+// calendar.
+func (s Schedules) Announced(after time.Time) (out []Time) {
+	for next := s.Next(after); !next.IsZero() && len(out) < announced; next = s.Next(next.Slot.Time) {
+		out = append(out, next)
 	}
 	return out
 }
 
-func (s Schedules) time(i int, slot time.Time) Time {
-	return Time{Time: slot, Index: i, Name: s[i].name, Replicas: s[i].replicas}
+func (s Schedules) of(slot Slot) Time {
+	if slot.IsZero() {
+		return Time{}
+	}
+	return Time{slot, s.spec[slot.Index].Name, s.spec[slot.Index].Replicas}
 }
 
 // Default sets the defaults of schedules, which the schema has as well, and records them in ops, which may be
@@ -127,7 +117,7 @@ func Warn(path *field.Path, spec []modelv1.Schedule, now time.Time) []string {
 		return nil
 	}
 	var out []string
-	for _, next := range parsed.Next(now) {
+	for _, next := range parsed.Announced(now) {
 		out = append(out, fmt.Sprintf("%s: %d replicas from %s on", path.Index(next.Index), next.Replicas, next.Format(time.RFC3339)))
 	}
 	return out

@@ -64,11 +64,11 @@ func TestTimes(t *testing.T) {
 			return at.Name + " " + string('0'+at.Replicas) + " " + at.Format(time.RFC3339)
 		}
 		latest := ""
-		if at, ok := parsed.Latest(now); ok {
+		if at := parsed.Latest(now); !at.IsZero() {
 			latest = format(at)
 		}
 		var next []string
-		for _, at := range parsed.Next(now) {
+		for _, at := range parsed.Announced(now) {
 			next = append(next, format(at))
 		}
 		if got := strings.Join(next, "; "); latest != test.latest || got != test.next {

@@ -52,6 +52,51 @@ func (w Windows) Open(now time.Time) bool {
 	})
 }
 
+// maxJoined is the number of windows that OpenUntil joins, which bounds its time: more than a day of
+// windows of a minute. After so many it counts as closed.
+const maxJoined = 2000
+
+// OpenUntil returns until when windows are open without a break from an instant on, at most limit.
+// It is from itself if no window is open then, and limit if there are no windows at all.
+func (w Windows) OpenUntil(from, limit time.Time) time.Time {
+	if len(w.list) == 0 {
+		return limit
+	}
+	for joined := 0; from.Before(limit) && joined < maxJoined; joined++ {
+		end := from
+		for _, of := range w.list {
+			if slot := w.covering(of, from); slot.Add(of.duration).After(end) {
+				end = slot.Add(of.duration)
+			}
+		}
+		if end.Equal(from) {
+			return from
+		}
+		from = end
+	}
+	if from.After(limit) {
+		return limit
+	}
+	return from
+}
+
+// covering returns when a window opened that is open at an instant, the zero time if none is.
+func (w Windows) covering(of window, at time.Time) time.Time {
+	slot, ok := of.Prev(at, of.Zone)
+	if ok && w.isSkipped(slot) {
+		slot, ok = w.next(of, at.Add(-of.duration))
+	}
+	if !ok || slot.After(at) {
+		return time.Time{}
+	}
+	return slot
+}
+
+// isSkipped reports whether no window opens on the date of an instant.
+func (w Windows) isSkipped(at time.Time) bool {
+	return slices.Contains(w.dates, at.Format(time.DateOnly))
+}
+
 // Opens returns when the next window opens after an instant. ok is false if none does within the forty years of
 // package cron.
 func (w Windows) Opens(after time.Time) (opens time.Time, ok bool) {
@@ -67,7 +112,7 @@ func (w Windows) Opens(after time.Time) (opens time.Time, ok bool) {
 // next returns when a window opens next, after an instant.
 func (w Windows) next(of window, after time.Time) (time.Time, bool) {
 	slot, ok := of.Next(after, of.Zone)
-	for ok && slices.Contains(w.dates, slot.Format(time.DateOnly)) {
+	for ok && w.isSkipped(slot) {
 		slot, ok = of.Next(lastOf(slot), of.Zone)
 	}
 	return slot, ok

@@ -32,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	kjson "sigs.k8s.io/json"
@@ -71,6 +72,7 @@ type object struct {
 		Name              string `json:"name"`
 		GenerateName      string `json:"generateName"`
 		Namespace         string `json:"namespace"`
+		UID               string `json:"uid"`
 		DeletionTimestamp string `json:"deletionTimestamp"` // With one, only finalizers matter.
 		Generation        int64  `json:"generation"`
 		Annotations       struct {
@@ -122,6 +124,7 @@ func decode[P kinds.Object](o *object, obj P, owners bool) (P, error) {
 	obj.SetName(o.Metadata.Name)
 	obj.SetGenerateName(o.Metadata.GenerateName)
 	obj.SetNamespace(o.Metadata.Namespace)
+	obj.SetUID(types.UID(o.Metadata.UID))
 	if owners {
 		o.setOwners(obj)
 	}

@@ -103,6 +103,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmtsrev1.EruApplyConfiguration{}
 	case mtsrev1.SchemeGroupVersion.WithKind("EruHistory"):
 		return &applyconfigurationsmtsrev1.EruHistoryApplyConfiguration{}
+	case mtsrev1.SchemeGroupVersion.WithKind("EruPending"):
+		return &applyconfigurationsmtsrev1.EruPendingApplyConfiguration{}
 	case mtsrev1.SchemeGroupVersion.WithKind("EruSpec"):
 		return &applyconfigurationsmtsrev1.EruSpecApplyConfiguration{}
 	case mtsrev1.SchemeGroupVersion.WithKind("EruStatus"):

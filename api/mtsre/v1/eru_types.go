@@ -174,6 +174,38 @@ type EruHistory struct {
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 }
 
+// MaxPendingMessage is the maximum length in bytes of status.pending.message.
+const MaxPendingMessage = 1024
+
+// EruPending is a scheduled time that has come and whose restart has not been made.
+type EruPending struct {
+	// slot is the scheduled time.
+	//
+	// +required
+	Slot metav1.Time `json:"slot"`
+
+	// reason is a CamelCase word: why the restart waits, such as RolloutInProgress, or
+	// the reason of the API server, which refuses it. It is Restarting from just before
+	// the Deployment is patched until history contains the restart.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+
+	// message is the reason in a sentence, at most 1024 bytes.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// since is the time from which on the reason applies. That of Restarting becomes
+	// startedAt in history.
+	//
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
 // EruStatus defines the observed state of Eru.
 type EruStatus struct {
 	// observedGeneration is the most recent metadata.generation that the
@@ -199,6 +231,13 @@ type EruStatus struct {
 	//
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+
+	// pending is the scheduled time that has come and whose restart waits, is being
+	// made, or has failed. A failed one stays until the next scheduled time has a
+	// result, or the spec is changed.
+	//
+	// +optional
+	Pending *EruPending `json:"pending,omitempty"`
 
 	// history is the list of the last results, newest first. At most historyLimit
 	// items.

@@ -26,6 +26,10 @@ type EruStatusApplyConfiguration struct {
 	// nextScheduleTime is the first scheduled time that has no result yet. It is in
 	// the past while its restart waits.
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+	// pending is the scheduled time that has come and whose restart waits, is being
+	// made, or has failed. A failed one stays until the next scheduled time has a
+	// result, or the spec is changed.
+	Pending *EruPendingApplyConfiguration `json:"pending,omitempty"`
 	// history is the list of the last results, newest first. At most historyLimit
 	// items.
 	History []EruHistoryApplyConfiguration `json:"history,omitempty"`
@@ -70,6 +74,14 @@ func (b *EruStatusApplyConfiguration) WithLastScheduleTime(value metav1.Time) *E
 // If called multiple times, the NextScheduleTime field is set to the value of the last call.
 func (b *EruStatusApplyConfiguration) WithNextScheduleTime(value metav1.Time) *EruStatusApplyConfiguration {
 	b.NextScheduleTime = &value
+	return b
+}
+
+// WithPending sets the Pending field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Pending field is set to the value of the last call.
+func (b *EruStatusApplyConfiguration) WithPending(value *EruPendingApplyConfiguration) *EruStatusApplyConfiguration {
+	b.Pending = value
 	return b
 }
 

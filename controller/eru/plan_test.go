@@ -13,11 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
@@ -77,13 +75,13 @@ func hourlyEru(change ...func(*mtsrev1.Eru)) *mtsrev1.Eru {
 	return obj
 }
 
-func planFor(tb testing.TB, obj *mtsrev1.Eru) plan {
+func planFor(tb testing.TB, obj *mtsrev1.Eru) *plan {
 	tb.Helper()
 	p, err := planOf(obj)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return p
+	return &p
 }
 
 // web returns a Deployment with three replicas whose rollout is complete, created at
@@ -285,7 +283,7 @@ func TestSuspend(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	wait, refused := new(status.NewReconciling(reasonRolloutInProgress, "")), new(status.NewReconciling("Forbidden", ""))
+	wait, refused := &mtsrev1.EruPending{Reason: reasonRolloutInProgress}, &mtsrev1.EruPending{Reason: "Forbidden"}
 	for _, test := range []struct {
 		name     string
 		deadline int64
@@ -312,7 +310,7 @@ func TestWake(t *testing.T) {
 func TestBackoffDoublesWithinBounds(t *testing.T) {
 	p, slot := planFor(t, hourlyEru()), at("12:00:00")
 	now, pauses := slot, []time.Duration{}
-	for now.Before(p.end(slot)) {
+	for now.Before(p.End(slot)) {
 		pause := p.backoff(slot, now)
 		pauses = append(pauses, pause)
 		now = now.Add(pause)
@@ -322,50 +320,10 @@ func TestBackoffDoublesWithinBounds(t *testing.T) {
 	}
 }
 
-// The jitter of a scheduled time is always the same, within its bound, and never so long
-// that the next scheduled time comes first.
-func TestJitterKeepsItsBoundsAndTheOrderOfSlots(t *testing.T) {
-	for _, jitter := range []int32{0, 1, 30, 59, 60, 3600, 86400} {
-		p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.Schedule, o.Spec.JitterSeconds = "*/1 0-11 * * *", jitter }))
-		seen := map[time.Duration]bool{}
-		for slot := p.next(at("00:00:00")); slot.Before(at("23:59:59").AddDate(0, 0, 1)); slot = p.next(slot) {
-			delay := p.delay(slot)
-			seen[delay] = true
-			if again := p.delay(slot); again != delay {
-				t.Fatalf("jitter %d: %v has the delays %v and %v", jitter, slot, delay, again)
-			}
-			if delay < 0 || delay > time.Duration(jitter)*time.Second || !p.start(slot).Before(p.next(slot)) {
-				t.Fatalf("jitter %d: %v is delayed by %v", jitter, slot, delay)
-			}
-			if p.due(p.start(slot)) != slot || !p.due(p.start(slot).Add(-time.Second)).Before(slot) {
-				t.Fatalf("jitter %d: %v is not due at %v exactly", jitter, slot, p.start(slot))
-			}
-		}
-		if want := min(int(jitter)+1, 60); len(seen) < want {
-			t.Errorf("jitter %d: only %d delays in two half days, want %d", jitter, len(seen), want)
-		}
-	}
-}
-
-func TestJitterSpreadsErusOfOneSlot(t *testing.T) {
-	var tenths [10]int
-	for i := range 1000 {
-		p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) {
-			o.UID, o.Spec.JitterSeconds = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), 599
-		}))
-		tenths[p.delay(at("12:00:00"))/time.Minute]++
-	}
-	for i, n := range tenths {
-		if n < 60 || n > 140 {
-			t.Errorf("minute %d has %d of 1000 Erus, want about 100: %v", i, n, tenths)
-		}
-	}
-}
-
 // The deadline counts from the start after the jitter, so the jitter does not reduce it.
 func TestDeadlineCountsFromTheJitteredStart(t *testing.T) {
 	p := planFor(t, hourlyEru(func(o *mtsrev1.Eru) { o.Spec.JitterSeconds, o.Spec.StartingDeadlineSeconds = 1800, new(int64(0)) }))
-	start := p.start(at("12:00:00"))
+	start := p.Start(at("12:00:00"))
 	if start.Equal(at("12:00:00")) {
 		t.Fatal("this scheduled time has no jitter: choose another uid")
 	}
