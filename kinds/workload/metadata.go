@@ -6,7 +6,6 @@ package workload
 import (
 	"cmp"
 	"maps"
-	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"

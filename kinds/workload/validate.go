@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/kubernetes/pkg/api/pod"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
