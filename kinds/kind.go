@@ -40,7 +40,8 @@ type Kind[T any] struct {
 	Immutable func(obj, old *T) field.ErrorList
 
 	// Warn returns a sentence for each thing that is allowed but risky in a valid object, and in the change of
-	// old if that is not nil, of at most 120 characters; the API server cuts longer ones.
+	// old if that is not nil, of at most 120 characters; the API server cuts longer ones. obj has managedFields and
+	// annotations as with Default.
 	Warn func(obj, old *T) []string
 }
 

@@ -60,13 +60,22 @@ func Validate(app *appv1.App) field.ErrorList {
 
 // Immutable returns the errors of an update that changes what cannot change.
 func Immutable(app, old *appv1.App) field.ErrorList {
-	return append(podtemplate.SelectorChange(app.Spec.Selector, old.Spec.Selector), replicas(app, old).Validate(replicasPath)...)
+	return podtemplate.SelectorChange(app.Spec.Selector, old.Spec.Selector)
 }
 
 func replicas(app, old *appv1.App) *around.Replicas {
 	return &around.Replicas{
 		Meta: &app.ObjectMeta, Now: app.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: app.Spec.Replicas, Stored: old.Spec.Replicas,
 	}
+}
+
+// warnReplicas is around.WarnReplicas for an object, and for the stored one of an update.
+func warnReplicas(app, old *appv1.App) []string {
+	var stored *int32
+	if old != nil {
+		stored = old.Spec.Replicas
+	}
+	return around.WarnReplicas(replicasPath, &app.ObjectMeta, Around(app), stored)
 }
 
 // Pods returns what an App that has its defaults defines of its pods.

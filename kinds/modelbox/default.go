@@ -44,7 +44,7 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 		Immutable: Immutable,
 		Warn: func(obj, old *modelv1.ModelBox) []string {
 			restart := podtemplate.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
+			return slices.Concat(restart, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, time.Now()))
 		},
 	}
 }

@@ -95,7 +95,7 @@ func Immutable(box, old *modelv1.ModelBox) field.ErrorList {
 	if hasLoadBalancer(&box.Spec) && hasLoadBalancer(&old.Spec) {
 		errs = append(errs, around.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
 	}
-	return append(errs, replicas(box, old).Validate(replicasPath)...)
+	return errs
 }
 
 func hasLoadBalancer(spec *modelv1.ModelBoxSpec) bool {
@@ -106,6 +106,15 @@ func replicas(box, old *modelv1.ModelBox) *around.Replicas {
 	return &around.Replicas{
 		Meta: &box.ObjectMeta, Now: box.Spec.Autoscaling != nil, Old: old.Spec.Autoscaling != nil, Sent: box.Spec.Replicas, Stored: old.Spec.Replicas,
 	}
+}
+
+// warnReplicas is around.WarnReplicas for an object, and for the stored one of an update.
+func warnReplicas(box, old *modelv1.ModelBox) []string {
+	var stored *int32
+	if old != nil {
+		stored = old.Spec.Replicas
+	}
+	return around.WarnReplicas(replicasPath, &box.ObjectMeta, Around(box), stored)
 }
 
 // Pods returns what a ModelBox that has its defaults defines of its pods.

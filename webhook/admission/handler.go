@@ -253,6 +253,7 @@ func (h *handler[T, P]) validate(_ context.Context, req admission.Request) admis
 	if errs := h.validateUpdate(obj, nil, &req); len(errs) > 0 {
 		return h.invalid(&req, sent, errs)
 	}
+	sent.setOwners(P(obj))
 	resp = allowed()
 	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req)))
 	return resp
