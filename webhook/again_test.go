@@ -150,7 +150,7 @@ func merge(ctx context.Context, obj client.Object, edit string, apply bool) erro
 var _ = DescribeTable("replicas beside what sets it later are admitted with a warning", func(ctx SpecContext, spec, warning string) {
 	namespace := newNamespace()
 	manifest := "apiVersion: app.huolala.cn/v1\nkind: App\nmetadata: {name: web}\nspec: " + spec + "\n"
-	for _, flags := range [][]string{{"apply"}, {"apply", "--server-side"}} {
+	for _, flags := range [][]string{{"apply"}, {"apply", "--server-side", "--force-conflicts"}} {
 		output := kubectlIn(namespace, manifest, append(flags, "-f", "-")...)
 		Expect(output).To(ContainSubstring(warning))
 		obj := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
