@@ -23,28 +23,30 @@ var _ = Describe("disruption", func() {
 		}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: named}
-		minimum := func() string {
+		most := func() string {
 			if env.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget) != nil {
 				return "none"
 			}
-			return budget.Spec.MinAvailable.String()
+			return budget.Spec.MaxUnavailable.String()
 		}
-		Eventually(minimum).Should(Equal("2"))
+		Eventually(most).Should(Equal("1"))
 		scaleTo := func(n int32) {
 			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Replicas = &n })
 		}
 		scaleTo(1)
-		Eventually(minimum).Should(Equal("none"))
+		Eventually(most).Should(Equal("none"))
 		scaleTo(200)
-		Eventually(minimum).Should(Equal("199"))
-		change(ctx, budget, func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = new(intstr.FromInt32(200)) })
-		Eventually(minimum).Should(Equal("199"))
+		Eventually(most).Should(Equal("1"))
+		change(ctx, budget, func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = new(intstr.FromInt32(0)) })
+		Eventually(most).Should(Equal("1"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Disruption.MinAvailable = new(intstr.FromString("40%")) })
+		Eventually(most).Should(Equal("120"))
 		change(ctx, box, func(b *modelv1.ModelBox) {
 			b.Spec.Disruption.MinAvailable, b.Spec.Disruption.MaxUnavailable = nil, new(intstr.FromString("30%"))
 		})
-		Eventually(func() string { return get(ctx, budget).Spec.MaxUnavailable.String() }).Should(Equal("30%"))
+		Eventually(most).Should(Equal("30%"))
 		Expect(budget.Spec.MinAvailable).To(BeNil())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Disruption = nil })
-		Eventually(minimum).Should(Equal("none"))
+		Eventually(most).Should(Equal("none"))
 	})
 })

@@ -115,6 +115,24 @@ var _ = Describe("a spec that admission would refuse today", func() {
 		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
 	})
 
+	DescribeTable("is built, and not ready while a field that only the operator reads is not in effect", func(how func(*modelv1.ModelBoxSpec), at string) {
+		box := createBox(ctx, how)
+		rollOut(ctx, metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name})
+		Eventually(readiness(ctx, box)).Should(Equal("False InvalidSpec"))
+		Expect(message(ctx, box)()).To(HavePrefix("1 of 1 pods are available; spec is invalid under the current rules: " + at))
+	},
+		Entry("schedules", func(s *modelv1.ModelBoxSpec) {
+			s.Schedules = []modelv1.Schedule{{Name: "day", Schedule: "0 8 30 2 *", Replicas: 2}}
+		}, "spec.schedules[0].schedule"),
+		Entry("windows", func(s *modelv1.ModelBoxSpec) {
+			s.RestartOnChange = modelv1.RestartOnChangeReferenced
+			s.Windows.Windows = []modelv1.Window{{Schedule: "0 8 30 2 *", Duration: metav1.Duration{Duration: time.Hour}}}
+		}, "spec.windows[0].schedule"),
+		Entry("a route without a port", func(s *modelv1.ModelBoxSpec) {
+			s.Route = &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}, Gateway: modelv1.GatewayReference{Name: "public"}}
+		}, "spec.route"),
+	)
+
 	DescribeTable("has a Ready condition however much is wrong, with the API server's words",
 		func(how func(*modelv1.ModelBoxSpec), want string) {
 			box := createBox(ctx, how)

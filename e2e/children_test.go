@@ -148,7 +148,7 @@ var _ = Describe("optional children", func() {
 		run(kubectl, "-n", ns, "scale", "app.app.huolala.cn/web", "--replicas=3")
 		apply(ns, fmt.Sprintf(autoscaledManifest, nginx, 5))
 		Consistently(replicas, "20s", "1s").Should(BeEquivalentTo(3))
-		Expect(refused(ns, fmt.Sprintf(autoscaledManifest, nginx, 5)+"  replicas: 2\n")).To(ContainSubstring("spec.replicas: Invalid value: 2: is set by spec.autoscaling"))
+		Expect(apply(ns, fmt.Sprintf(autoscaledManifest, nginx, 5)+"  replicas: 3\n")).To(ContainSubstring("spec.replicas: spec.autoscaling sets it too"))
 
 		By("without autoscaling")
 		run(kubectl, "-n", ns, "patch", "app.app.huolala.cn/web", "--type=merge", "-p", `{"spec":{"autoscaling":null}}`)

@@ -45,6 +45,6 @@ type Kind[T any] struct {
 
 	// Warn returns a sentence for each thing that is allowed but risky at this time in a valid
 	// object, and in the change of old if that is not nil, of at most 120 characters; the API
-	// server cuts longer ones.
+	// server cuts longer ones. obj has managedFields and annotations as with Default.
 	Warn func(obj, old *T, now time.Time) []string
 }

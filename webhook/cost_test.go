@@ -30,7 +30,7 @@ import (
 // The bounds of what one request may cost: see docs/security.md.
 const (
 	// In bytes, for a request and for each byte of its body.
-	maxAllocated        = 8 << 20
+	maxAllocated        = 12 << 20
 	maxAllocatedPerByte = 56
 	maxAnswer           = 64 << 10
 	maxErrors           = 65 // With the one that counts the others.

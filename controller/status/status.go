@@ -448,12 +448,18 @@ func (r *Readiness) SetNotReady(reason, sentence string, stalled bool) {
 	r.AppendMessage(sentence)
 }
 
-// WithSpecErrors returns the readiness with the errors of a spec appended to the message.
-// Such a spec was stored while the webhook was away, or before a rule existed, and was
-// reconciled all the same. The reason InvalidSpec means that the message has them already.
+// WithSpecErrors returns the readiness with the errors of a spec appended to the message, not ready if one of its fields
+// is not in effect. Such a spec was stored while the webhook was away, or before a rule existed, and was reconciled all
+// the same. The reason InvalidSpec means that the message has them already.
 func (r Readiness) WithSpecErrors(errs field.ErrorList) Readiness {
-	if len(errs) > 0 && r.Reason != ReasonInvalidSpec {
-		r.AppendMessage("spec is invalid under the current rules: " + rules.FormatErrors(errs))
+	if len(errs) == 0 || r.Reason == ReasonInvalidSpec {
+		return r
+	}
+	sentence := "spec is invalid under the current rules: " + rules.FormatErrors(errs)
+	if len(rules.Ineffective(errs)) > 0 {
+		r.SetNotReady(ReasonInvalidSpec, sentence, true)
+	} else {
+		r.AppendMessage(sentence)
 	}
 	return r
 }

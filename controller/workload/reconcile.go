@@ -348,6 +348,11 @@ func (s *surroundings) note() string {
 				notes = append(notes, note)
 			}
 		}
+		if child := &s.children[i]; child.Note != nil && child.Child.Desired != nil {
+			if note := child.Note(s.object); note != "" {
+				notes = append(notes, note)
+			}
+		}
 	}
 	return strings.Join(notes, "; ")
 }

@@ -29,7 +29,7 @@ func Kind() kinds.Kind[appv1.App] {
 		Immutable: Immutable,
 		Warn: func(obj, old *appv1.App, now time.Time) []string {
 			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
+			return slices.Concat(restart, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

@@ -57,7 +57,16 @@ func Validate(app *appv1.App) field.ErrorList {
 
 // Immutable returns the errors of an update that changes what cannot change.
 func Immutable(app, old *appv1.App) field.ErrorList {
-	return append(workload.SelectorChange(app.Spec.Selector, old.Spec.Selector), replicas(app, old).Validate(replicasPath)...)
+	return workload.SelectorChange(app.Spec.Selector, old.Spec.Selector)
+}
+
+// warnReplicas is children.WarnReplicas for an object, and for the stored one of an update.
+func warnReplicas(app, old *appv1.App) []string {
+	var stored *int32
+	if old != nil {
+		stored = old.Spec.Replicas
+	}
+	return children.WarnReplicas(replicasPath, &app.ObjectMeta, OptionalChildren(app), stored)
 }
 
 func replicas(app, old *appv1.App) *children.Replicas {

@@ -33,7 +33,8 @@ var autoscaling = Block{
 	Desired:  horizontalPodAutoscaler,
 	Validate: validateAutoscaling,
 	Report:   reportAutoscaler,
-	Warn:     warnRequests,
+	Warn:     warnAutoscaling,
+	Note:     func(o *Object) string { return o.sleeps() },
 }
 
 // horizontalPodAutoscaler returns nil with a query of Prometheus, by which KEDA scales.
@@ -107,6 +108,13 @@ func reportAutoscaler(live kinds.Object) string {
 		}
 	}
 	return ""
+}
+
+func warnAutoscaling(path *field.Path, o *Object) []string {
+	if sentence := o.sleeps(); sentence != "" {
+		return append(warnRequests(path, o), path.String()+": "+sentence)
+	}
+	return warnRequests(path, o)
 }
 
 // warnRequests warns of a percentage of a resource that the main container does not request: the autoscaler would not scale.
@@ -206,9 +214,8 @@ func reportScaledObject(live kinds.Object) string {
 	return ""
 }
 
-// Replicas is spec.replicas in an update of an object, which may not undo what an autoscaler or a
-// schedule has set. An update through the scale subresource, as an autoscaler sends it, is not
-// judged.
+// Replicas is spec.replicas in an update of an object. WarnReplicas warns of one that undoes what an
+// autoscaler or a schedule has set.
 type Replicas struct {
 	Meta *metav1.ObjectMeta
 	// Now and Old are whether the object has autoscaling, and had it before. Scheduled is whether it
@@ -231,17 +238,6 @@ func (r *Replicas) Keep(replicas **int32, ops *patch.Ops) {
 }
 
 const replicasPointer = "/spec/replicas"
-
-// Validate returns the error of an update that sets another number, or that begins to use autoscaling while a manifest
-// sets the number: the next apply of the manifest would undo what the autoscaler has done.
-func (r *Replicas) Validate(path *field.Path) field.ErrorList {
-	sent := ptr.Deref(r.Sent, 1)
-	if !r.Now || sent == ptr.Deref(r.Stored, 1) && (r.Old || !r.isDeclared()) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, sent,
-		"is set by spec.autoscaling, which continues from the current number; remove it from the manifest, or use kubectl scale")}
-}
 
 func (r *Replicas) isDeclared() bool {
 	owners := fieldownership.Of(r.Meta)

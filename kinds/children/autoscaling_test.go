@@ -245,50 +245,96 @@ func TestPercentages(t *testing.T) {
 	}
 }
 
-// TestReplicas: an update keeps what the autoscaler has set, or is refused.
+// replicasOf are the metadata of an object in whose manifest replicas is a number, and of one in which another request set it.
+func replicasOf(manifest string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: manifest}}
+}
+
+func managedReplicas(operation metav1.ManagedFieldsOperationType, subresource string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
+		Manager: "a", Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+	}}}
+}
+
+// TestReplicas: an update without the number keeps what the autoscaler has set, and one with another number has it.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	const kubectl = corev1.LastAppliedConfigAnnotation
-	manifest := func(text string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Annotations: map[string]string{kubectl: text}}
-	}
-	managed := func(operation metav1.ManagedFieldsOperationType, subresource string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: "a", Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
-		}}}
-	}
 	for name, test := range map[string]struct {
-		meta         metav1.ObjectMeta
-		now, old     bool
-		sent, stored int32
-		want         int32 // 0 if the update is refused.
+		meta               metav1.ObjectMeta
+		now, old           bool
+		sent, stored, want int32
 	}{
 		"no autoscaling":                              {metav1.ObjectMeta{}, false, false, 3, 2, 3},
-		"removed by a client-side apply":              {manifest(`{"spec":{}}`), true, true, 1, 5, 5},
-		"removed together with the first autoscaling": {manifest(`{"spec":{}}`), true, false, 1, 5, 5},
-		"unchanged":              {managed(metav1.ManagedFieldsOperationUpdate, ""), true, true, 5, 5, 5},
+		"removed by a client-side apply":              {replicasOf(`{"spec":{}}`), true, true, 1, 5, 5},
+		"removed together with the first autoscaling": {replicasOf(`{"spec":{}}`), true, false, 1, 5, 5},
+		"unchanged":              {managedReplicas(metav1.ManagedFieldsOperationUpdate, ""), true, true, 5, 5, 5},
 		"autoscaling is removed": {metav1.ObjectMeta{}, false, true, 5, 5, 5},
-		"autoscaling is removed, and a number is set": {manifest(`{"spec":{"replicas":1}}`), false, true, 1, 5, 1},
-		"the first autoscaling of kubectl edit":       {managed(metav1.ManagedFieldsOperationUpdate, ""), true, false, 5, 5, 5},
-		"the first autoscaling, scaled before":        {managed(metav1.ManagedFieldsOperationUpdate, "scale"), true, false, 5, 5, 5},
-		"the first autoscaling beside a manifest's":   {manifest(`{"spec":{"replicas":5}}`), true, false, 5, 5, 0},
-		"the first autoscaling beside an applied one": {managed(metav1.ManagedFieldsOperationApply, ""), true, false, 5, 5, 0},
-		"another number":      {managed(metav1.ManagedFieldsOperationUpdate, ""), true, true, 6, 5, 0},
-		"a manifest's number": {manifest(`{"spec":{"replicas":3}}`), true, true, 3, 5, 0},
-		"a manifest's 1":      {managed(metav1.ManagedFieldsOperationApply, ""), true, true, 1, 5, 0},
-		"a manifest's number, as the autoscaler has it": {manifest(`{"spec":{"replicas":3}}`), true, true, 3, 3, 3},
+		"autoscaling is removed, and a number is set": {replicasOf(`{"spec":{"replicas":1}}`), false, true, 1, 5, 1},
+		"the first autoscaling beside a manifest's":   {replicasOf(`{"spec":{"replicas":5}}`), true, false, 5, 5, 5},
+		"another number":      {managedReplicas(metav1.ManagedFieldsOperationUpdate, ""), true, true, 6, 5, 6},
+		"a manifest's number": {replicasOf(`{"spec":{"replicas":3}}`), true, true, 3, 5, 3},
+		"a manifest's 1":      {managedReplicas(metav1.ManagedFieldsOperationApply, ""), true, true, 1, 5, 1},
 	} {
-		replicas := &test.sent
-		r := func() *Replicas {
-			return &Replicas{Meta: &test.meta, Now: test.now, Old: test.old, Sent: replicas, Stored: &test.stored}
+		replicas, ops := &test.sent, &patch.Ops{}
+		r := &Replicas{Meta: &test.meta, Now: test.now, Old: test.old, Sent: replicas, Stored: &test.stored}
+		r.Keep(&replicas, ops)
+		if kept := ops.Len() > 0; kept != (test.want != test.sent) || *replicas != test.want {
+			t.Errorf("%s: %d, the patch is %s", name, *replicas, ops.JSON())
 		}
-		ops := &patch.Ops{}
-		r().Keep(&replicas, ops)
-		if kept := ops.Len() > 0; kept != (test.want != 0 && test.want != test.sent) {
-			t.Errorf("%s: the patch is %s", name, ops.JSON())
+	}
+}
+
+// TestWarnReplicas: whoever sets the number beside what sets it later has a warning, at the creation and with each update.
+func TestWarnReplicas(t *testing.T) {
+	t.Parallel()
+	auto, scheduled := autoscaled(func(*modelv1.Autoscaling) {}), &Object{Children: &modelv1.Children{}, Scheduled: true}
+	for name, test := range map[string]struct {
+		meta   metav1.ObjectMeta
+		of     *Object
+		sent   int32
+		stored *int32
+		want   string
+	}{
+		"neither":                               {replicasOf(`{"spec":{"replicas":3}}`), &Object{Children: &modelv1.Children{}}, 3, nil, ""},
+		"new, without":                          {replicasOf(`{"spec":{}}`), auto, 1, nil, ""},
+		"new, 3":                                {metav1.ObjectMeta{}, auto, 3, nil, "spec.autoscaling"},
+		"new, 1 in a manifest":                  {replicasOf(`{"spec":{"replicas":1}}`), auto, 1, nil, "spec.autoscaling"},
+		"new, 1 applied by the server":          {managedReplicas(metav1.ManagedFieldsOperationApply, ""), scheduled, 1, nil, "spec.schedules"},
+		"new, 3 beside schedules":               {metav1.ObjectMeta{}, scheduled, 3, nil, "spec.schedules"},
+		"another number":                        {metav1.ObjectMeta{}, auto, 2, new(int32(5)), "spec.autoscaling"},
+		"the same number, which a manifest has": {replicasOf(`{"spec":{"replicas":5}}`), auto, 5, new(int32(5)), "spec.autoscaling"},
+		"the number of the autoscaler":          {managedReplicas(metav1.ManagedFieldsOperationUpdate, "scale"), auto, 5, new(int32(5)), ""},
+		"as kubectl edit sends it":              {managedReplicas(metav1.ManagedFieldsOperationUpdate, ""), scheduled, 5, new(int32(5)), ""},
+	} {
+		o := *test.of
+		o.Replicas = test.sent
+		got := WarnReplicas(field.NewPath("spec", "replicas"), &test.meta, &o, test.stored)
+		if (len(got) > 0) != (test.want != "") || len(got) > 0 && (!strings.Contains(got[0], test.want+" sets it") || len(got[0]) > 120) {
+			t.Errorf("%s: %q", name, got)
 		}
-		if errs := r().Validate(field.NewPath("spec", "replicas")); (len(errs) > 0) != (test.want == 0) || test.want != 0 && *replicas != test.want {
-			t.Errorf("%s: %d, %v", name, *replicas, errs)
+	}
+}
+
+// TestZeroReplicas: only KEDA starts from none.
+func TestZeroReplicas(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change   func(*modelv1.Autoscaling)
+		replicas int32
+		sleeps   bool
+	}{
+		"one": {func(*modelv1.Autoscaling) {}, 1, false}, "none": {func(*modelv1.Autoscaling) {}, 0, true}, "none, KEDA": {byPrometheus, 0, false},
+		"none, metrics instead of KEDA": {func(a *modelv1.Autoscaling) { a.Metrics = append(a.Metrics, utilization("memory", 50)) }, 0, true},
+	} {
+		o := autoscaled(test.change)
+		o.Replicas, o.Resources.Limits = test.replicas, corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1")}
+		warnings := Warn(field.NewPath("spec"), o)
+		if note := autoscaling.Note(o); (note != "") != test.sleeps || (len(warnings) > 0) != test.sleeps || test.sleeps && len(warnings[0]) > 120 {
+			t.Errorf("%s: %q, %q", name, note, warnings)
 		}
+	}
+	without := &Object{Children: &modelv1.Children{}}
+	if note := autoscaling.Note(without); note != "" {
+		t.Errorf("without autoscaling: %q", note)
 	}
 }

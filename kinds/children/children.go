@@ -16,6 +16,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Object is what the blocks of an object are made of.
@@ -54,6 +55,9 @@ type Block struct {
 	// Report returns what the status of the live child says against the object, in a sentence for the message of
 	// Ready; empty if that is nothing. It may be nil.
 	Report func(live kinds.Object) string
+	// Note returns what keeps the child of the object from an effect, in a sentence for the message of Ready; empty if that
+	// is nothing. It may be nil.
+	Note func(*Object) string
 	// Warn returns sentences on what is valid and likely to be a mistake. It may be nil.
 	Warn func(*field.Path, *Object) []string
 	// Status copies to the status of the object what the status of the live child says; it has nothing of the block
@@ -116,7 +120,7 @@ func Validate(spec *field.Path, o *Object) field.ErrorList {
 	for _, block := range Blocks {
 		errs = append(errs, block.Validate(spec.Child(block.Field), o)...)
 	}
-	return errs
+	return rules.MarkIneffective(errs...)
 }
 
 // Warn returns the warnings of the blocks of a valid spec.

@@ -33,24 +33,24 @@ func disruptionBudget(o *Object) kinds.Object {
 		ObjectMeta: o.Meta,
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			Selector:                   &metav1.LabelSelector{MatchLabels: o.Selector},
-			MaxUnavailable:             numberOfPods(o.Disruption.MaxUnavailable),
-			MinAvailable:               allButOne(o.Disruption.MinAvailable, o.Replicas),
+			MaxUnavailable:             evictable(o.Disruption, o.Replicas),
 			UnhealthyPodEvictionPolicy: &always,
 		},
 	}
 }
 
-// allButOne returns a minimum of available pods, less if that is all replicas: no pod could be evicted then.
-func allButOne(minimum *intstr.IntOrString, replicas int32) *intstr.IntOrString {
-	number := numberOfPods(minimum)
-	if number == nil {
-		return nil
+// evictable returns how many pods may be unavailable, one at least: what a minimum of available pods leaves of all. A
+// minimum itself can block each drain, and the policy of the controller cannot tell, because it has no replicas.
+func evictable(d *modelv1.Disruption, replicas int32) *intstr.IntOrString {
+	minimum := numberOfPods(d.MinAvailable)
+	if minimum == nil {
+		return numberOfPods(d.MaxUnavailable)
 	}
-	kept, err := intstr.GetScaledValueFromIntOrPercent(number, int(replicas), true)
+	kept, err := intstr.GetScaledValueFromIntOrPercent(minimum, int(replicas), true)
 	if err != nil || kept >= int(replicas) {
-		return new(intstr.FromInt32(replicas - 1))
+		kept = int(replicas) - 1
 	}
-	return number
+	return new(intstr.FromInt32(replicas - int32(kept))) //nolint:gosec // It is less than replicas.
 }
 
 func numberOfPods(v *intstr.IntOrString) *intstr.IntOrString {

@@ -45,7 +45,7 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 		Immutable: Immutable,
 		Warn: func(obj, old *modelv1.ModelBox, now time.Time) []string {
 			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
+			return slices.Concat(restart, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

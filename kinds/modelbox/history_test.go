@@ -516,8 +516,24 @@ func same(a, b any) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
+// again creates the object from what is stored, as a restore does: it is admitted, and the same.
+func (h *history) again() error {
+	if h.box.live == nil {
+		return nil
+	}
+	stored, fresh := clone(h.box.live), &server{t: h.box.t}
+	delete(stored["metadata"].(map[string]any), "managedFields")
+	if errs := fresh.update(stored, "restore"); len(errs) > 0 {
+		return fmt.Errorf("what is stored cannot be created again: %v", errs)
+	}
+	if diff := diff(h.box.t, h.box.box().Spec, fresh.box().Spec); diff != "" {
+		return fmt.Errorf("what is created again (-stored +got):\n%s", diff)
+	}
+	return nil
+}
+
 // Whatever the history, the spec is what a new object gets that has only the fields
-// which clients set.
+// which clients set, and it can be created again.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(clients))
@@ -530,6 +546,9 @@ func TestHistories(t *testing.T) {
 				continue
 			}
 			if err := h.step(name); err != nil {
+				t.Fatalf("seed %d: after\n%s\n%v", seed, strings.Join(h.steps, "\n"), err)
+			}
+			if err := h.again(); err != nil {
 				t.Fatalf("seed %d: after\n%s\n%v", seed, strings.Join(h.steps, "\n"), err)
 			}
 			steps++

@@ -142,9 +142,7 @@ func (d *defaults) contradictions() field.ErrorList {
 	switch {
 	case d.keepsSize():
 		was = d.valuesOf(d.old)
-	case !known && d.sameSize():
-		return nil // It stays as it is, without values, and is not built.
-	case !known:
+	case !known && !d.sameSize():
 		names := append(slices.Sorted(maps.Keys(d.sizes)), resourceTypes...)
 		return field.ErrorList{field.NotSupported(resourceTypePath, d.spec.ResourceType, names)}
 	}

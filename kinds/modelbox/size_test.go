@@ -199,6 +199,29 @@ func TestASizeThatAdmissionHasNotSeen(t *testing.T) {
 	}
 }
 
+// Of an object that was stored without admission, no value is one of its size, unless the cluster has the size and the value.
+func TestValuesThatAdmissionHasNotSeen(t *testing.T) {
+	t.Parallel()
+	for value, at := range map[string]string{
+		`scheduling: {tolerations: [{operator: Exists}]}`: "spec.scheduling.tolerations", `scheduling: {priorityClassName: high}`: "spec.scheduling.priorityClassName",
+		`scheduling: {podLabels: {a: b}}`: "spec.scheduling.podLabels", `resources: {limits: {cpu: "64"}}`: "spec.resources.limits[cpu]",
+		`sharedMemory: 8Gi`: "spec.sharedMemory", `strategy: {type: Recreate}`: "spec.strategy.type",
+	} {
+		for _, gone := range []bool{false, true} {
+			for _, change := range []string{`{"paused":true}`, `{"image":"a:2"}`} {
+				s := &server{t: t, bare: true}
+				if errs := s.update(manifest(specOfText(t, `{image: a:1, resourceType: gpu, `+value+`}`)), "client"); len(errs) > 0 {
+					t.Fatal(ruletest.Lines(errs))
+				}
+				s.bare, s.gone = false, gone
+				if errs := ruletest.Lines(s.mergePatch(`{"spec":`+change+`}`, "client")); !strings.Contains(errs, at+": Invalid value") {
+					t.Errorf("%s, gone %t, %s: %s", value, gone, change, errs)
+				}
+			}
+		}
+	}
+}
+
 // The controller builds from the stored values, and does not build an object that has none.
 func TestTheControllerDoesNotKnowSizes(t *testing.T) {
 	t.Parallel()

@@ -94,11 +94,20 @@ func Immutable(box, old *modelv1.ModelBox) field.ErrorList {
 	if hasLoadBalancer(&box.Spec) && hasLoadBalancer(&old.Spec) {
 		errs = append(errs, children.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
 	}
-	return append(errs, replicas(box, old).Validate(replicasPath)...)
+	return errs
 }
 
 func hasLoadBalancer(spec *modelv1.ModelBoxSpec) bool {
 	return spec.ServiceType == corev1.ServiceTypeLoadBalancer && len(spec.Ports) > 0
+}
+
+// warnReplicas is children.WarnReplicas for an object, and for the stored one of an update.
+func warnReplicas(box, old *modelv1.ModelBox) []string {
+	var stored *int32
+	if old != nil {
+		stored = old.Spec.Replicas
+	}
+	return children.WarnReplicas(replicasPath, &box.ObjectMeta, OptionalChildren(box), stored)
 }
 
 func replicas(box, old *modelv1.ModelBox) *children.Replicas {

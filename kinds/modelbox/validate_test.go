@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
@@ -405,6 +406,29 @@ func TestLoadBalancerClassIsImmutable(t *testing.T) {
 		}
 		if got := strings.Join(fields, ", "); got != tc.want {
 			t.Errorf("%s, then %s: got %q", tc.old, tc.now, got)
+		}
+	}
+}
+
+// An error says whether its field has no effect: of those that only the operator reads, always. Of the others, the API server decides.
+func TestFieldsThatAreNotInEffect(t *testing.T) {
+	t.Parallel()
+	const never = `"0 0 30 2 *"`
+	for spec, want := range map[string]bool{
+		`{schedules: [{name: a, schedule: ` + never + `, replicas: 1}]}`: true, `{schedules: [{name: a, schedule: "0 0 * * *", timeZone: Mars, replicas: 1}]}`: true,
+		`{restartOnChange: Referenced, windows: [{schedule: ` + never + `, duration: 1h}]}`: true, `{windows: [{schedule: "0 0 * * *", duration: 1h}]}`: true,
+		`{restartOnChange: Referenced, windows: [{schedule: "0 0 * * *", duration: 1h}], skipDates: ["2026-02-30"]}`: true, `{restartOnChange: Referenced, skipDates: ["2026-02-03"]}`: true,
+		`{route: {hosts: [a.example.com], gateway: {name: a}}}`: true, `{monitoring: {}}`: true, `{disruption: {}}`: true,
+		`{autoscaling: {maxReplicas: 2}, schedules: [{name: a, schedule: "0 0 * * *", replicas: 1}]}`: true,
+		`{autoscaling: {maxReplicas: 2, metrics: [{type: Other}]}}`:                                   true, `{rollingUpdate: 2, strategy: {type: Recreate}}`: true,
+		`{minReadySeconds: 9999}`: false, `{readinessProbe: {tcpSocket: {port: other}}}`: false, `{sharedMemory: 64Gi}`: false,
+		`{podTemplate: {spec: {volumes: [{name: v, secret: {secretName: a/b}}]}}}`: false,
+	} {
+		obj := box(t, `{image: "a:1", `+spec[1:])
+		modelbox.Default(obj, nil, nil)
+		errs := modelbox.Validate(obj)
+		if got := len(rules.Ineffective(errs)) > 0; got != want || len(errs) == 0 || len(rules.Unbuildable(errs)) > 0 {
+			t.Errorf("%s: %t: %v", spec, got, errs)
 		}
 	}
 }

@@ -109,8 +109,23 @@ func MarkUnbuildable(errs ...*field.Error) field.ErrorList {
 }
 
 // Unbuildable returns the errors that are marked by MarkUnbuildable.
-func Unbuildable(errs field.ErrorList) field.ErrorList {
-	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool { return err.Origin != originUnbuildable })
+func Unbuildable(errs field.ErrorList) field.ErrorList { return marked(errs, originUnbuildable) }
+
+// originIneffective marks the errors of a field that only the operator reads, and that has no effect as it is: a schedule
+// that cannot be parsed, a route without a port. The children are built, but the object is not ready. A field that
+// becomes a part of a child is in effect if the API server accepts it, whatever a rule says.
+const originIneffective = "ineffective"
+
+// MarkIneffective marks errors as those of fields that are not in effect.
+func MarkIneffective(errs ...*field.Error) field.ErrorList {
+	return field.ErrorList(errs).WithOrigin(originIneffective)
+}
+
+// Ineffective returns the errors that are marked by MarkIneffective.
+func Ineffective(errs field.ErrorList) field.ErrorList { return marked(errs, originIneffective) }
+
+func marked(errs field.ErrorList, origin string) field.ErrorList {
+	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool { return err.Origin != origin })
 }
 
 // FormatErrors joins errors for the message of a condition: the first 20 of them, and the

@@ -109,7 +109,7 @@ func OneRollout(path *field.Path, v *intstr.IntOrString, strategy *appsv1.Deploy
 	if strategy == nil || modelv1.IsUnset(v) || *v == intstr.FromString("25%") {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy")}
+	return MarkIneffective(field.Forbidden(path, "may not be set together with spec.strategy; remove spec.rollingUpdate or spec.strategy"))
 }
 
 // NeedsSparePod reports whether a rollout of that many replicas has to create a pod before it

@@ -106,7 +106,7 @@ func Validate(path *field.Path, spec []modelv1.Schedule) field.ErrorList {
 		errs = append(errs, rules.TimeZone(at.Child("timeZone"), cmp.Or(s.TimeZone, cron.DefaultZone))...)
 		errs = append(errs, rules.Between(at.Child("replicas"), &s.Replicas, 0, modelv1.MaxReplicas)...)
 	}
-	return errs
+	return rules.MarkIneffective(errs...)
 }
 
 // Warn returns the next three scheduled times after an instant, each in the time zone of its schedule, in

@@ -160,7 +160,7 @@ func Validate(parent *field.Path, spec modelv1.Windows) field.ErrorList {
 		errs = append(errs, field.Required(path, "skipDates are dates on which no window opens; "+
 			`to allow changes on all other dates, add a window with schedule "0 0 * * *" and duration 24h`))
 	}
-	return append(errs, validateDates(parent.Child("skipDates"), spec.SkipDates)...)
+	return rules.MarkIneffective(append(errs, validateDates(parent.Child("skipDates"), spec.SkipDates)...)...)
 }
 
 // ValidateOnChange is Validate for a spec with restartOnChange, whose windows hold nothing but the rollouts of that field.
@@ -170,7 +170,7 @@ func ValidateOnChange(parent *field.Path, spec modelv1.Windows, restart modelv1.
 		errs = append(errs, field.Forbidden(parent.Child("windows"),
 			"only rollouts of changed configuration wait for a window; set restartOnChange: Referenced, or remove windows and skipDates"))
 	}
-	return errs
+	return rules.MarkIneffective(errs...)
 }
 
 func validate(path *field.Path, w *modelv1.Window) field.ErrorList {

@@ -5,6 +5,7 @@ package workload
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -68,7 +69,7 @@ func (p *Pods) Validate(errs field.ErrorList) field.ErrorList {
 	}
 	p.withoutOwnLabels(&effective, template)
 	located := paths{pods: p, over: template, effective: &effective, model: model, known: errs}
-	return append(errs, located.locate(append(keys(&effective), kubernetes(&effective)...))...)
+	return append(errs, located.locate(slices.Concat(keys(&effective), names(&effective), kubernetes(&effective)))...)
 }
 
 // template returns the typed form of a decoded template, nil if there is none.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,6 +60,39 @@ func walkType(t reflect.Type, path ...string) (out []schemaField) {
 		}
 	}
 	return out
+}
+
+// walkSchema is walkType for a kind of which the project has only the CRD.
+func walkSchema(schema *apiextensionsv1.JSONSchemaProps, path ...string) (out []schemaField) {
+	at := func(name ...string) []string { return slices.Concat(path, name) }
+	switch {
+	case schema.XIntOrString:
+		return []schemaField{{path, reflect.TypeFor[intstr.IntOrString]()}}
+	case schema.Type == "array":
+		return walkSchema(schema.Items.Schema, at("[]")...)
+	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+		return walkSchema(schema.AdditionalProperties.Schema, at("{}")...)
+	case len(schema.Properties) > 0:
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			out = append(out, walkSchema(new(schema.Properties[name]), at(name)...)...)
+		}
+		return out
+	case schema.Type == "integer":
+		return []schemaField{{path, reflect.TypeFor[int64]()}}
+	case schema.Type == "boolean":
+		return []schemaField{{path, reflect.TypeFor[bool]()}}
+	}
+	return []schemaField{{path, reflect.TypeFor[string]()}}
+}
+
+// fields returns the fields of a target: those of its Go type, or of the spec in its CRD.
+func (t *target) fields() []schemaField {
+	crd, ok := t.of.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return walkType(reflect.TypeOf(t.of))
+	}
+	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	return append(walkType(reflect.TypeFor[metav1.ObjectMeta](), "metadata"), walkSchema(&spec, "spec")...)
 }
 
 // words are values of fields that are strings: of enumerations, of names, and of all else.

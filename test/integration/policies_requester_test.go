@@ -29,8 +29,11 @@ func TestNeededPermissions(t *testing.T) {
 		"box with a route": {"a", box(`ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}`)},
 		"app with metrics": {"a", `App {image: "a:1", monitoring: {port: 80}}`},
 		"app":              {"a", `App {image: "a:1", ports: []}`}, "app with ports": {"a", `App {image: "a:1", ports: [{port: 80}]}`},
-		"scaled app":                  {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2}}`},
-		"app scaled by KEDA":          {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1}}}`},
+		"scaled app":              {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2}}`},
+		"app scaled by KEDA":      {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1}}}`},
+		"app by another's metric": {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2, metrics: [{type: External, external: {metric: {name: a}, target: {type: Value, value: "1"}}}]}}`},
+		"app by an object's metric": {"a", `App {image: "a:1", autoscaling: {maxReplicas: 2, metrics: [{type: Object, object: {metric: {name: a}, target: {type: Value, value: "1"},
+  describedObject: {kind: Ingress, name: a}}}]}}`},
 		"daemon":                      {"a", `Genericdaemon {image: "a:1"}`},
 		"united":                      {"a", `UnitedDeployment {deploymentName: web, replicas: 0}`},
 		"united of another":           {"web", `UnitedDeployment {deploymentName: other, replicas: 0}`},
@@ -48,11 +51,13 @@ func TestNeededPermissions(t *testing.T) {
 		rules   []rbacv1.PolicyRule
 		allowed []string
 	}{
-		"none":           {nil, nil},
-		"deployments":    {[]rbacv1.PolicyRule{creates("deployments")}, []string{"box", "app"}},
-		"services":       {[]rbacv1.PolicyRule{services}, nil},
-		"both":           {[]rbacv1.PolicyRule{creates("deployments"), services}, []string{"box", "app", "box with ports", "app with ports"}},
-		"autoscalers":    {[]rbacv1.PolicyRule{creates("deployments"), autoscalers}, []string{"box", "app", "scaled app"}},
+		"none":        {nil, nil},
+		"deployments": {[]rbacv1.PolicyRule{creates("deployments")}, []string{"box", "app"}},
+		"services":    {[]rbacv1.PolicyRule{services}, nil},
+		"both":        {[]rbacv1.PolicyRule{creates("deployments"), services}, []string{"box", "app", "box with ports", "app with ports"}},
+		"autoscalers": {[]rbacv1.PolicyRule{creates("deployments"), autoscalers}, []string{"box", "app", "scaled app", "app by another's metric", "app by an object's metric"}},
+		"use-beside-deployments": {
+			[]rbacv1.PolicyRule{creates("deployments"), rule(virtualGroup, []string{"use"}, "apps")}, []string{"box", "app", "app with ports", "scaled app"}},
 		"KEDA":           {[]rbacv1.PolicyRule{creates("deployments"), scaledObjects}, []string{"box", "app", "app scaled by KEDA"}},
 		"daemonsets":     {[]rbacv1.PolicyRule{creates("daemonsets")}, []string{"daemon"}},
 		"updates":        {[]rbacv1.PolicyRule{rule("apps", []string{"update", "get", "delete"}, "*")}, nil},

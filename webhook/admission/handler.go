@@ -247,6 +247,7 @@ func (h *handler) validate(_ context.Context, req admission.Request) admission.R
 	if errs := h.validateUpdate(obj, nil, &req); len(errs) > 0 {
 		return h.invalid(&req, sent, errs)
 	}
+	sent.setOwners(obj)
 	resp = allowed()
 	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req), time.Now()))
 	return resp

@@ -14,8 +14,6 @@ import (
 // AppSpec defines the desired state of App.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.schedules) || self.schedules.size() == 0 || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has schedules, because they set it; remove it, or remove schedules",fieldPath=".replicas"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.autoscaling) || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling",fieldPath=".replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type AppSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
@@ -40,7 +38,7 @@ type AppSpec struct {
 
 	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
 	// unless another client sets another number in between. If several have the same time, the last in the
-	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	// list applies. A manifest with schedules should not set replicas: the last time that has passed sets it. At most 32 items.
 	//
 	// +optional
 	// +listType=map

@@ -55,8 +55,8 @@ type Children struct {
 	Disruption *Disruption `json:"disruption,omitempty"`
 
 	// autoscaling sets replicas by the load: by a HorizontalPodAutoscaler of the name of the object, or with prometheus
-	// by a ScaledObject of KEDA. Their target is the scale subresource of the object. Neither replicas nor schedules
-	// may be set as well. No default.
+	// by a ScaledObject of KEDA. Their target is the scale subresource of the object. schedules may not be set
+	// as well, and replicas should not: a manifest that has it undoes what the autoscaler did. No default.
 	//
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`

@@ -71,8 +71,6 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.models) || !has(self.model) || !has(self.model.mountPath) || self.models.all(m, !has(m.mountPath) || !(m.mountPath + '/').startsWith(self.model.mountPath + '/') && !(self.model.mountPath + '/').startsWith(m.mountPath + '/'))",message="no mount path may be that of model, or below or above it",fieldPath=".models"
 // +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('oci://') || self.modelFileURL.matches('@sha256:[0-9a-f]{64}$')",message="oci:// needs the digest of the image, such as oci://registry.example.com/team/model@sha256:...",fieldPath=".modelFileURL"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.schedules) || self.schedules.size() == 0 || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has schedules, because they set it; remove it, or remove schedules",fieldPath=".replicas"
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !has(self.autoscaling) || !has(self.replicas) || self.replicas == 1",optionalOldSelf=true,message="may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling",fieldPath=".replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type ModelBoxSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
@@ -144,7 +142,7 @@ type ModelBoxSpec struct {
 
 	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
 	// unless another client sets another number in between. If several have the same time, the last in the
-	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	// list applies. A manifest with schedules should not set replicas: the last time that has passed sets it. At most 32 items.
 	//
 	// +optional
 	// +listType=map

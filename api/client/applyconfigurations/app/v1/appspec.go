@@ -27,7 +27,7 @@ type AppSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
 	// unless another client sets another number in between. If several have the same time, the last in the
-	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	// list applies. A manifest with schedules should not set replicas: the last time that has passed sets it. At most 32 items.
 	Schedules []modelv1.ScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// image is the image of the main container, such as
 	// "registry.example.com/team/server:1.2", or one with a digest. An image with no

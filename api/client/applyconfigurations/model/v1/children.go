@@ -32,8 +32,8 @@ type ChildrenApplyConfiguration struct {
 	// the name of the object. An object of one replica has none, because that would block each drain. No default.
 	Disruption *DisruptionApplyConfiguration `json:"disruption,omitempty"`
 	// autoscaling sets replicas by the load: by a HorizontalPodAutoscaler of the name of the object, or with prometheus
-	// by a ScaledObject of KEDA. Their target is the scale subresource of the object. Neither replicas nor schedules
-	// may be set as well. No default.
+	// by a ScaledObject of KEDA. Their target is the scale subresource of the object. schedules may not be set
+	// as well, and replicas should not: a manifest that has it undoes what the autoscaler did. No default.
 	Autoscaling *AutoscalingApplyConfiguration `json:"autoscaling,omitempty"`
 	// route lets requests from outside of the cluster reach the first port, by an HTTPRoute of the Gateway API of the name
 	// of the object. The cluster has to have the Gateway API. The permission to create httproutes.gateway.networking.k8s.io

@@ -49,7 +49,7 @@ type ModelBoxSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// schedules set replicas at scheduled times: from each time on, its number applies until the next one,
 	// unless another client sets another number in between. If several have the same time, the last in the
-	// list applies. A new object with schedules must not set replicas: the last time that has passed sets it. At most 32 items.
+	// list applies. A manifest with schedules should not set replicas: the last time that has passed sets it. At most 32 items.
 	Schedules []ScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// resourceType is a preset of CPU and memory, with requests equal to limits:
 	// small (1 CPU, 2Gi), medium (2 CPU, 4Gi) or large (4 CPU, 8Gi), or the name of a

@@ -1,0 +1,40 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package children
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
+)
+
+// WarnReplicas returns a warning on a number of replicas beside a field that sets it later, if a manifest has the number,
+// or it differs from the stored one; nil is 1, which a new object has. It is never refused: the operator, or an
+// autoscaler, stores such a number itself, and what is stored can be created again.
+func WarnReplicas(path *field.Path, meta *metav1.ObjectMeta, o *Object, stored *int32) []string {
+	by := "schedules"
+	if o.Autoscaling != nil {
+		by = "autoscaling"
+	} else if !o.Scheduled {
+		return nil
+	}
+	owners := fieldownership.Of(meta)
+	if o.Replicas == ptr.Deref(stored, 1) && !owners.IsDeclared("/spec/replicas") {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: spec.%s sets it too, and each apply of this number undoes that; remove it from the manifest", path, by)}
+}
+
+// sleeps returns a sentence on an object that its HorizontalPodAutoscaler never starts, empty if there is none. KEDA
+// starts from 0.
+func (o *Object) sleeps() string {
+	if o.Autoscaling == nil || o.asksPrometheus() || o.Replicas > 0 {
+		return ""
+	}
+	return "a HorizontalPodAutoscaler does not start from 0 replicas; set 1 or more, as by kubectl scale"
+}
