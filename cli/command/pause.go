@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -39,9 +38,9 @@ the changes of its spec, replicas included, and repairs the drift of its childre
 func setPaused(ctx context.Context, t *target, paused bool) error {
 	switch {
 	case t.kind.Singular() == "eru":
-		return errors.New("an Eru cannot be paused: set spec.enabled to false")
+		return usage("an Eru cannot be paused: set spec.enabled to false")
 	case !t.kind.Workload():
-		return errors.New("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
+		return usage("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
 	}
 	obj := t.kind.Unstructured()
 	if err := t.client.Get(ctx, t.key, obj); err != nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds/podtemplate"
 )
 
 // The API server in memory is controller-runtime's fake client: its patches are merged, and their
@@ -149,14 +150,14 @@ func (p *Planner) reconcile(ctx context.Context, o *Object, owner client.Object)
 	return slices.DeleteFunc(children, func(c child) bool { return c == child{} || len(o.Conflicts) > 0 }), nil
 }
 
-// isUnknown reports whether a child of a block is not planned, because the cluster does not have its kind, or the user
-// may not read it. It adds that to the notes, if there is to be such a child.
+// isUnknown reports whether a child is not planned, because the cluster does not have its kind, or the user may not read
+// it. It adds that to the notes, if there is to be such a child.
 func (o *Object) isUnknown(c *apply.Child, err error) bool {
-	_, service := c.Live.(*corev1.Service)
-	if service || render.TemplateOf(c.Live) != nil || !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+	if !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
 	if c.Desired != nil {
+		o.Unknown = o.Unknown || render.TemplateOf(c.Desired) != nil
 		o.Notes = append(o.Notes, fmt.Sprintf("what becomes of its %s is not known: %v", limit.KindOf(c.Desired), err))
 	}
 	return true
@@ -212,10 +213,13 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 }
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its owner has
-// spec.restartOnChange: only the controller, which may read the data, knows their values.
+// spec.restartOnChange, and the pods refer to any: only the controller, which may read the data, knows their values.
 func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
 	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)
+	if into != nil && len(podtemplate.References(into)) == 0 {
+		return
+	}
 	if into == nil || from == nil || asked != string(modelv1.RestartOnChangeReferenced) {
 		return
 	}
