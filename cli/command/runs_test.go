@@ -16,7 +16,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 func TestRuns(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRestarts(t *testing.T) {
 			if times.Field != "spec.schedule" {
 				continue
 			}
-			want := actionAt(times.Time, eru.Start(every, uid, time.Duration(jitter)*time.Second, times.Time), restarted, uid != "", jitter)
+			want := actionAt(times.Time, domain.Start(every, uid, time.Duration(jitter)*time.Second, times.Time), restarted, uid != "", jitter)
 			counts[want]++
 			if !strings.HasPrefix(times.Action, want) || times.Changes == strings.HasPrefix(want, "no") || want == "restart" && times.Action != want {
 				t.Fatalf("%v with jitter %d of %q: %s, want %s", times.Time, jitter, uid, times.Action, want)
