@@ -247,9 +247,11 @@ func shift(at time.Time) time.Duration {
 
 // short returns a duration without its zeros: 1h, 30m, 1h30m.
 func short(d time.Duration) string {
-	text := strings.TrimSuffix(d.String(), "0s")
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
 	}
 	return text
 }
