@@ -177,8 +177,8 @@ func find[T metav1.Object](t *testing.T, objects []object, name string) T {
 	return all[at]
 }
 
-// kinds returns the project's kinds from the scheme.
-func kinds(t *testing.T) []schema.GroupVersionKind {
+// kindsOf returns the project's kinds from the scheme.
+func kindsOf(t *testing.T) []schema.GroupVersionKind {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
@@ -237,7 +237,7 @@ func TestEveryObject(t *testing.T) {
 
 func TestEveryKindHasACRD(t *testing.T) {
 	objects := install(t)
-	all := kinds(t)
+	all := kindsOf(t)
 	for _, gvk := range all {
 		crdOf(t, objects, gvk)
 	}

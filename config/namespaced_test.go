@@ -153,7 +153,7 @@ func checkSelectors(t *testing.T, objects []object, namespaces []string) {
 		}
 	}
 	// Of each kind two webhooks, and of the policies the freeze too.
-	if want := 2*len(kinds(t)) + len(requesterPolicies) + 1; len(selectors) != want {
+	if want := 2*len(kindsOf(t)) + len(requesterPolicies) + 1; len(selectors) != want {
 		t.Errorf("%d webhooks and policies were found, want %d", len(selectors), want)
 	}
 	want := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{

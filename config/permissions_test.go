@@ -135,7 +135,7 @@ func TestTheRoleOfTheSizesAllowsNothingElse(t *testing.T) {
 func resources(t *testing.T, objects []object) map[schema.GroupResource]bool {
 	t.Helper()
 	out := map[schema.GroupResource]bool{}
-	for _, gvk := range kinds(t) {
+	for _, gvk := range kindsOf(t) {
 		crd := crdOf(t, objects, gvk)
 		plural := crd.Spec.Names.Plural
 		out[schema.GroupResource{Group: gvk.Group, Resource: plural}] = true
@@ -173,7 +173,7 @@ func TestPoliciesRefuse(t *testing.T) {
 func TestPoliciesOfRequestersApplyToEveryKind(t *testing.T) {
 	objects := install(t)
 	want := map[string]bool{}
-	for _, gvk := range kinds(t) {
+	for _, gvk := range kindsOf(t) {
 		want[gvk.Group+"/"+gvk.Version+"/"+crdOf(t, objects, gvk).Spec.Names.Plural] = true
 	}
 	var conditions [][]admissionregistrationv1.MatchCondition

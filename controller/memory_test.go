@@ -23,6 +23,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -357,7 +358,7 @@ func TestMemoryWithLargeObjects(t *testing.T) {
 				defer c.mu.Unlock()
 				return len(c.reported)
 			}
-			want := len(ownKinds) * count / 2
+			want := len(all.Kinds) * count / 2
 			awaitCount(t, want, reported)
 			checkPeak(t, peak())
 		})

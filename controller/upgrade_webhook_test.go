@@ -20,10 +20,8 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/app"
-	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 
@@ -82,8 +80,10 @@ func serveWebhooks(local *envtest.WebhookInstallOptions) *process {
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	admission.Register(mgr.GetWebhookServer(), modelbox.Kind())
-	admission.Register(mgr.GetWebhookServer(), app.Kind())
-	admission.Register(mgr.GetWebhookServer(), genericdaemon.Kind())
+	for _, kind := range all.Kinds {
+		if kind.HasPods() {
+			admission.Register(mgr.GetWebhookServer(), kind.Erased)
+		}
+	}
 	return launch(mgr)
 }

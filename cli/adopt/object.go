@@ -96,7 +96,7 @@ func adoptableService(d *appsv1.Deployment, s *corev1.Service, isBox bool) error
 	case len(s.Spec.Ports) == 0 || s.Spec.Type == corev1.ServiceTypeExternalName:
 		return fmt.Errorf("service %q has no ports for the pods, and an object without ports has no Service"+wayOut, s.Name)
 	case s.Spec.Type == corev1.ServiceTypeLoadBalancer && !isBox:
-		return fmt.Errorf("service %q has the type LoadBalancer, for which an App has no field: use --as ModelBox, or adopt the Deployment alone", s.Name)
+		return fmt.Errorf("service %q has the type LoadBalancer, for which an App has no field: use --kind ModelBox, or adopt the Deployment alone", s.Name)
 	}
 	return nil
 }

@@ -351,7 +351,7 @@ func TestRefused(t *testing.T) {
 		"another selector": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Selector["b"] = "c" },
 			`selects app=web,b=c, and Deployment "web" app=web`, "adopt the Deployment alone"},
 		"no ports":        {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Ports = nil }, "no ports", "adopt the Deployment alone"},
-		"a load balancer": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Type = "LoadBalancer" }, "LoadBalancer", "--as ModelBox"},
+		"a load balancer": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Type = "LoadBalancer" }, "LoadBalancer", "--kind ModelBox"},
 		"a variable twice": {box, func(d *appsv1.Deployment, _ *corev1.Service) {
 			c := &d.Spec.Template.Spec.Containers[1]
 			c.Env = append(c.Env, c.Env[0])

@@ -19,7 +19,7 @@ import (
 
 type adoptOptions struct {
 	clusterFlags
-	as                   string
+	kind                 string
 	apply, dryRun, force bool
 	explained            string
 }
@@ -51,13 +51,12 @@ kubectl delete app/NAME --cascade=orphan`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	o.Impersonate, o.ImpersonateGroup = nil, nil // --as is something else here.
 	o.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&o.as, "as", "App", "kind of the object: App, which adds nothing, or ModelBox")
+	cmd.Flags().StringVar(&o.kind, "kind", "App", "kind of the object: App, which adds nothing, or ModelBox")
 	cmd.Flags().BoolVar(&o.apply, "apply", false, "create the object, and give the Deployment and the Service to it")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the steps of --apply, and send them as dry runs")
 	cmd.Flags().BoolVar(&o.force, "force", false, "with --apply, also if something else manages the Deployment or the Service")
-	complete(cmd, "as", "App", "ModelBox")
+	complete(cmd, "kind", "App", "ModelBox")
 	return cmd
 }
 
@@ -66,9 +65,9 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	kind, err := kinds.Find(o.as)
+	kind, err := kinds.Find(o.kind)
 	if err != nil || !hasHistory(kind) {
-		return fmt.Errorf("--as is the kind of the object, App or ModelBox, and not %q", o.as)
+		return usage("--kind is the kind of the object, App or ModelBox, and not %q", o.kind)
 	}
 	c, namespace, err := o.connect()
 	if err != nil {
@@ -126,16 +125,16 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 
 // named returns the name that deployment/NAME and service/NAME have, and whether there is a Service.
 func named(args []string) (key client.ObjectKey, withService bool, err error) {
-	const usage = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
+	const wayOut = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
 	for i, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
 		resource, _, _ = strings.Cut(strings.ToLower(resource), ".")
 		isService := slices.Contains([]string{"service", "services", "svc"}, resource)
 		switch {
 		case !ok || name == "" || isService != (i == 1) || !isService && !slices.Contains([]string{"deployment", "deployments", "deploy"}, resource):
-			return key, false, fmt.Errorf("%q: %s", arg, usage)
+			return key, false, usage("%q: %s", arg, wayOut)
 		case i == 1 && name != key.Name:
-			return key, false, fmt.Errorf("a Service of another name cannot be adopted, because the Service of an object has its name: "+
+			return key, false, usage("a Service of another name cannot be adopted, because the Service of an object has its name: "+
 				"adopt deployment/%s alone; service/%s stays as it is, and continues to select its pods", key.Name, name)
 		}
 		key.Name, withService = name, isService

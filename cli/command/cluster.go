@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,15 +34,22 @@ func newClusterFlags(env Env) clusterFlags {
 	return clusterFlags{env, flags}
 }
 
+// noCluster ends the address that client-go assumes without a kubeconfig, outside of a cluster.
+const noCluster = "//localhost:8080"
+
 // client returns a client of the API server.
 func (f clusterFlags) client() (client.WithWatch, error) {
 	if f.Client != nil {
 		return f.Client, nil
 	}
 	config, err := f.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%w; this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG", err)
+	if raw, unreadable := f.ToRawKubeConfigLoader().RawConfig(); err == nil && unreadable == nil && clientcmdapi.IsConfigEmpty(&raw) && strings.HasSuffix(config.Host, noCluster) {
+		return nil, usage("this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG")
 	}
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // The API server's own flow control bounds the requests.
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(api.AddToScheme(scheme))
@@ -75,11 +82,11 @@ func (f clusterFlags) target(args []string) (*target, error) {
 		words = strings.SplitN(args[0], "/", 2)
 	}
 	if len(words) != 2 || words[0] == "" || words[1] == "" {
-		return nil, fmt.Errorf("%q names no object: write KIND/NAME, such as modelbox/web", strings.Join(args, " "))
+		return nil, usage("%q names no object: write KIND/NAME, such as modelbox/web", strings.Join(args, " "))
 	}
 	kind, err := kinds.Find(words[0])
 	if err != nil {
-		return nil, err
+		return nil, usage("%w", err)
 	}
 	c, namespace, err := f.connect()
 	if err != nil {

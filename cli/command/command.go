@@ -44,16 +44,21 @@ type Env struct {
 
 // The exit codes. Each command documents those that it has.
 const (
-	// exitNo is a negative result, such as a manifest with errors, and any error.
+	// exitNo is a negative result, such as a manifest with errors, and any error without another code.
 	exitNo = 1
 	// exitTimeout is that a result was waited for too long.
 	exitTimeout = 2
-	// exitFailed is an error of lint and plan, of which exitNo is a result.
+	// exitFailed is a wrong usage, nothing that could be read, and an error of lint and plan, of which exitNo is a result.
 	exitFailed = 3
 )
 
 // exitError is an error with an exit code. One without Err prints nothing.
 type exitError = exec.CodeExitError
+
+// usage returns an error of wrong arguments or flags.
+func usage(format string, args ...any) error {
+	return exitError{Code: exitFailed, Err: fmt.Errorf(format, args...)}
+}
 
 // Run runs the command with its arguments, and returns its exit code.
 func Run(env Env, args []string) int {
@@ -62,7 +67,14 @@ func Run(env Env, args []string) int {
 	// The webhooks' handlers and the clients log; what matters is in errors.
 	log.SetLogger(klog.Logger{})
 	klog.SetLogger(klog.Logger{})
-	root := New(env)
+	root, code := New(env), exitFailed
+	for _, cmd := range root.Commands() {
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			code = exitNo // An error before was one of the arguments and the flags.
+			return run(cmd, args)
+		}
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -70,7 +82,7 @@ func Run(env Env, args []string) int {
 	}
 	exit, ok := errors.AsType[exitError](err)
 	if !ok {
-		exit = exitError{Code: exitNo, Err: err}
+		exit = exitError{Code: code, Err: err}
 	}
 	if exit.Err != nil {
 		fmt.Fprintln(env.ErrOut, "error:", exit.Err)
@@ -148,5 +160,5 @@ func (e *Env) print(format string, value any, text func(io.Writer) error) error 
 	case (format == "text" || format == "table") && text != nil:
 		return text(e.Out)
 	}
-	return fmt.Errorf("unknown output format %q; see --help", format)
+	return usage("unknown output format %q; see --help", format)
 }

@@ -71,7 +71,7 @@ func TestLint(t *testing.T) {
 		"no file":                {"", []string{"-f", "none.yaml"}, result{"", "error: lstat none.yaml: no such file or directory\n", 3}},
 		"nothing":                {"", nil, result{"", "error: name what to check: -f FILE, -f FOLDER, or -f - for the standard input\n", 3}},
 		"an unknown format":      {boxOf("a:1"), []string{"-", "-o", "xml"}, result{"", "error: unknown output format \"xml\"; see --help\n", 3}},
-		"an unknown flag":        {"", []string{"--x"}, result{"", "error: unknown flag: --x; see 'modelbox lint --help'\n", 1}},
+		"an unknown flag":        {"", []string{"--x"}, result{"", "error: unknown flag: --x; see 'modelbox lint --help'\n", 3}},
 		"the namespace of flags": {strings.Replace(boxOf("a:1"), "name: web", "name: web, namespace: a", 1), []string{"-", "-n", "b"}, result{"", "1 object checked: 0 errors, 0 warnings\n", 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSizes(t *testing.T) {
 		"another value":  {sized("resourceType: gpu-l4, scheduling: {runtimeClassName: a}"), []string{"lint", "--sizes", sizes, "-"}, "spec.scheduling.runtimeClassName: Invalid value", 1},
 		"no such size":   {sized("resourceType: huge"), []string{"lint", "--sizes", sizes, "-"}, `Unsupported value: "huge"`, 1},
 		"rendered":       {box, []string{"render", "--sizes", sizes, "-f", "-"}, "runtimeClassName: nvidia", 0},
-		"not rendered":   {box, []string{"render", "-f", "-"}, "the values of a size of the cluster are not known", 1},
+		"not rendered":   {box, []string{"render", "-f", "-"}, "the values of a size of the cluster are not known", 3},
 	} {
 		got := run(tc.stdin, tc.args...)
 		if got.code != tc.code || !strings.Contains(got.out+got.err, tc.want) {
@@ -188,6 +188,38 @@ func file(t *testing.T, path string) string {
 	return string(data)
 }
 
+// What no command reads is exit code 3, and so are wrong arguments of any command.
+func TestNothingAndWrongUsage(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for _, text := range []string{"", "# c\n---\n", "{}", "5", "a", "- a", "a: b", "kind: Pod", strings.Replace(boxOf("a:1"), "github", "gihub", 1)} {
+		name := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"lint", "render", "plan", "next", "pin", "pin --check"} {
+			if got := run("", append(strings.Fields(command), "-f", name)...); got.code != 3 || !strings.Contains(got.err, "nothing was read: ") {
+				t.Errorf("%s of %q: %+v", command, text, got)
+			}
+		}
+	}
+	for _, cmd := range command.New(command.Env{}).Commands() {
+		for _, args := range [][]string{{"--unknown"}, {"a", "b", "c", "-o", "x", "--all"}} {
+			if got := run("", append([]string{cmd.Name()}, args...)...); got.code != 3 || strings.Count(got.err, "\n") != 1 {
+				t.Errorf("%s %q: %+v", cmd.Name(), args, got)
+			}
+		}
+	}
+	for _, args := range []string{"unknown", "status", "status web", "status pod/web", "status a/b --all", "status -w --all", "adopt web", "adopt deploy/web --kind Eru", "resize app/a", "pause eru/a",
+		"pin", "lint", "lint none.yaml", "next -n 0", "next @daily -f x", "plan -f none.yaml", "render -f none.yaml", "version -o x --client", "restart app/a", "next", "history app/a"} {
+		if got := run("", strings.Fields(args)...); got.code != 3 || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	if got := run("", "restart", "app/a"); got.err != "error: this command needs a cluster: name its kubeconfig with --kubeconfig or KUBECONFIG\n" {
+		t.Errorf("without a kubeconfig: %s", got.err)
+	}
+}
+
 func TestRender(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stdin string
@@ -201,14 +233,15 @@ func TestRender(t *testing.T) {
 		"in a namespace":       {boxOf("a:1"), []string{"-n", "serving"}, "namespace: serving", 0},
 		"another namespace":    {strings.Replace(boxOf("a:1"), "name: web", "name: web, namespace: a", 1), []string{"-n", "b"}, "namespace: a", 0},
 		"an error":             {boxOf("A"), nil, "<stdin>:4: error: ModelBox \"web\": spec.image: Invalid value", 1},
-		"an unknown kind":      {"apiVersion: model.github.com/v1\nkind: Box", nil, "set kind: ModelBox", 1},
+		"an unknown kind":      {"apiVersion: model.github.com/v1\nkind: Box", nil, "set kind: ModelBox", 3},
 		"other kinds":          {"apiVersion: v1\nkind: Pod", nil, "", 0},
 		"no children":          {"apiVersion: extension.k8s.io/v1\nkind: UnitedDeployment\nmetadata: {name: a}\nspec: {deploymentName: b, replicas: 1}", nil, "", 0},
 		"nor of an Eru":        {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}", nil, "", 0},
 		"an Eru with defaults": {"apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: a}\nspec: {}", []string{"--defaults"}, "timeZone: Etc/UTC", 0},
 		"a model":              {withModel, nil, "image: modelbox-controller:" + version.Version + "\n", 0},
 		"its image":            {withModel, []string{"--fetch-image", "r.io/c:1"}, "image: r.io/c:1\n", 0},
-		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "unknown output format \"x\"", 1},
+		"schedules":            {boxOf("a:1, schedules: [{name: a, schedule: '* * * * *', replicas: 6}]"), nil, "replicas: 6", 0},
+		"an unknown format":    {boxOf("a:1"), []string{"-o", "x"}, "unknown output format \"x\"", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(tc.stdin, append([]string{"render", "-f", "-"}, tc.args...)...)
@@ -240,12 +273,12 @@ Sun 2026-03-29T03:00:00+02:00   25h   -           -        -        clocks go fo
 ]
 `}},
 		"a namespace": {"", []string{"@daily", "-n", "serving"}, result{err: `error: invalid argument "serving" for "-n, --number" flag: strconv.ParseInt: parsing "serving": invalid syntax; see 'modelbox next --help'
-`, code: 1}},
-		"too many":     {"", []string{"@daily", "-n", "1001"}, result{err: "error: --number: must be from 1 to 1000", code: 1}},
-		"no schedule":  {"", []string{"a b"}, result{err: "error: schedule \"a b\": a schedule has five fields", code: 1}},
-		"no zone":      {"", []string{"@daily", "--time-zone", "Mars/Base"}, result{err: "time zone", code: 1}},
-		"both":         {boxOf("a:1"), []string{"-f", "-", "@daily"}, result{err: "not several of them\n", code: 1}},
-		"a wrong time": {"", []string{"@daily", "--after", "today"}, result{err: "write it as 2026-10-25T00:00:00Z", code: 1}},
+`, code: 3}},
+		"too many":     {"", []string{"@daily", "-n", "1001"}, result{err: "error: --number: must be from 1 to 1000", code: 3}},
+		"no schedule":  {"", []string{"a b"}, result{err: "error: schedule \"a b\": a schedule has five fields", code: 3}},
+		"no zone":      {"", []string{"@daily", "--time-zone", "Mars/Base"}, result{err: "time zone", code: 3}},
+		"both":         {boxOf("a:1"), []string{"-f", "-", "@daily"}, result{err: "not several of them\n", code: 3}},
+		"a wrong time": {"", []string{"@daily", "--after", "today"}, result{err: "write it as 2026-10-25T00:00:00Z", code: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(tc.stdin, append([]string{"next"}, tc.args...)...)
@@ -297,16 +330,16 @@ func TestNextOfAll(t *testing.T) {
 		want  result
 	}{
 		"a table": {scheduled, []string{"-o", "table", "--time-zone", "Asia/Shanghai", "-n", "9"}, result{out: `
-TIME                            IN    NAMESPACE   OBJECT         ACTION                               NOTE
-Sat 2026-03-28T09:00:00+08:00   60m   default     eru/nightly    window of 2h opens                   
-Sat 2026-03-28T09:00:00+08:00   60m   default     modelbox/llm   2 replicas (day)                     
-Sat 2026-03-28T09:30:00+08:00   90m   default     eru/nightly    restart                              1 more in this minute
-Sat 2026-03-28T09:30:00+08:00   90m   default     app/web        6 replicas (morning)                 1 more in this minute
-Sat 2026-03-28T09:30:00+08:00   90m   other       eru/other      restart                              
-Sun 2026-03-29T09:00:00+08:00   25h   default     eru/nightly    no restart: outside of the windows   clocks go forward 1h at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change (Europe/Berlin)
-Sun 2026-03-29T09:00:00+08:00   25h   default     eru/nightly    no window: a date of skipDates       clocks go forward 1h at 2026-03-29 02:00; 02:00 does not exist on this day, so it runs right after the change (Europe/Berlin)
-Sun 2026-03-29T09:00:00+08:00   25h   default     modelbox/llm   2 replicas (day)                     
-Sun 2026-03-29T09:30:00+08:00   25h   default     app/web        6 replicas (morning)                 2 more in this minute
+TIME                            IN    NAMESPACE   OBJECT                    ACTION                               NOTE
+Sat 2026-03-28T09:00:00+08:00   60m   default     eru/nightly               window of 2h opens                   
+Sat 2026-03-28T09:00:00+08:00   60m   default     modelbox/llm              2 replicas (day)                     
+Sat 2026-03-28T09:30:00+08:00   90m   default     eru/nightly               restart                              1 more in this minute
+Sat 2026-03-28T09:30:00+08:00   90m   default     app/web                   6 replicas (morning)                 1 more in this minute
+Sat 2026-03-28T09:30:00+08:00   90m   other       eru/other                 restart                              
+Sun 2026-03-29T09:00:00+08:00   25h   default     eru/nightly               no restart: outside of the windows   clocks go forward 1h at 2026-03-29 02:00; 02:30 does not exist on this day, so it runs right after the change (Europe/Berlin)
+Sun 2026-03-29T09:00:00+08:00   25h   default     modelbox/llm              2 replicas (day)                     
+Sun 2026-03-29T09:30:00+08:00   25h   default     app/web                   6 replicas (morning)                 1 more in this minute
+Sun 2026-03-29T09:30:00+08:00   25h   default     uniteddeployment/united   1 replicas (b)                       1 more in this minute; clocks go forward 1h at 2026-03-29 02:00 (Europe/Berlin)
 `}},
 		"windows of restartOnChange": {strings.Replace(boxOf("a:1"), "image: a:1",
 			`restartOnChange: Referenced, windows: [{schedule: "0 2 * * *", duration: 2h}], image: "a:1"`, 1), []string{"-n", "1"}, result{out: `
@@ -323,7 +356,7 @@ Sat 2026-03-28T02:00:00Z   120m   default     modelbox/web   window of 2h opens
     "timeZone": "Etc/UTC",
     "action": "6 replicas (morning)",
     "changes": true,
-    "collisions": 2
+    "collisions": 1
   }
 ]
 `}},
@@ -333,11 +366,11 @@ TIME                       IN    NAMESPACE   OBJECT         ACTION             N
 Sat 2026-03-28T01:00:00Z   60m   default     modelbox/llm   2 replicas (day)   
 `, err: "warning: Eru default/nightly is left out: spec.schedule: a schedule has five fields "}},
 		"a value of another type":  {strings.Replace(boxOf("a:1"), "image: a:1", "schedules: 1", 1), nil, result{out: "TIME   IN   NAMESPACE   OBJECT   ACTION   NOTE\n", err: "warning: ModelBox default/web is left out: "}},
-		"a file that has no YAML":  {"a: [", nil, result{err: "error: <stdin>:1: ", code: 1}},
-		"no such time zone":        {scheduled, []string{"--time-zone", "Mars"}, result{err: "error: time zone \"Mars\": ", code: 1}},
-		"none of them":             {scheduled, []string{"-n", "0"}, result{err: "error: --number: must be from 1 to 1000", code: 1}},
-		"and a schedule":           {scheduled, []string{"@daily"}, result{err: "error: name files, all namespaces, an object or a schedule", code: 1}},
-		"no such format of output": {scheduled, []string{"-o", "xml"}, result{err: "error: unknown output format", code: 1}},
+		"a file that has no YAML":  {"a: [", nil, result{err: "error: <stdin>:1: ", code: 3}},
+		"no such time zone":        {scheduled, []string{"--time-zone", "Mars"}, result{err: "error: time zone \"Mars\": ", code: 3}},
+		"none of them":             {scheduled, []string{"-n", "0"}, result{err: "error: --number: must be from 1 to 1000", code: 3}},
+		"and a schedule":           {scheduled, []string{"@daily"}, result{err: "error: name files, all namespaces, an object or a schedule", code: 3}},
+		"no such format of output": {scheduled, []string{"-o", "xml"}, result{err: "error: unknown output format", code: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(tc.stdin, append([]string{"next", "-f", "-"}, tc.args...)...)

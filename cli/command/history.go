@@ -69,7 +69,7 @@ type history struct {
 // history returns the target, and its history.
 func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *history, error) {
 	if !hasHistory(t.kind) {
-		return nil, nil, fmt.Errorf("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
+		return nil, nil, usage("only a ModelBox and an App have a Deployment of their own; for another workload use 'kubectl rollout history'")
 	}
 	obj, deployment := t.kind.Unstructured(), &appsv1.Deployment{}
 	if err := t.client.Get(ctx, t.key, obj); err != nil {

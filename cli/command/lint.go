@@ -4,14 +4,17 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/lint"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // fileFlags name the files that a command reads.
@@ -26,12 +29,44 @@ func (f *fileFlags) bind(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // The flag exists.
 }
 
-// read returns the objects in the files, for what a command does.
-func (f *fileFlags) read(stdin io.Reader, does string) ([]manifest.Document, error) {
-	if len(f.names) == 0 {
-		return nil, fmt.Errorf("name what to %s: -f FILE, -f FOLDER, or -f - for the standard input", does)
+// read returns the objects in the files, for what a command does. What is passed over, because it is no object, is printed.
+func (f *fileFlags) read(env *Env, does string) ([]manifest.Document, error) {
+	docs, err := f.documents(env, does)
+	if err == nil {
+		err = nothing(docs)
 	}
-	return manifest.Read(f.names, f.recursive, stdin)
+	for i := range docs {
+		if err == nil && lint.IsNone(&docs[i]) {
+			fmt.Fprintf(env.ErrOut, "%s:%d: note: %s\n", docs[i].File, docs[i].Line, lint.None)
+		}
+	}
+	return docs, err
+}
+
+func (f *fileFlags) documents(env *Env, does string) ([]manifest.Document, error) {
+	if len(f.names) == 0 {
+		return nil, usage("name what to %s: -f FILE, -f FOLDER, or -f - for the standard input", does)
+	}
+	docs, err := manifest.Read(f.names, f.recursive, env.In)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return docs, nil
+}
+
+// nothing returns an error if documents have neither an object of the five kinds nor one of a kind that is passed over.
+func nothing(docs []manifest.Document) error {
+	why := errors.New("there is no Kubernetes object in the input")
+	for i := range docs {
+		_, unknown := kinds.Match(docs[i].Object.GroupVersionKind())
+		switch {
+		case unknown != nil:
+			why = unknown
+		case docs[i].Err != nil || !lint.IsNone(&docs[i]):
+			return nil
+		}
+	}
+	return usage("nothing was read: %w", why)
 }
 
 type lintOptions struct {
@@ -53,10 +88,10 @@ would warn of: unknown and duplicate fields, the schema, and the operator's own 
 paths and lines. More than ten scheduled times in one minute of a namespace are a warning. No cluster and no network is
 used, so it runs in pre-commit hooks and in CI.
 
-Objects of other kinds are passed over. What only a cluster knows is not checked: other webhooks, policies,
+Objects of other kinds are passed over; what is no object is noted. What only a cluster knows is not checked: other webhooks, policies,
 quotas, permissions, and names that are taken.
 
-Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set), 3 if it cannot run.`,
+Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set), 3 if it cannot run, or nothing was read.`,
 		Example: `  # Check a file, a folder with those below it, or the output of another command
   {} lint -f modelbox.yaml
   {} lint -R -f deploy/
@@ -81,17 +116,24 @@ Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set
 }
 
 func (o *lintOptions) run(args []string) error {
-	found, checked, err := o.check(args)
+	docs, sizes, err := o.read(args)
+	if err != nil {
+		return err
+	}
+	found, checked := lint.Check(docs, o.namespace, sizes)
 	if err == nil {
 		err = o.print(o.output, found, func(w io.Writer) error { return lint.Write(w, found) })
 	}
 	if err != nil {
-		return exitError{Code: exitFailed, Err: err}
+		return usage("%w", err)
 	}
 	counts := lint.Count(found)
 	failures, warnings := counts[lint.Error], counts[lint.Warning]
 	if o.output == "text" {
 		fmt.Fprintf(o.ErrOut, "%s checked: %s, %s\n", counted(len(checked), "object"), counted(failures, "error"), counted(warnings, "warning"))
+	}
+	if err := nothing(docs); err != nil && len(o.files.names) > 0 {
+		return err
 	}
 	if failures > 0 || o.strict && warnings > 0 {
 		return exitError{Code: exitNo}
@@ -99,21 +141,15 @@ func (o *lintOptions) run(args []string) error {
 	return nil
 }
 
-func (o *lintOptions) check(args []string) ([]lint.Finding, []lint.Object, error) {
-	sizes, err := o.sizes.read()
-	if err != nil {
-		return nil, nil, err
+// read returns the objects in the files, and the sizes, which may be checked alone.
+func (o *lintOptions) read(args []string) (docs []manifest.Document, sizes modelbox.Sizes, err error) {
+	if sizes, err = o.sizes.read(); err != nil {
+		return nil, nil, usage("%w", err)
 	}
-	o.files.names = append(o.files.names, args...)
-	if len(o.files.names) == 0 && sizes != nil {
-		return []lint.Finding{}, nil, nil
+	if o.files.names = append(o.files.names, args...); len(o.files.names) > 0 || sizes == nil {
+		docs, err = o.files.documents(&o.Env, "check")
 	}
-	docs, err := o.files.read(o.In, "check")
-	if err != nil {
-		return nil, nil, err
-	}
-	found, checked := lint.Check(docs, o.namespace, sizes)
-	return found, checked, nil
+	return docs, sizes, err
 }
 
 // counted returns a number with its noun.

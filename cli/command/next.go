@@ -6,7 +6,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,12 +13,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 )
@@ -28,6 +31,7 @@ type nextOptions struct {
 	Env
 	cluster                 clusterFlags
 	files                   fileFlags
+	reader                  client.Reader // Of the cluster, nil for files.
 	number                  int
 	all                     bool
 	timeZone, after, output string
@@ -77,15 +81,15 @@ func (o *nextOptions) run(ctx context.Context, args []string) error {
 	if o.after != "" {
 		var err error
 		if now, err = time.Parse(time.RFC3339, o.after); err != nil {
-			return fmt.Errorf("--after: %w; write it as 2026-10-25T00:00:00Z", err)
+			return usage("--after: %w; write it as 2026-10-25T00:00:00Z", err)
 		}
 	}
 	if o.number < 1 || o.number > 1000 {
-		return errors.New("--number: must be from 1 to 1000; the namespace is --namespace, without a short form")
+		return usage("--number: must be from 1 to 1000; the namespace is --namespace, without a short form")
 	}
 	zone, err := cron.LoadLocation(o.timeZone)
 	if err != nil {
-		return fmt.Errorf("time zone %q: %w", o.timeZone, err)
+		return usage("time zone %q: %w", o.timeZone, err)
 	}
 	schedules, err := o.schedules(ctx, args)
 	if err != nil {
@@ -102,12 +106,12 @@ func (o *nextOptions) run(ctx context.Context, args []string) error {
 func (o *nextOptions) schedules(ctx context.Context, args []string) ([]*runs.Time, error) {
 	named := len(args) > 0
 	if named && (o.all || len(o.files.names) > 0) {
-		return nil, errors.New("name files, all namespaces, an object or a schedule, not several of them")
+		return nil, usage("name files, all namespaces, an object or a schedule, not several of them")
 	}
 	if named && !isReference(args[0]) {
 		schedule, err := runs.New(args[0], o.timeZone)
 		if err != nil {
-			return nil, fmt.Errorf("schedule %q: %w", args[0], err)
+			return nil, usage("schedule %q: %w", args[0], err)
 		}
 		return []*runs.Time{schedule}, nil
 	}
@@ -117,14 +121,26 @@ func (o *nextOptions) schedules(ctx context.Context, args []string) ([]*runs.Tim
 	}
 	var out []*runs.Time
 	for i := range objects {
-		found, err := runs.Of(&objects[i])
+		found, err := runs.Of(&objects[i], o.restarted(ctx, &objects[i]))
 		if err != nil {
 			fmt.Fprintf(o.ErrOut, "warning: %s %s/%s is left out: %v\n", objects[i].GetKind(), objects[i].GetNamespace(), objects[i].GetName(), err)
 			continue
 		}
-		out = append(out, found...)
+		out = append(out, found)
 	}
 	return out, nil
+}
+
+// restarted returns the restartedAt of the Deployment of an Eru in the cluster, the zero time if it is not known.
+func (o *nextOptions) restarted(ctx context.Context, of *unstructured.Unstructured) (at time.Time) {
+	obj, deployment := &mtsrev1.Eru{}, &appsv1.Deployment{}
+	if o.reader == nil || of.GetKind() != "Eru" || create.Into(of, obj) != nil {
+		return at
+	}
+	if o.reader.Get(ctx, client.ObjectKey{Namespace: of.GetNamespace(), Name: obj.DeploymentNameOrDefault()}, deployment) == nil {
+		at, _ = time.Parse(time.RFC3339, deployment.Spec.Template.Annotations[api.AnnotationRestartedAt])
+	}
+	return at
 }
 
 // isReference reports whether an argument is KIND/NAME. A schedule has spaces or begins with @.
@@ -142,6 +158,7 @@ func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructure
 		if err != nil {
 			return nil, err
 		}
+		o.reader = target.client
 		obj := target.kind.Unstructured()
 		err = target.client.Get(ctx, target.key, obj)
 		return []unstructured.Unstructured{*obj}, err
@@ -150,24 +167,29 @@ func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructure
 	if err != nil {
 		return nil, err
 	}
+	o.reader = c
 	if o.all {
 		namespace = metav1.NamespaceAll
 	}
-	return objectsIn(ctx, c, namespace)
+	return o.objectsIn(ctx, c, namespace)
 }
 
 func (o *nextOptions) documents() (out []unstructured.Unstructured, err error) {
-	docs, err := manifest.Read(o.files.names, o.files.recursive, o.In)
+	docs, err := o.files.read(&o.Env, "list")
+	if err != nil {
+		return nil, err
+	}
 	for _, doc := range docs {
-		if doc.Err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", doc.File, doc.Line, doc.Err)
+		kind, unknown := kinds.Match(doc.Object.GroupVersionKind())
+		if err := cmp.Or(doc.Err, unknown); err != nil {
+			return nil, usage("%s:%d: %w", doc.File, doc.Line, err)
 		}
-		if kinds.Of(doc.Object.GroupVersionKind().GroupKind()) != nil {
+		if kind != nil {
 			doc.Object.SetNamespace(cmp.Or(doc.Object.GetNamespace(), *o.cluster.Namespace, metav1.NamespaceDefault))
 			out = append(out, *doc.Object)
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 func writeTimes(w io.Writer, times []runs.Time, now time.Time) error {

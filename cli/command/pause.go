@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,7 @@ func newPause(env Env) *cobra.Command {
 the operator does not write any of its children. A change of its spec, and scaling by "kubectl scale" or by a
 HorizontalPodAutoscaler, take effect when the object is resumed. Drift of its children is not repaired.`,
 		Example: `  {} pause modelbox/web`,
-	}, (*kinds.Kind).Workload, func(ctx context.Context, t *target) error { return setPaused(ctx, t, true) })
+	}, (*kinds.Kind).HasPods, func(ctx context.Context, t *target) error { return setPaused(ctx, t, true) })
 }
 
 func newResume(env Env) *cobra.Command {
@@ -33,15 +32,15 @@ func newResume(env Env) *cobra.Command {
 		Long: `End the suspension of a ModelBox, an App or a Genericdaemon: set spec.paused to false. The operator applies
 the changes of its spec, replicas included, and repairs the drift of its children.`,
 		Example: `  {} resume modelbox/web`,
-	}, (*kinds.Kind).Workload, func(ctx context.Context, t *target) error { return setPaused(ctx, t, false) })
+	}, (*kinds.Kind).HasPods, func(ctx context.Context, t *target) error { return setPaused(ctx, t, false) })
 }
 
 func setPaused(ctx context.Context, t *target, paused bool) error {
 	switch {
 	case t.kind.Singular() == "eru":
-		return errors.New("an Eru cannot be paused: set spec.enabled to false")
+		return usage("an Eru cannot be paused: set spec.enabled to false")
 	case !t.kind.HasPods():
-		return errors.New("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
+		return usage("a UnitedDeployment cannot be paused: delete it, which leaves the replicas of the Deployment as they are")
 	}
 	obj := t.kind.Unstructured()
 	if err := t.client.Get(ctx, t.key, obj); err != nil {

@@ -73,7 +73,11 @@ func (o *pinOptions) run(ctx context.Context) error {
 			return err
 		}
 		var edits []manifest.Edit
-		for _, doc := range manifest.Parse(name, data) {
+		docs := manifest.Parse(name, data)
+		if err := nothing(docs); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, doc := range docs {
 			more, ok := o.document(ctx, &doc, data)
 			edits, pinned = append(edits, more...), pinned && ok
 		}
@@ -94,10 +98,11 @@ func (o *pinOptions) run(ctx context.Context) error {
 // document returns the edits that pin the models of a document, and whether all are pinned with them.
 func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data []byte) (edits []manifest.Edit, pinned bool) {
 	box := &modelv1.ModelBox{}
-	if doc.Object.GroupVersionKind() != kinds.ModelBox().GVK && doc.Err == nil {
+	kind, unknown := kinds.Match(doc.Object.GroupVersionKind())
+	if doc.Err == nil && unknown == nil && kind != kinds.ModelBox() {
 		return nil, true
 	}
-	if err := cmp.Or(doc.Err, create.Into(doc.Object, box)); err != nil {
+	if err := cmp.Or(doc.Err, unknown, create.Into(doc.Object, box)); err != nil {
 		fmt.Fprintf(o.ErrOut, "%s:%d: %v\n", doc.File, doc.Line, err)
 		return nil, false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 type planOptions struct {
@@ -61,7 +62,7 @@ would refuse a manifest.`,
 		},
 	}
 	o.files.bind(cmd)
-	o.sizes.bind(cmd)
+	o.sizes.bindCluster(cmd)
 	o.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.ServerSide, "server-side", false, "plan a server-side apply")
 	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
@@ -72,7 +73,7 @@ would refuse a manifest.`,
 
 // run reports whether there is a difference.
 func (o *planOptions) run(ctx context.Context) (different bool, err error) {
-	docs, err := o.files.read(o.In, "plan")
+	docs, err := o.files.read(&o.Env, "plan")
 	switch {
 	case err != nil:
 		return false, err
@@ -82,13 +83,12 @@ func (o *planOptions) run(ctx context.Context) (different bool, err error) {
 		o.Manager = cmp.Or(o.Manager, plan.ServerSideManager)
 	}
 	o.Manager = cmp.Or(o.Manager, plan.ClientSideManager)
-	planner := plan.Planner{Apply: o.Apply}
-	if planner.Sizes, err = o.sizes.read(); err != nil {
+	planner := plan.Planner{Apply: o.Apply, Now: o.Clock.Now()}
+	c, namespace, err := o.connect()
+	if err != nil {
 		return false, err
 	}
-	if planner.Client, planner.Namespace, err = o.connect(); err != nil {
-		return false, err
-	}
+	planner.Client, planner.Namespace, planner.ReadSizes = c, namespace, func() (modelbox.Sizes, error) { return o.sizes.live(ctx, c) }
 	found, err := planner.Plan(ctx, docs)
 	if err != nil {
 		return false, err
@@ -126,6 +126,8 @@ func sentences(o *plan.Object) (out []string) {
 		out = append(out, restarts(o.Restart))
 	case o.Change == plan.Created:
 		out = append(out, "is created")
+	case o.Unknown:
+		out = append(out, "is changed; whether pods restart is not known")
 	default:
 		out = append(out, "restarts no pod")
 	}

@@ -5,22 +5,30 @@ package command_test
 
 import (
 	"bytes"
+	gocmp "cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
@@ -59,7 +67,7 @@ func applied(t *testing.T, text string) (out []client.Object) {
 func planOf(c client.WithWatch, text string, flags ...string) (out string, different bool) {
 	var stdout, stderr bytes.Buffer
 	code := command.Run(command.Env{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(text), Out: &stdout, ErrOut: &stderr}, Program: "modelbox", Client: c,
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(text), Out: &stdout, ErrOut: &stderr}, Program: "modelbox", Client: c, Clock: testclock.NewFakeClock(now),
 	}, append([]string{"plan", "-f", "-", "-n", "default"}, flags...))
 	out, _, _ = strings.Cut(stdout.String()+stderr.String(), "\n\n")
 	return strings.TrimSuffix(out, "\n"), code == 1
@@ -81,6 +89,7 @@ resources: {limits: {cpu: "1", nvidia.com/gpu: "1"}}, strategy: {rollingUpdate: 
 	small    = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", resourceType: small}}`
 	template = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", podTemplate: {metadata: {annotations: {a.b/c: d}}}}}`
 	app      = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", replicas: 1}}`
+	onChange = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", restartOnChange: Referenced}}`
 	daemon   = `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: agent}, spec: {image: "a:1"}}`
 	held     = `{apiVersion: extension.k8s.io/v1, kind: UnitedDeployment, metadata: {name: held}, spec: {deploymentName: other, replicas: 3}}`
 	eru      = `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: nightly}, spec: {deploymentName: other}}`
@@ -93,6 +102,7 @@ func TestPlan(t *testing.T) {
 	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
 	foreign := other.DeepCopy()
 	foreign.Name = "web"
+	frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{api.AnnotationFrozen: "sale"}}}
 	scaling := func(kind string) client.Object { return object(t, strings.Replace(scaler, "KIND", kind, 1)) }
 	for name, tc := range map[string]struct {
 		before   string
@@ -142,6 +152,14 @@ func TestPlan(t *testing.T) {
 			want: "uniteddeployment/held: restarts no pod\nuniteddeployment/held: note: there is no Deployment \"other\" in this namespace"},
 		"two UnitedDeployments": {before: held, with: []client.Object{other, object(t, strings.Replace(held, "held", "second", 1))}, from: "3", to: "4",
 			want: "uniteddeployment/held: restarts no pod\nuniteddeployment/held: conflict: UnitedDeployment \"second\" sets the replicas of Deployment \"other\" as well: use only one of them"},
+		"configuration without a reference": {before: onChange, want: "app/shop: no difference"},
+		"schedules": {from: `image: "a:1", replicas: 4`, to: `image: "a:1", schedules: [{name: a, schedule: "* * * * *", replicas: 6}]`,
+			want: "modelbox/web: is created\nmodelbox/web: scales from 0 to 6 pods; the new pods request 6 nvidia.com/gpu"},
+		"schedules in a frozen namespace": {with: []client.Object{frozen}, from: `image: "a:1", replicas: 4`, to: `image: "a:1", schedules: [{name: a, schedule: "* * * * *", replicas: 6}]`,
+			want: "modelbox/web: is created\nmodelbox/web: scales from 0 to 1 pod; the new pods request 1 nvidia.com/gpu"},
+		"an image in a frozen namespace": {before: app, with: []client.Object{frozen}, from: "a:1", to: "a:2",
+			want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout\n" +
+				"app/shop: note: namespace default is frozen (sale): the API server refuses a change of the pods by users that may not override it"},
 		"two Erus": {before: eru, with: []client.Object{object(t, strings.Replace(eru, "nightly", "second", 1))},
 			want: "eru/nightly: no difference\neru/nightly: conflict: Eru \"second\" restarts Deployment \"other\" as well"},
 	} {
@@ -169,7 +187,7 @@ func TestPlan(t *testing.T) {
 // Manifests without an object of the operator are told from those without a difference.
 func TestPlanOfNothing(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"metadata: {name: a}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "# nothing\n"} {
+	for _, text := range []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"} {
 		if out, different := planOf(cluster(t), text); out != "No objects of the five kinds in the manifests." || different {
 			t.Errorf("%q: %q, different %t", text, out, different)
 		}
@@ -180,7 +198,8 @@ func TestPlanOfNothing(t *testing.T) {
 func TestPlanOfASize(t *testing.T) {
 	t.Parallel()
 	sizes := filepath.Join(t.TempDir(), "sizes.yaml")
-	if err := os.WriteFile(sizes, []byte("sizes: {gpu: {resources: {limits: {cpu: 1, nvidia.com/gpu: 2}}}}"), 0o600); err != nil {
+	const gpu = "sizes: {gpu: {resources: {limits: {cpu: 1, nvidia.com/gpu: 2}}}}"
+	if err := os.WriteFile(sizes, []byte(gpu), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Replace(small, "small", "gpu", 1)
@@ -188,7 +207,74 @@ func TestPlanOfASize(t *testing.T) {
 	if got, _ := planOf(cluster(t), text, "--sizes", sizes); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	of := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "modelbox-system", Name: "modelbox-sizes"}, Data: map[string]string{"sizes.yaml": gpu}}
+	if got, _ := planOf(cluster(t, of), text); got != want {
+		t.Errorf("with the sizes of the cluster: got %s, want %s", got, want)
+	}
+	if got, _ := planOf(cluster(t, of), strings.Replace(text, "gpu", "none", 1)); !strings.Contains(got, `Unsupported value: "none"`) {
+		t.Errorf("another size: %s", got)
+	}
 	if got, _ := planOf(cluster(t), text); !strings.Contains(got, "admission has not set the values of this size") {
 		t.Errorf("without the sizes: %s", got)
+	}
+}
+
+// delegated is a cluster whose user may read objects of the five kinds only.
+func delegated(t *testing.T, objects ...client.Object) client.WithWatch {
+	refused := func(obj any) error {
+		kind := reflect.TypeOf(obj).Elem()
+		if strings.HasPrefix(kind.PkgPath(), "k8s.io/api/") {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(kind.Name())}, "", nil)
+		}
+		return nil
+	}
+	return interceptor.NewClient(cluster(t, objects...), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return gocmp.Or(refused(obj), c.Get(ctx, key, obj, opts...))
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return gocmp.Or(refused(list), c.List(ctx, list, opts...))
+		},
+	})
+}
+
+// Who may read nothing but the objects gets what these say, and what is not visible.
+func TestDelegatedUsers(t *testing.T) {
+	t.Parallel()
+	stored := applied(t, web)
+	c := delegated(t, stored[len(stored)-1])
+	out, different := planOf(c, strings.Replace(web, "a:1", "a:2", 1))
+	for _, part := range []string{"modelbox/web: is changed; whether pods restart is not known\n", "note: what becomes of its Deployment is not known: deployment is forbidden", "not considered: reading whether namespace"} {
+		if !different || !strings.Contains(out, part) {
+			t.Errorf("%q is not in %s", part, out)
+		}
+	}
+	var shown, errOut bytes.Buffer
+	code := command.Run(command.Env{
+		IOStreams: genericiooptions.IOStreams{Out: &shown, ErrOut: &errOut}, Clock: testclock.NewFakeClock(now), Client: c,
+	}, []string{"status", "--all", "-n", "default"})
+	for _, part := range []string{"ModelBox/web  not reconciled yet\n", "not visible: deployment is forbidden", "not visible: service is forbidden", "not visible: eventlist is forbidden"} {
+		if code != 0 || !strings.Contains(shown.String(), part) {
+			t.Errorf("%q is not in %s%s", part, &shown, &errOut)
+		}
+	}
+}
+
+// A frozen namespace holds restarts, except for who may override that.
+func TestRestartInAFrozenNamespace(t *testing.T) {
+	t.Parallel()
+	frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{api.AnnotationFrozen: "sale"}}}
+	for may, want := range map[bool]string{false: "namespace default is frozen (sale), so app/shop is not restarted", true: "app/shop restarted (deployment/shop)\n"} {
+		c := interceptor.NewClient(cluster(t, append(applied(t, app), frozen)...), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+				obj.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = may
+				return nil
+			},
+		})
+		var out bytes.Buffer
+		code := command.Run(command.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, Clock: testclock.NewFakeClock(now), Client: c}, []string{"restart", "app/shop", "-n", "default"})
+		if (code == 0) != may || !strings.Contains(out.String(), want) {
+			t.Errorf("%t: %d %s", may, code, &out)
+		}
 	}
 }

@@ -41,7 +41,9 @@ does not have: then it is empty.
 
 The container that fetches the model of a ModelBox has the image of --fetch-image, which is a flag of the controller, too.
 
-Exit codes: 0; 1 if a manifest has errors (see lint).`,
+Of spec.schedules, the number applies whose time has passed last.
+
+Exit codes: 0; 1 if a manifest has errors (see lint); 3 if it cannot run, or nothing was read.`,
 		Example: `  # The children of a ModelBox
   {} render -f modelbox.yaml
 
@@ -70,6 +72,7 @@ func (o *renderOptions) run() error {
 			out = append(out, object.Stored)
 			continue
 		}
+		render.Schedule(object.Stored, o.Clock.Now())
 		children, err := render.Children(object.Kind, object.Stored, models.Fetcher{Image: o.fetchImage})
 		if err != nil {
 			return err
@@ -89,13 +92,13 @@ func (o *renderOptions) run() error {
 
 // read reads the files. Errors of their objects are printed as by lint.
 func (o *renderOptions) read() ([]lint.Object, error) {
-	docs, err := o.files.read(o.In, "render")
+	docs, err := o.files.read(&o.Env, "render")
 	if err != nil {
 		return nil, err
 	}
 	sizes, err := o.sizes.read()
 	if err != nil {
-		return nil, err
+		return nil, usage("%w", err)
 	}
 	found, checked := lint.Check(docs, cmp.Or(o.namespace, metav1.NamespaceDefault), sizes)
 	if lint.Count(found)[lint.Error] > 0 {
@@ -106,7 +109,7 @@ func (o *renderOptions) read() ([]lint.Object, error) {
 	}
 	for _, c := range checked {
 		if c.Stored == nil {
-			return nil, fmt.Errorf("%s:%d: the values of a size of the cluster are not known: name its file with --sizes", c.File, c.Line)
+			return nil, usage("%s:%d: the values of a size of the cluster are not known: name its file with --sizes", c.File, c.Line)
 		}
 		c.Stored.SetNamespace(cmp.Or(c.Object.GetNamespace(), o.namespace))
 		c.Stored.SetUID(c.Object.GetUID())

@@ -40,7 +40,7 @@ Its pods are replaced by a rollout if one of their fields changes. What clients 
 
 func resize(ctx context.Context, t *target) error {
 	if t.kind != kinds.ModelBox() {
-		return fmt.Errorf("%s has no size: only a ModelBox has", t)
+		return usage("%s has no size: only a ModelBox has", t)
 	}
 	stored := t.kind.Unstructured()
 	if err := t.client.Get(ctx, t.key, stored); err != nil {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 )
 
@@ -28,10 +30,26 @@ func newRestart(env Env) *cobra.Command {
 		Short: "Restart the pods of an object by a rollout",
 		Long: `Restart the pods of an object by a rollout of its Deployment (of a Genericdaemon, its DaemonSet), as an Eru and
 "kubectl rollout restart" do. For a UnitedDeployment or an Eru it is the Deployment that these act on. The pods are replaced as the rollout
-strategy says, so a service that has several replicas stays available.`,
+strategy says, so a service that has several replicas stays available.
+
+In a frozen namespace it needs the verb override on freezes.rights.modelbox-operator.github.io, as a change of the pods does.`,
 		Example: `  {} restart modelbox/web
   {} status modelbox/web -w`,
 	}, func(*kinds.Kind) bool { return true }, restart)
+}
+
+// mayRestart returns an error if the namespace is frozen, unless the user may override that.
+func (t *target) mayRestart(ctx context.Context) error {
+	reason, frozen, err := plan.Frozen(ctx, t.client, t.key.Namespace)
+	if err != nil || !frozen {
+		return err
+	}
+	may, err := allowed(ctx, t.client, authorizationv1.ResourceAttributes{Namespace: t.key.Namespace, Verb: "override", Group: rights, Resource: "freezes"})
+	if err == nil && !may {
+		err = fmt.Errorf("namespace %s is frozen (%s), so %s is not restarted: wait until the annotation %s of the Namespace is removed, or ask for the verb override on freezes.%s",
+			t.key.Namespace, reason, t, api.AnnotationFrozen, rights)
+	}
+	return err
 }
 
 // restart writes the time of the restart, unless the child has changed since it was read.
@@ -50,6 +68,9 @@ func restart(ctx context.Context, t *target) error {
 	}
 	if deployment, ok := child.(*appsv1.Deployment); ok && deployment.Spec.Paused {
 		return fmt.Errorf("deployment %q is paused, so a restart would have no effect: run 'kubectl rollout resume deployment/%s' first", name, name)
+	}
+	if err := t.mayRestart(ctx); err != nil {
+		return err
 	}
 	at := t.Clock.Now().UTC().Truncate(time.Second)
 	if last, err := time.Parse(time.RFC3339, render.TemplateOf(child).Annotations[api.AnnotationRestartedAt]); err == nil && !at.After(last) {

@@ -12,9 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/runs"
 	"github.com/modelbox-operator/modelbox-operator/cron"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
 func TestRuns(t *testing.T) {
@@ -115,11 +118,11 @@ func TestFirst(t *testing.T) {
 				"schedules": []any{map[string]any{"name": "a", "schedule": expression, "timeZone": zone, "replicas": int64(1)}},
 			}}}
 			app.SetNamespace(namespace)
-			found, err := runs.Of(app)
+			found, err := runs.Of(app, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			schedules = append(schedules, found...)
+			schedules = append(schedules, found)
 			schedule, _ := cron.Parse(expression)
 			location, _ := cron.LoadLocation(zone)
 			for at, ok := schedule.Next(now, location); ok && at.Before(now.AddDate(0, 0, 40)); at, ok = schedule.Next(at, location) {
@@ -143,4 +146,65 @@ func TestFirst(t *testing.T) {
 	if collisions < 100 {
 		t.Errorf("%d collisions: too few", collisions)
 	}
+}
+
+// TestRestarts compares what is said of each scheduled time of random Erus with the window, the start of the object, and its last
+// restart. An object has one row at an instant, whatever else it has then.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	random, counts := rand.New(rand.NewPCG(38, 1)), map[string]int{}
+	for range 200 {
+		jitter, uid := []int64{0, 40, 3000}[random.IntN(3)], []types.UID{"", "a", "b", "c"}[random.IntN(4)]
+		restarted := now.Add(time.Duration(random.IntN(3)) * 90 * time.Minute)
+		object := &unstructured.Unstructured{Object: map[string]any{"kind": "Eru", "spec": map[string]any{
+			"enabled": true, "schedule": "*/20 * * * *", "jitterSeconds": jitter,
+			"windows": []any{map[string]any{"schedule": "0,30 */2 * * *", "duration": "25m0s"}},
+		}}}
+		object.SetUID(uid)
+		times, err := runs.Of(object, restarted)
+		eru := &mtsrev1.Eru{Spec: mtsrev1.EruSpec{Schedule: "*/20 * * * *", JitterSeconds: int32(jitter)}}
+		eru.UID = uid
+		plan, invalid := domain.NewPlan(eru)
+		if err != nil || invalid != nil {
+			t.Fatal(err, invalid)
+		}
+		for at, end := now, now.Add(6*time.Hour); times.Advance(at) && times.Time.Before(end); at = times.Time {
+			if !times.Time.After(at) {
+				t.Fatalf("two rows at %v", at)
+			}
+			if times.Field != "spec.schedule" {
+				continue
+			}
+			want := actionAt(times.Time, plan.Start(times.Time), restarted, uid != "", jitter)
+			counts[want]++
+			if !strings.HasPrefix(times.Action, want) || times.Changes == strings.HasPrefix(want, "no") || want == "restart" && times.Action != want {
+				t.Fatalf("%v with jitter %d of %q: %s, want %s", times.Time, jitter, uid, times.Action, want)
+			}
+		}
+	}
+	if len(counts) < 8 {
+		t.Errorf("not all cases: %v", counts)
+	}
+}
+
+// actionAt is what happens at a scheduled time with a start, if the windows are open from 0 to 25 and from 30 to 55 of even hours.
+func actionAt(slot, start, restarted time.Time, known bool, jitter int64) string {
+	open := func(at time.Time) bool {
+		return at.Hour()%2 == 0 && at.Minute()%30 < 25 && at.Truncate(30*time.Minute).Equal(slot.Truncate(30*time.Minute))
+	}
+	switch {
+	case restarted.After(slot):
+		return "no restart: skipped until " + restarted.Format(time.RFC3339)
+	case !open(slot), known && !open(start):
+		return "no restart: outside of the windows"
+	case !known && jitter == 3000 && !open(slot.Add(20*time.Minute-time.Second)):
+		return "restart within 19m59s, if a window is open then"
+	case !known && jitter == 3000:
+		return "restart within 19m59s"
+	case !known && jitter > 0:
+		return "restart within 40s"
+	case start.After(slot):
+		return "restart after "
+	}
+	return "restart"
 }

@@ -22,12 +22,18 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 )
 
-// sizesFlag names the file with the sizes of the cluster.
-type sizesFlag struct{ file string }
+// sizesFlag names the file with the sizes of the cluster, or the namespace of the ConfigMap that has it.
+type sizesFlag struct{ file, operator string }
 
 func (f *sizesFlag) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "sizes", "", "file with the sizes of the cluster, which is checked too")
 	_ = cmd.MarkFlagFilename("sizes", "yaml", "yml", "json") // The flag exists.
+}
+
+// bindCluster binds the flag of the namespace as well.
+func (f *sizesFlag) bindCluster(cmd *cobra.Command) {
+	f.bind(cmd)
+	cmd.Flags().StringVar(&f.operator, "operator-namespace", "modelbox-system", "namespace of the ConfigMap modelbox-sizes")
 }
 
 // read returns the sizes, nil without a file.
@@ -39,17 +45,30 @@ func (f *sizesFlag) read() (modelbox.Sizes, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parse(f.file, data)
+}
+
+// live returns the sizes of the file, or of the cluster.
+func (f *sizesFlag) live(ctx context.Context, c client.Client) (modelbox.Sizes, error) {
+	data, err := f.text(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return parse("the sizes", data)
+}
+
+func parse(of string, data []byte) (modelbox.Sizes, error) {
 	out, errs := sizes.Parse(data)
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%s: %s", f.file, rules.FormatErrors(errs))
+		return nil, fmt.Errorf("%s: %s", of, rules.FormatErrors(errs))
 	}
 	return out, nil
 }
 
 type sizesOptions struct {
 	clusterFlags
-	file             sizesFlag
-	operator, output string
+	file   sizesFlag
+	output string
 }
 
 func newSizes(env Env) *cobra.Command {
@@ -65,9 +84,8 @@ modelbox-sizes or from a file. MAY USE is what the API server answers for the na
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.file.bind(cmd)
+	o.file.bindCluster(cmd)
 	o.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&o.operator, "operator-namespace", "modelbox-system", "namespace of the ConfigMap modelbox-sizes")
 	bindOutput(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
@@ -88,7 +106,7 @@ func (o *sizesOptions) run(ctx context.Context) error {
 	if unreachable != nil && o.file.file == "" {
 		return unreachable
 	}
-	data, err := o.read(ctx, c)
+	data, err := o.file.text(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -100,9 +118,11 @@ func (o *sizesOptions) run(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(file.Sizes)) {
 		row := rowOf(name, file.Sizes[name])
 		if unreachable == nil {
-			if row.MayUse, err = mayUse(ctx, c, namespace, name); err != nil {
+			may, err := allowed(ctx, c, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "use", Group: rights, Resource: "sizes", Name: name})
+			if err != nil {
 				return err
 			}
+			row.MayUse = map[bool]string{true: "yes", false: "no"}[may]
 		}
 		rows = append(rows, row)
 	}
@@ -133,30 +153,26 @@ func rowOf(name string, size sizes.Size) sizeRow {
 	return row
 }
 
-// read returns the file, or that of the ConfigMap.
-func (o *sizesOptions) read(ctx context.Context, c client.Client) ([]byte, error) {
-	if o.file.file != "" {
-		return os.ReadFile(o.file.file)
+// text returns the file, or that of the ConfigMap.
+func (f *sizesFlag) text(ctx context.Context, c client.Client) ([]byte, error) {
+	if f.file != "" {
+		return os.ReadFile(f.file)
 	}
 	stored := &corev1.ConfigMap{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: o.operator, Name: "modelbox-sizes"}, stored); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: f.operator, Name: "modelbox-sizes"}, stored); err != nil {
 		return nil, fmt.Errorf("%w; name a file with --sizes", err)
 	}
 	return []byte(stored.Data["sizes.yaml"]), nil
 }
 
-// mayUse asks the API server whether the user may use a size in the namespace: yes or no.
-func mayUse(ctx context.Context, c client.Client, namespace, name string) (string, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "use", Group: "rights.modelbox-operator.github.io", Resource: "sizes", Name: name,
-		},
-	}}
+// rights is the API group of what exists in RBAC only.
+const rights = "rights.modelbox-operator.github.io"
+
+// allowed asks the API server whether the user may do something.
+func allowed(ctx context.Context, c client.Client, what authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
 	if err := c.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("asking whether you may use the size %s: %w", name, err)
+		return false, fmt.Errorf("asking whether you may %s %s %s: %w", what.Verb, what.Resource, what.Name, err)
 	}
-	if review.Status.Allowed {
-		return "yes", nil
-	}
-	return "no", nil
+	return review.Status.Allowed, nil
 }

@@ -6,7 +6,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -65,13 +64,13 @@ Exit codes: 0; with -w also 1 if the object is Stalled or deleted, and 2 if --ti
 func (o *statusOptions) run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 0 && (o.all || o.sizes.file != ""):
-		return errors.New("name an object, or set --all or --sizes, not both")
+		return usage("name an object, or set --all or --sizes, not both")
 	case o.sizes.file != "":
 		return o.showOlder(ctx)
 	case o.all:
 		return o.showAll(ctx)
 	case len(args) == 0:
-		return errors.New("name an object as KIND/NAME, such as modelbox/web, or set --all")
+		return usage("name an object as KIND/NAME, such as modelbox/web, or set --all")
 	}
 	target, err := o.target(args)
 	if err != nil {
@@ -132,7 +131,7 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := objectsIn(ctx, c, namespace)
+	objects, err := o.objectsIn(ctx, c, namespace)
 	for i := 0; i < len(objects) && err == nil; i++ {
 		t := &target{o.Env, kinds.Of(objects[i].GroupVersionKind().GroupKind()), client.ObjectKeyFromObject(&objects[i]), c}
 		err = t.show(ctx)
@@ -143,15 +142,26 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 	return err
 }
 
-// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all namespaces if it is empty.
-func objectsIn(ctx context.Context, c client.Client, namespace string) (out []unstructured.Unstructured, err error) {
+// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all namespaces if it is empty. Kinds
+// that the user may not list are printed, if there are others.
+func (e *Env) objectsIn(ctx context.Context, c client.Client, namespace string) (out []unstructured.Unstructured, err error) {
+	var hidden []error
 	for _, kind := range kinds.All {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GVK.GroupVersion().WithKind(kind.GVK.Kind + "List"))
-		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
+		switch err := c.List(ctx, list, client.InNamespace(namespace)); {
+		case apierrors.IsForbidden(err):
+			hidden = append(hidden, fmt.Errorf("listing %s: %w", kind.Resource(), err))
+		case err != nil && !meta.IsNoMatchError(err):
 			return nil, fmt.Errorf("listing %s: %w", kind.Resource(), err)
 		}
 		out = append(out, list.Items...)
+	}
+	if len(hidden) == len(kinds.All) {
+		return nil, hidden[0]
+	}
+	for _, err := range hidden {
+		fmt.Fprintln(e.ErrOut, "not visible:", err)
 	}
 	return out, nil
 }

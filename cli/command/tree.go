@@ -41,7 +41,7 @@ func (t *target) show(ctx context.Context) error {
 	}
 	root := &node{text: fmt.Sprintf("%s/%s  %s", t.kind.GVK.Kind, obj.GetName(), stateOf(obj))}
 	root.addStatus(obj, now)
-	children, err := t.children(ctx, obj)
+	children, err := t.children(ctx, obj, root)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t *target) show(ctx context.Context) error {
 		}
 		at := root.add(text)
 		pods, err := t.pods(ctx, child)
-		if err != nil {
+		if err := at.unlessForbidden(err); err != nil {
 			return err
 		}
 		for i := range pods {
@@ -60,7 +60,7 @@ func (t *target) show(ctx context.Context) error {
 		}
 	}
 	events := &corev1.EventList{}
-	if err := t.client.List(ctx, events, client.InNamespace(t.key.Namespace), client.MatchingFields{"involvedObject.name": t.key.Name}); err != nil {
+	if err := t.client.List(ctx, events, client.InNamespace(t.key.Namespace), client.MatchingFields{"involvedObject.name": t.key.Name}); root.unlessForbidden(err) != nil {
 		return fmt.Errorf("listing events: %w", err)
 	}
 	root.addEvents(events.Items, now)
@@ -69,8 +69,18 @@ func (t *target) show(ctx context.Context) error {
 	return nil
 }
 
-// children returns the children of an object that exist. What may not be read is left out.
-func (t *target) children(ctx context.Context, obj client.Object) ([]client.Object, error) {
+// unlessForbidden returns an error, or adds it to the node if the user may not read something.
+func (n *node) unlessForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		n.add("not visible: " + err.Error())
+		return nil
+	}
+	return err
+}
+
+// children returns the children of an object that exist. What may not be read is added to a node; of the children of blocks
+// it is left out.
+func (t *target) children(ctx context.Context, obj client.Object, root *node) ([]client.Object, error) {
 	var out []client.Object
 	for i, child := range t.candidates(obj) {
 		kind := child.GetObjectKind().GroupVersionKind()
@@ -78,7 +88,7 @@ func (t *target) children(ctx context.Context, obj client.Object) ([]client.Obje
 		if i > 1 && (apierrors.IsForbidden(err) || meta.IsNoMatchError(err)) {
 			continue // Not every user may read those of blocks, nor does each cluster have their kinds.
 		}
-		if client.IgnoreNotFound(err) != nil {
+		if root.unlessForbidden(client.IgnoreNotFound(err)) != nil {
 			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, child.GetName(), err)
 		}
 		if err == nil {

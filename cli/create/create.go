@@ -3,20 +3,25 @@
 
 // Package create checks the creation or the update of an object without a cluster, and returns the
 // object as it would be stored: a strict decode, the schema of the CRD, and the defaults and rules that
-// admission runs. All errors are returned at once. The CEL rules of the schema are not evaluated,
-// because the rules of admission say the same. What only a cluster knows is not considered: other
-// webhooks, policies, quotas, permissions, and whether the name is taken.
+// admission runs. All errors of these are returned at once; without one, those of the CEL rules of the
+// schema, which say much of the same again. What only a cluster knows is not considered: other webhooks,
+// policies, quotas, permissions, and whether the name is taken.
 package create
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	crvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -24,6 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
@@ -82,7 +89,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		r.add(wrong)
 		return r // To decode it could take minutes.
 	}
-	unknown, _ := Strict(req.Object, kind.New()) // The next decoder returns the error.
+	unknown, _ := Unknown(kind, req.Object) // The next decoder returns the error.
 	if !req.AllowUnknown {
 		r.Strict = slices.Concat(req.Duplicates, unknown)
 	}
@@ -98,7 +105,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	r.Invalid = append(r.Invalid, rules.Others(kind.Validate(obj, old), r.Invalid)...)
 	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	r.add(wrong)
-	if len(r.Strict)+len(r.Invalid) > 0 {
+	if r.Invalid = causes(req.Object, r.Strict, r.Invalid); len(r.Strict)+len(r.Invalid) > 0 {
 		return r
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
@@ -106,7 +113,27 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return Response{Invalid: field.ErrorList{field.InternalError(nil, err)}}
 	}
 	schema.complete(r.Object.Object)
+	if r.Invalid = schema.rules(r.Object, req.Old); len(r.Invalid) > 0 {
+		r.Object = nil
+	}
 	return r
+}
+
+// causes returns errors without those that follow from others: that of a field which is required, and which an unknown one is
+// likely to be; and those of defaults, whose values are derived from other fields.
+func causes(object *unstructured.Unstructured, strict []error, errs field.ErrorList) field.ErrorList {
+	follows := func(err *field.Error) bool {
+		names := strings.FieldsFunc(err.Field, func(r rune) bool { return r == '.' || r == '[' })
+		_, set, _ := unstructured.NestedFieldNoCopy(object.Object, names[:min(len(names), 2)]...)
+		return err.Type == field.ErrorTypeInvalid && len(names) > 1 && !set || err.Type == field.ErrorTypeRequired && slices.ContainsFunc(strict, func(u error) bool {
+			known, ok := errors.AsType[*UnknownField](u)
+			return ok && known.Nearest == err.Field
+		})
+	}
+	if slices.ContainsFunc(errs, func(err *field.Error) bool { return !follows(err) }) || len(strict) > 0 {
+		return slices.DeleteFunc(errs, follows)
+	}
+	return errs
 }
 
 // Defaulted returns an object with the defaults that admission sets in an update of the stored one.
@@ -139,10 +166,22 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 type schema struct {
 	structural *structuralschema.Structural
 	crvalidation.SchemaValidator
+	compiled func() *cel.Validator
 }
 
-// schemaOf returns the schema of a kind. The embedded CRDs have been tested, so an error is one of the program.
+var schemas sync.Map
+
+// schemaOf returns the schema of a kind.
 func schemaOf(kind *kinds.Kind) *schema {
+	if known, ok := schemas.Load(kind); ok {
+		return known.(*schema)
+	}
+	known, _ := schemas.LoadOrStore(kind, newSchema(kind))
+	return known.(*schema)
+}
+
+// newSchema reads the schema of a kind. The embedded CRDs have been tested, so an error is one of the program.
+func newSchema(kind *kinds.Kind) *schema {
 	internal := &apiextensions.JSONSchemaProps{}
 	props := kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
 	utilruntime.Must(apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil))
@@ -150,7 +189,22 @@ func schemaOf(kind *kinds.Kind) *schema {
 	utilruntime.Must(err)
 	validator, _, err := crvalidation.NewSchemaValidator(internal)
 	utilruntime.Must(err)
-	return &schema{structural, validator}
+	return &schema{structural, validator, sync.OnceValue(func() *cel.Validator {
+		return cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	})}
+}
+
+// rules returns the errors of the CEL rules for an object, and the stored one that it updates, which may be nil: an update
+// may keep what was stored.
+func (s *schema) rules(object, stored *unstructured.Unstructured) field.ErrorList {
+	var old any
+	var options []cel.Option
+	if stored != nil {
+		old = stored.Object
+		options = append(options, cel.WithRatcheting(common.NewCorrelatedObject(object.Object, old, &model.Structural{Structural: s.structural})))
+	}
+	errs, _ := s.compiled().Validate(context.Background(), nil, s.structural, object.Object, old, celconfig.RuntimeCELCostBudget, options...)
+	return errs
 }
 
 // OpenAPI returns the schema of a kind as the API server merges and owns fields by it.
@@ -215,6 +269,28 @@ func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.U
 func Into(obj *unstructured.Unstructured, into any) error {
 	_, err := Strict(obj, into)
 	return err
+}
+
+// UnknownField is a field that a kind does not have. Nearest is the path of the one that it is likely to be, "" if there is none.
+type UnknownField struct{ Field, Nearest string }
+
+func (u *UnknownField) Error() string {
+	text := fmt.Sprintf("unknown field %q", u.Field)
+	if u.Nearest != "" {
+		text += "; the nearest one is " + u.Nearest
+	}
+	return text
+}
+
+// Unknown returns the errors of the unknown fields of an object of a kind, and the error of one that cannot be decoded.
+func Unknown(kind *kinds.Kind, obj *unstructured.Unstructured) (unknown []error, err error) {
+	unknown, err = Strict(obj, kind.New())
+	for i := range unknown {
+		if of, ok := errors.AsType[kjson.FieldError](unknown[i]); ok {
+			unknown[i] = &UnknownField{of.FieldPath(), nearest(kind, of.FieldPath())}
+		}
+	}
+	return unknown, err
 }
 
 // Strict decodes an object into the type of its kind, and returns the errors of its unknown fields as well.

@@ -18,21 +18,19 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	webhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
-	"github.com/modelbox-operator/modelbox-operator/kinds/app"
-	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
-	"github.com/modelbox-operator/modelbox-operator/kinds/genericdaemon"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/uniteddeployment"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
@@ -77,7 +75,7 @@ func TestErrors(t *testing.T) {
 		"a name":                    {"metadata: {name: A_b}\nspec: {image: 'a:1'}", []string{"metadata.name"}},
 		"labels":                    {"metadata: {name: web, labels: {a b: c}}\nspec: {image: 'a:1'}", []string{"metadata.labels"}},
 		"annotations":               {"metadata: {name: web, annotations: {a b: c}}\nspec: {image: 'a:1'}", []string{"metadata.annotations"}},
-		"unknown fields":            {"metadata: {name: web, lables: {}}\nspec: {image: 'a:1', imag: b}", []string{`unknown field "metadata.lables"`, `unknown field "spec.imag"`}},
+		"unknown fields":            {"metadata: {name: web, lables: {}}\nspec: {image: 'a:1', imag: b}", []string{`unknown field "metadata.lables"; the nearest one is metadata.labels`, `unknown field "spec.imag"; the nearest one is spec.image`}},
 		"duplicates":                {"metadata: {name: web}\nspec:\n  image: a:1\n  image: b:1", []string{`line 6: key "image" already set in map`}},
 		"several wrong types":       {"metadata: {name: web}\nspec: {image: 1, replicas: a, ports: [{port: a}]}", []string{"spec.image", "spec.ports[0].port", "spec.replicas"}},
 		"an int or a string":        {"metadata: {name: web}\nspec: {image: 'a:1', ports: [{port: 80, targetPort: http}, {port: 81, targetPort: 81}]}", []string{"spec.ports[0].targetPort"}},
@@ -138,18 +136,19 @@ func TestWhatTheAPIServerAssigns(t *testing.T) {
 }
 
 // handlers are the two webhooks of each kind, by its name.
-var handlers = map[string][2]webhook.Handler{
-	"ModelBox":         {admission.NewDefaulter(modelbox.Kind()), admission.NewValidator(modelbox.Kind())},
-	"App":              {admission.NewDefaulter(app.Kind()), admission.NewValidator(app.Kind())},
-	"Genericdaemon":    {admission.NewDefaulter(genericdaemon.Kind()), admission.NewValidator(genericdaemon.Kind())},
-	"UnitedDeployment": {admission.NewDefaulter(uniteddeployment.Kind()), admission.NewValidator(uniteddeployment.Kind())},
-	"Eru":              {admission.NewDefaulter(eru.Kind()), admission.NewValidator(eru.Kind())},
-}
+var handlers = func() map[string][2]webhook.Handler {
+	out := map[string][2]webhook.Handler{}
+	for _, kind := range all.Kinds {
+		out[kind.GVK.Kind] = [2]webhook.Handler{admission.NewDefaulter(kind.Erased), admission.NewValidator(kind.Erased)}
+	}
+	return out
+}()
 
 // served is what the API server does with the schema of a kind's CRD.
 type served struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
+	rules      *cel.Validator
 }
 
 func newServed(t *testing.T, kind *kinds.Kind) *served {
@@ -167,7 +166,7 @@ func newServed(t *testing.T, kind *kinds.Kind) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &served{structural, validator}
+	return &served{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 }
 
 // create returns what the API server would store with the webhooks of a kind, nil with the
@@ -187,6 +186,11 @@ func (s *served) create(t *testing.T, kind *kinds.Kind, object map[string]any) (
 	object, refusal := admit(t, kind, data)
 	if errs := validation.ValidateCustomResource(nil, given.Object, s.validator); len(errs) > 0 {
 		return nil, errs.ToAggregate().Error() + refusal
+	}
+	if refusal == "" {
+		if errs, _ := s.rules.Validate(t.Context(), nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget); len(errs) > 0 {
+			return nil, errs.ToAggregate().Error()
+		}
 	}
 	return object, refusal
 }
@@ -292,4 +296,28 @@ func admit(t *testing.T, kind *kinds.Kind, object []byte) (map[string]any, strin
 		t.Fatal(err)
 	}
 	return stored.Object, ""
+}
+
+// An unknown field has the path of the nearest one, and a required one that is meant by it is no second error.
+func TestUnknownFields(t *testing.T) {
+	t.Parallel()
+	for unknown, nearest := range map[string]string{
+		"env: []": "spec.envs", "nodeSelector: {}": "spec.scheduling.nodeSelector", "tolerations: []": "spec.scheduling.tolerations",
+		"volumes: []": "spec.podTemplate.spec.volumes", "affinity: {}": "spec.podTemplate.spec.affinity", "containers: []": "spec.podTemplate.spec.containers",
+		"volumeMounts: []": "spec.podTemplate.spec.containers[].volumeMounts", "template: {}": "spec.podTemplate", "Image: a": "spec.image",
+		"livenessprobe: {}": "spec.livenessProbe", "replica: 1": "spec.replicas", "xyz: 1": "", strings.Repeat("a", 300) + ": 1": "",
+		"envs: [{name: A, val: b}]": "spec.envs[].value", "model: {uri: a, sha: b}": "spec.model.sha256", "autoscaling: {maxReplicas: 1, minReplica: 1}": "spec.autoscaling.minReplicas",
+	} {
+		r := dry(head + "metadata: {name: web}\nspec: {image: 'a:1', " + unknown + "}")
+		if len(r.Strict) != 1 {
+			t.Fatalf("%.80s: %v", unknown, r.Strict)
+		}
+		if got := r.Strict[0].(*create.UnknownField); got.Nearest != nearest {
+			t.Errorf("%.80s: %q, want %q", unknown, got.Nearest, nearest)
+		}
+	}
+	r := dry(head + "metadata: {name: web}\nspec: {imag: 'a:1'}")
+	if got := findings(&r); len(got) != 1 {
+		t.Errorf("one cause has %d errors: %q", len(got), got)
+	}
 }

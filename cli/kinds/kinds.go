@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pmezard/go-difflib/difflib"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,7 +131,8 @@ func Of(gk schema.GroupKind) *Kind {
 }
 
 // Match returns the kind of an object, nil if it is none of the five. The error is kubectl's for a kind that the
-// cluster does not have, with the way out, for what has the group, or without a group the name, of one of the five.
+// cluster does not have, with the way out, for what has the group, or without a group the name, of one of the five, and
+// for what looks like one of them.
 func Match(gvk schema.GroupVersionKind) (*Kind, error) {
 	for _, k := range All {
 		wayOut := ""
@@ -141,12 +143,22 @@ func Match(gvk schema.GroupVersionKind) (*Kind, error) {
 			wayOut = "apiVersion: " + k.GVK.GroupVersion().String()
 		case k.GVK.Group == gvk.Group:
 			wayOut = "kind: " + k.GVK.Kind
+		case Likeness(k.GVK.Kind, gvk.Kind) > likely && Likeness(k.GVK.Group, gvk.Group) > likely:
+			wayOut = "apiVersion: " + k.GVK.GroupVersion().String() + " and kind: " + k.GVK.Kind
 		default:
 			continue
 		}
 		return nil, fmt.Errorf("no matches for kind %q in version %q; set %s", gvk.Kind, gvk.GroupVersion(), wayOut)
 	}
 	return nil, nil
+}
+
+// likely is the likeness above which a name is likely to be another one, with a mistake.
+const likely = 0.8
+
+// Likeness returns how much two names have in common, whatever the case of their letters: from 0 to 1.
+func Likeness(a, b string) float64 {
+	return difflib.NewMatcher(strings.Split(strings.ToLower(a), ""), strings.Split(strings.ToLower(b), "")).Ratio()
 }
 
 // WorkloadOf returns the name of the Deployment, or of the DaemonSet, that an object of the kind

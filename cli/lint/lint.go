@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -46,7 +47,7 @@ type Finding struct {
 	Line     int      `json:"line"`
 	Severity Severity `json:"severity"`
 	// Rule is the type of an error of admission, such as FieldValueInvalid; Syntax of a document that cannot be parsed;
-	// UnknownKind of a kind or a version that the operator does not have; UnknownField of a field that the schema does not
+	// NoObject of what is no object of Kubernetes; UnknownKind of a kind or a version that the operator does not have; UnknownField of a field that the schema does not
 	// have, or that is set twice; Warning; or Hint of what is valid, and likely to be a mistake.
 	Rule      string `json:"rule"`
 	Kind      string `json:"kind,omitempty"`
@@ -126,19 +127,36 @@ func (c *checker) check() (object Object, ours bool) {
 		return object, true
 	case kind != nil:
 		return Object{c.doc, kind, c.create(kind)}, true
+	case IsNone(c.doc):
+		c.add(c.doc.Line, Finding{Severity: Note, Rule: "NoObject", Message: None})
 	}
 	return object, false
 }
 
+// None says that a document is passed over.
+const None = "no object of Kubernetes, because it has no apiVersion and kind; it is passed over"
+
+// IsNone reports whether a document that was read is no object of Kubernetes.
+func IsNone(doc *manifest.Document) bool {
+	gvk := doc.Object.GroupVersionKind()
+	return doc.Err == nil && (gvk.Kind == "" || gvk.Version == "")
+}
+
 // create adds the findings of a creation, and returns what would be stored.
 func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
+	object, size := c.assumed()
 	resp := create.Dry(kind, create.Request{
-		Object: c.doc.Object, Duplicates: c.doc.Duplicates, Namespace: cmp.Or(c.doc.Object.GetNamespace(), c.namespace), Sizes: c.sizes,
+		Object: object, Duplicates: c.doc.Duplicates, Namespace: cmp.Or(c.doc.Object.GetNamespace(), c.namespace), Sizes: c.sizes,
 	})
-	for _, text := range resp.Warnings {
+	for i, text := range resp.Warnings {
 		severity := Warning
 		if announcement.MatchString(text) {
 			severity = Note
+		}
+		if i > 0 && strings.HasSuffix(resp.Warnings[i-1], ":") { // A warning is short, so this is the rest of that one.
+			last := &c.found[len(c.found)-1]
+			last.Message += "\n" + text
+			continue
 		}
 		c.text(text, severity, "Warning")
 	}
@@ -154,14 +172,38 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 		if f.Field == "<nil>" { // It is about the object as a whole.
 			f.Field = ""
 		}
-		size, _ := err.BadValue.(modelv1.ResourceType)
-		if c.sizes == nil && f.Field == "spec.resourceType" && modelbox.IsSize(size) {
-			f.Severity, f.Rule = Warning, "Warning"
-			f.Message = fmt.Sprintf("%v is a size of the cluster; name its file with --sizes to check the object with it", err.BadValue)
+		if strings.Contains(f.Message, "must be of type string") {
+			f.Message += c.doc.Quotes(f.Field)
+		}
+		if uri, _ := err.BadValue.(string); strings.HasPrefix(uri, models.Hub+"://") {
+			f.Message += "; 'modelbox pin -f " + c.doc.File + "' writes the commit"
 		}
 		c.add(c.doc.LineOf(f.Field), f)
 	}
-	return resp.Object
+	if size == "" {
+		return resp.Object
+	}
+	c.text("spec.resourceType: "+size+" is a size of the cluster; name its file with --sizes to check the object with it", Warning, "Warning")
+	return nil
+}
+
+// assumed returns the object of the document. If it has a size whose values are not known, it is returned with that size, and
+// with values that such a size may have: what is wrong then is wrong with any of them.
+func (c *checker) assumed() (object *unstructured.Unstructured, size string) {
+	object = c.doc.Object
+	size, _, _ = unstructured.NestedString(object.Object, "spec", "resourceType") // Another type is no size.
+	if c.sizes != nil || !modelbox.IsSize(modelv1.ResourceType(size)) {
+		return object, ""
+	}
+	object = object.DeepCopy()
+	assumed := map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "1", "memory": "1Gi"}}}
+	spec := object.Object["spec"].(map[string]any)
+	if spec["image"] == nil { // It is that of a server, which has a port as well.
+		assumed["image"], assumed["ports"] = "size:1", []any{map[string]any{"port": int64(80)}}
+	}
+	maps.Copy(assumed, spec)
+	object.Object["spec"] = assumed
+	return object, size
 }
 
 // maxAtOnce is how many scheduled times of the next day a minute of a namespace may have.
@@ -169,17 +211,15 @@ const maxAtOnce = 10
 
 // count counts the scheduled times of a valid object, and warns, once for a namespace, of the first that is one too many.
 func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
-	schedules, _ := runs.Of(obj) // It is valid.
-	for _, t := range schedules {
-		for at := now; c.changes[t.Namespace] == 0 && t.Advance(at) && t.Time.Sub(now) <= 24*time.Hour; at = t.Time {
-			if t.Changes {
-				c.changes[t.Minute()]++
-			}
-			if c.changes[t.Minute()] > maxAtOnce {
-				c.changes[t.Namespace]++
-				c.text(fmt.Sprintf("%s: namespace %s has more than %d scheduled times at %s; move some of them to other minutes",
-					t.Field, t.Namespace, maxAtOnce, t.Time.Format(time.RFC3339)), Warning, "Warning")
-			}
+	t, _ := runs.Of(obj, time.Time{}) // It is valid.
+	for at := now; c.changes[t.Namespace] == 0 && t.Advance(at) && t.Time.Sub(now) <= 24*time.Hour; at = t.Time {
+		if t.Changes {
+			c.changes[t.Minute()]++
+		}
+		if c.changes[t.Minute()] > maxAtOnce {
+			c.changes[t.Namespace]++
+			c.text(fmt.Sprintf("%s: namespace %s has more than %d scheduled times at %s; move some of them to other minutes",
+				t.Field, t.Namespace, maxAtOnce, t.Time.Format(time.RFC3339)), Warning, "Warning")
 		}
 	}
 }
@@ -221,7 +261,7 @@ func isMounted(mounts []corev1.VolumeMount, named string) bool {
 var (
 	// announcement matches the warnings that every Eru, and every object with schedules, has.
 	announcement = regexp.MustCompile(`^spec\.(schedule: the next restarts are at|enabled is false: it would run at|schedules\[\d+\]: \d+ replicas from) `)
-	unknownField = regexp.MustCompile(`^(?:unknown|duplicate) field "(.*)"$`)
+	unknownField = regexp.MustCompile(`^unknown field "(.*?)"(?:;|$)`)
 	yamlLine     = regexp.MustCompile(`^line (\d+): `)
 )
 

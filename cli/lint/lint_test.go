@@ -36,15 +36,35 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
 		"nothing":     {box + "  image: a:1\n", ""},
-		"other kinds": {"apiVersion: apps/v1\nkind: Deployment\nspec: {x: 1}\n---\na: b\n---\napiVersion: kpack.io/v1\nkind: App\n", ""},
+		"other kinds": {"apiVersion: apps/v1\nkind: Deployment\nspec: {x: 1}\n---\napiVersion: kpack.io/v1\nkind: App\n", ""},
+		"no objects":  {"a: b\n---\n5\n", "x.yaml:1: note: " + lint.None + "\nx.yaml:3: note: " + lint.None},
+		"a group with a mistake": {"apiVersion: model.gihub.com/v1\nkind: ModelBox\nmetadata: {name: web}\n", `
+x.yaml:1: error: ModelBox "web": no matches for kind "ModelBox" in version "model.gihub.com/v1"; set apiVersion: model.github.com/v1 and kind: ModelBox`},
+		"two values": {`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"a"},"spec":{"image":"A"}}` + "\n" + `{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"b"},"spec":{}}`, `
+x.yaml:1: error: ModelBox "a": spec.image: Invalid value: "A": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A) must be lowercase
+x.yaml:2: error: ModelBox "b": spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`},
+		"names that are no texts": {box + "  image: a:1\n  envs:\n  - {name: A, value: n}\n", `
+x.yaml:7: error: ModelBox "web": spec.envs[0].value: Invalid value: "boolean": spec.envs[0].value in body must be of type string: "boolean"; write it in quotes: "n"`},
+		"one warning in two lines": {box + "  image: a:1\n  ports: [{port: 80}]\n  livenessProbe: {tcpSocket: {port: 80}}\n", `
+x.yaml:7: warning: ModelBox "web": spec.livenessProbe: restarts a container that is not live 30 s after its start; for 30 minutes, add this to spec:
+    startupProbe: {"tcpSocket":{"port":80},"periodSeconds":2,"failureThreshold":900}`},
+		"a complete object of a size": {box + "  resourceType: vllm-l4\n  model: {uri: \"hf://a/b@aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}\n  route: {hosts: [a.example.com], gateway: {name: a}}\n", `
+x.yaml:5: warning: ModelBox "web": spec.resourceType: vllm-l4 is a size of the cluster; name its file with --sizes to check the object with it`},
+		"what is wrong with any size": {box + "  resourceType: vllm-l4\n  replicas: -1\n", `
+x.yaml:6: error: ModelBox "web": spec.replicas: Invalid value: -1: must be between 0 and 1073741823, inclusive
+x.yaml:5: warning: ModelBox "web": spec.resourceType: vllm-l4 is a size of the cluster; name its file with --sizes to check the object with it`},
+		"a model that is not pinned": {box + "  image: a:1\n  model: {uri: hf://org/name@main}\n", `
+x.yaml:6: error: ModelBox "web": spec.model.uri: Invalid value: "hf://org/name@main": "main" is a branch, a tag or a short commit, which can stand for other files later; use the 40 hexadecimal digits of the commit; 'modelbox pin -f x.yaml' writes the commit`},
+		"only a rule of the schema": {box + "  image: a:1\n  replicas: 2\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
+x.yaml:6: error: ModelBox "web": spec.replicas: Invalid value: may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling`},
 		"errors, at their lines": {box + "  image: A b\n  ports:\n  - port: 80\n  - port: 0\n    targetPort: 1\n    name: b\n", `
 x.yaml:5: error: ModelBox "web": spec.image: Invalid value: "A b": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A b) must be lowercase
 x.yaml:8: error: ModelBox "web": spec.ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive`},
 		"a required field, at what has to have it": {box + "  replicas: 1\n", `
 x.yaml:4: error: ModelBox "web": spec.image: Required value: specify an image such as registry.example.com/team/server:1.2`},
 		"unknown fields": {box + "  image: a:1\n  imag: b\n  ports:\n  - prot: 1\n    port: 1\n", `
-x.yaml:6: error: ModelBox "web": spec.imag: unknown field "spec.imag"
-x.yaml:8: error: ModelBox "web": spec.ports[0].prot: unknown field "spec.ports[0].prot"`},
+x.yaml:6: error: ModelBox "web": spec.imag: unknown field "spec.imag"; the nearest one is spec.image
+x.yaml:8: error: ModelBox "web": spec.ports[0].prot: unknown field "spec.ports[0].prot"; the nearest one is spec.ports[].port`},
 		"duplicates": {"# a\n---\n" + box + "  image: a:1\n  image: b:1\n", `
 x.yaml:8: error: ModelBox "web": key "image" already set in map`},
 		"duplicates in JSON": {`{"apiVersion":"model.github.com/v1","kind":"ModelBox","metadata":{"name":"web"},"spec":{"image":"a:1",` + "\n" + `"image":"b:1"}}`, `

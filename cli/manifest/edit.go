@@ -77,6 +77,9 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 // at returns the node of a field, nil if there is none, or if it is that of an alias, which other fields have too.
 func (d *Document) at(path string) *yaml.Node {
 	node := d.root
+	if node != nil && node.Kind == yaml.AliasNode {
+		return nil
+	}
 	for _, names := range token.FindAllStringSubmatch(path, -1) {
 		if _, node = entry(node, names[1]+names[2]); node != nil && node.Kind == yaml.AliasNode {
 			return nil

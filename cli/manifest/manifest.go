@@ -6,7 +6,6 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +18,6 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
-	kjson "sigs.k8s.io/json"
-	kyaml "sigs.k8s.io/yaml"
 )
 
 // Document is an object in a file.
@@ -83,77 +80,6 @@ func expand(path string, recursive bool) (out []string, err error) {
 		err = errors.New(path + " has no file with one of the extensions " + strings.Join(resource.FileExtensions, ", ") + "; use -R to search the folders below it")
 	}
 	return out, err
-}
-
-// separator matches the lines at which a file is split, as kubectl does.
-var separator = regexp.MustCompile(`^---(\s|$)`)
-
-// Parse returns the objects in the text of a file: documents in YAML, of which JSON is a part, that are separated by ---. A
-// list is returned as its items.
-func Parse(file string, data []byte) []Document {
-	var out []Document
-	var part []byte
-	line := 0
-	for text := range strings.Lines(string(bytes.TrimPrefix(data, []byte("\ufeff")))) {
-		if separator.MatchString(text) {
-			out = append(out, documents(file, part)...)
-			part = bytes.Repeat([]byte("\n"), line)       // So its lines have their numbers in the file.
-			text = strings.Replace(text, "---", "   ", 1) // What follows belongs to the document.
-		}
-		part = append(part, text...)
-		line++
-	}
-	return append(out, documents(file, part)...)
-}
-
-// documents returns the object of a part of a file, or the items of a list.
-func documents(file string, part []byte) []Document {
-	var root yaml.Node
-	if err := yaml.Unmarshal(part, &root); err != nil {
-		return []Document{broken(file, err)}
-	}
-	if root.Kind != yaml.DocumentNode || len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
-		return nil
-	}
-	return objects(file, root.Content[0], part)
-}
-
-var lineIn = regexp.MustCompile(`line (\d+): `)
-
-// broken returns the document of a syntax error, with its line in the file.
-func broken(file string, err error) Document {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	doc := Document{File: file, Line: 1, Object: &unstructured.Unstructured{}}
-	if found := lineIn.FindStringSubmatch(text); found != nil {
-		doc.Line, _ = strconv.Atoi(found[1])
-		text = strings.Replace(text, found[0], "", 1)
-	}
-	doc.Err = fmt.Errorf("cannot be parsed as YAML or JSON: %s", text)
-	return doc
-}
-
-// objects returns the object of a node and its text, or the items of a List, and of a list of a kind.
-func objects(file string, node *yaml.Node, data []byte) (out []Document) {
-	doc := Document{File: file, Line: node.Line, Object: &unstructured.Unstructured{}, root: node}
-	if _, err := kyaml.YAMLToJSONStrict(data); err != nil {
-		text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-		for line := range strings.SplitSeq(strings.TrimPrefix(text, "unmarshal errors:\n"), "\n") {
-			doc.Duplicates = append(doc.Duplicates, errors.New(strings.TrimSpace(line)))
-		}
-	}
-	text, err := kyaml.YAMLToJSON(data)
-	if doc.Err = err; err == nil && node.Kind == yaml.MappingNode {
-		doc.Err = kjson.UnmarshalCaseSensitivePreserveInts(text, &doc.Object.Object)
-	}
-	_, items := entry(node, "items")
-	if !strings.HasSuffix(doc.Object.GetKind(), "List") || items == nil || items.Kind != yaml.SequenceNode {
-		return []Document{doc}
-	}
-	for _, item := range items.Content {
-		data, _ := yaml.Marshal(item) // It was unmarshalled.
-		out = append(out, objects(file, item, append(bytes.Repeat([]byte("\n"), item.Line-1), data...))...)
-	}
-	return out
 }
 
 // token matches a name in a path, or an index or a key in brackets.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -50,7 +51,17 @@ func TestParse(t *testing.T) {
 		"broken JSON":       {"{\"kind\": \"A\",\n\"x\": [}", []string{"1 cannot be parsed as YAML or JSON: did not find expected node content"}},
 		"a byte order mark": {"\ufeffkind: A", []string{"1 A "}},
 		"no object":         {"- a\n- b\n", []string{"1  "}},
-		"a number as name":  {"kind: A\nmetadata: {name: 5}", []string{"1 A "}},
+		"a number as name":  {"kind: A\nmetadata:\n  name: 5", []string{`3 metadata.name: must be a text, and 5 is none; write it in quotes: "5"`}},
+		"n as name":         {"---\nkind: A\nmetadata: {name: n}", []string{`3 metadata.name: must be a text, and false is none; write it in quotes: "n"`}},
+		"n in quotes":       {"kind: A\nmetadata: {name: 'n'}", []string{"1 A n"}},
+		"values of JSON":    {"{\"kind\":\"A\"}\n\n{\n\t\"kind\":\t\"B\"}{\"kind\":\"C\"}\n---\n{\"kind\":\"D\"} null", []string{"1 A ", "3 B ", "4 C ", "6 D "}},
+		"JSON, and more":    {"{\"kind\":\"A\"}\nx", []string{"1 cannot be parsed as YAML or JSON: did not find expected <document start>; a second document needs a line --- before it"}},
+		"half of JSON":      {"{\"kind\":\"A\"}{\"kind\":", []string{"1 cannot be parsed as YAML or JSON: did not find expected <document start>; a second document needs a line --- before it"}},
+		"an escaped emoji":  {"\n{\"kind\":\"A\",\"x\":\"\\ud83d\\ude00\"}", []string{"1 A "}},
+		"two documents":     {"kind: A\n...\n{kind: B}\n", []string{"2 cannot be parsed as YAML or JSON: did not find expected <document start>; a second document needs a line --- before it"}},
+		"an anchor":         {"kind: List\nitems:\n- &a {kind: A, metadata: &m {name: a}}\n- {kind: B, metadata: *m}\n- *a\n", []string{"3 A a", "4 B a", "5 A a"}},
+		"a merge":           {"kind: List\nitems:\n- &a {kind: A, x: 1}\n- {<<: *a, metadata: {name: b}}\n", []string{"3 A ", "4 A b"}},
+		"scalars":           {"5\n---\nx\n---\n{}\n---\n~\n", []string{"1  ", "3  ", "5  "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,5 +155,40 @@ func TestRead(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Keys that are set twice are found in each item of a list, with their lines.
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	docs := manifest.Parse("x.yaml", []byte("# c\n---\nkind: List\nitems:\n- kind: A\n  x: {a: 1,\n    a: 2}\n- kind: B\n  kind: C\n---\n{\"a\": 1,\n\"a\": 2}"))
+	for i, want := range []string{`line 7: key "a" already set in map`, `line 9: key "kind" already set in map`, `line 12: key "a" already set in map`} {
+		if got := docs[i].Duplicates; len(got) != 1 || got[0].Error() != want {
+			t.Errorf("%d: %v, want %s", i, got, want)
+		}
+	}
+}
+
+// Eight times as many documents need about eight times the memory, and so the time, whatever separates them.
+func TestManyDocuments(t *testing.T) {
+	const one = `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}`
+	for name, text := range map[string]func(n int) string{
+		"documents": func(n int) string { return strings.Repeat("---\n"+one+"\n", n) },
+		"values":    func(n int) string { return strings.Repeat(one+"\n", n) },
+		"a List":    func(n int) string { return "kind: List\nitems:\n" + strings.Repeat("- "+one+"\n", n) },
+	} {
+		allocated := func(n int) (bytes uint64) {
+			var before, after runtime.MemStats
+			data := []byte(text(n))
+			runtime.ReadMemStats(&before)
+			if got := len(manifest.Parse("x", data)); got != n {
+				t.Fatalf("%s: %d documents of %d", name, got, n)
+			}
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if few, many := allocated(250), allocated(2000); many > 10*few {
+			t.Errorf("%s: 8 times as many need %d times the memory", name, many/few)
+		}
 	}
 }

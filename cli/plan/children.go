@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // child is a child that an owner may have: its desired state, nil if there must be none, and what
@@ -59,7 +59,7 @@ func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) 
 			c.desired = desired[i]
 		}
 		c.before, err = read(ctx, p.Client, client.ObjectKeyFromObject(owner), empty)
-		if o.isUnknown(&c, empty, err) {
+		if o.isUnknown(&c, err) {
 			continue
 		}
 		if err != nil {
@@ -73,14 +73,14 @@ func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) 
 	return out, nil
 }
 
-// isUnknown reports whether a child of a block is not planned, because the cluster does not have its kind, or the user
-// may not read it. It adds that to the notes, if there is to be such a child.
-func (o *Object) isUnknown(c *child, empty client.Object, err error) bool {
-	_, service := empty.(*corev1.Service)
-	if service || render.TemplateOf(empty) != nil || !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+// isUnknown reports whether a child is not planned, because the cluster does not have its kind, or the user may not read
+// it. It adds that to the notes, if there is to be such a child.
+func (o *Object) isUnknown(c *child, err error) bool {
+	if !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 		return false
 	}
 	if c.desired != nil {
+		o.Unknown = o.Unknown || render.TemplateOf(c.desired) != nil
 		o.Notes = append(o.Notes, fmt.Sprintf("what becomes of its %s is not known: %v", domain.KindOf(c.desired), err))
 	}
 	return true
@@ -180,10 +180,13 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 }
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its owner has
-// spec.restartOnChange: only the controller, which may read the data, knows their values.
+// spec.restartOnChange, and the pods refer to any: only the controller, which may read the data, knows their values.
 func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
 	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)
+	if into != nil && len(workload.References(into)) == 0 {
+		return
+	}
 	if into == nil || from == nil || asked != string(modelv1.RestartOnChangeReferenced) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,15 @@ type Planner struct {
 	Client client.Client
 	// Namespace is that of the manifests that have none.
 	Namespace string
-	// Sizes are those of the cluster, nil if they are not known.
-	Sizes modelbox.Sizes
+	// ReadSizes returns those of the cluster. It is called if a manifest names one, and its error is one of what could not be read.
+	ReadSizes func() (modelbox.Sizes, error)
+	// Now is the instant of the apply. Without it, schedules set no replicas.
+	Now time.Time
 	Apply
 
+	sizes     modelbox.Sizes // Nil if they are not known.
 	manifests []*unstructured.Unstructured
+	frozen    map[string]string  // By namespace: a sentence, "" if it is not.
 	actors    map[string][]actor // By namespace.
 	hidden    []string
 }
@@ -58,10 +63,12 @@ const (
 
 // Object is what an apply does with an object and its children.
 type Object struct {
-	Kind      string   `json:"kind"`
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Change    string   `json:"change"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Change    string `json:"change"`
+	// Unknown is that the user may not read what has the pods, so that Restart and Scale are not known.
+	Unknown   bool     `json:"unknown,omitempty"`
 	Restart   *Restart `json:"restart,omitempty"`
 	Scale     *Scale   `json:"scale,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"`
@@ -83,7 +90,7 @@ type Object struct {
 // for conflicts. The error names each object that the API server would refuse.
 func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, error) {
 	plan, errs := &Plan{}, []error(nil)
-	p.actors = map[string][]actor{}
+	p.actors, p.frozen = map[string][]actor{}, map[string]string{}
 	for i := range docs {
 		if err := check(&docs[i]); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", docs[i].File, docs[i].Line, err)
@@ -92,6 +99,7 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 		object.SetNamespace(cmp.Or(object.GetNamespace(), p.Namespace))
 		p.manifests = append(p.manifests, object)
 	}
+	p.readSizes()
 	for i, object := range p.manifests {
 		o := &Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), manifest: object, kind: kinds.Of(object.GroupVersionKind().GroupKind())}
 		if o.kind == nil {
@@ -115,15 +123,48 @@ func check(doc *manifest.Document) error {
 	if kind == nil {
 		return err
 	}
-	unknown, err := create.Strict(doc.Object, kind.New())
+	unknown, err := create.Unknown(kind, doc.Object)
 	return errors.Join(append(unknown, err)...)
+}
+
+// readSizes reads the sizes of the cluster if a manifest has one.
+func (p *Planner) readSizes() {
+	for _, m := range p.manifests {
+		size, _, _ := unstructured.NestedString(m.Object, "spec", "resourceType") // Another type is no size.
+		if p.ReadSizes == nil || p.sizes != nil || !modelbox.IsSize(modelv1.ResourceType(size)) {
+			continue
+		}
+		var err error
+		if p.sizes, err = p.ReadSizes(); err != nil {
+			p.hidden = append(p.hidden, fmt.Sprintf("the current values of sizes: %v", err))
+			return
+		}
+	}
+}
+
+// freeze returns a sentence about the freeze of a namespace, "" if it is not frozen.
+func (p *Planner) freeze(ctx context.Context, namespace string) string {
+	text, known := p.frozen[namespace]
+	if known {
+		return text
+	}
+	reason, frozen, err := Frozen(ctx, p.Client, namespace)
+	if frozen {
+		text = fmt.Sprintf("namespace %s is frozen (%s)", namespace, reason)
+	}
+	if err != nil {
+		p.hidden = append(p.hidden, err.Error())
+	}
+	p.frozen[namespace] = text
+	return text
 }
 
 func (p *Planner) object(ctx context.Context, o *Object) error {
 	if err := p.admit(ctx, o); err != nil {
 		return err
 	}
-	owner, err := o.owner()
+	frozen := p.freeze(ctx, o.Namespace)
+	owner, err := o.owner(frozen == "" && !p.Now.IsZero(), p.Now)
 	if err != nil {
 		return err
 	}
@@ -138,9 +179,12 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 		return err
 	}
 	for _, c := range children {
-		if o.pods(c, p.Sizes); c.after != nil {
+		if o.pods(c, p.sizes); c.after != nil {
 			o.Children = append(o.Children, c.after)
 		}
+	}
+	if o.Restart != nil && frozen != "" {
+		o.Notes = append(o.Notes, frozen+": the API server refuses a change of the pods by users that may not override it")
 	}
 	return o.compare(children)
 }
@@ -162,13 +206,13 @@ func (p *Planner) admit(ctx context.Context, o *Object) error {
 	if o.Stored = o.patched; o.patched == o.before {
 		return nil // kubectl sends no request.
 	}
-	resp := create.Dry(o.kind, create.Request{Object: o.patched, Namespace: o.Namespace, Old: o.before, Sizes: p.Sizes})
+	resp := create.Dry(o.kind, create.Request{Object: o.patched, Namespace: o.Namespace, Old: o.before, Sizes: p.sizes})
 	o.Stored = resp.Object
 	return resp.Err()
 }
 
-// owner returns the object as its controller reads it.
-func (o *Object) owner() (client.Object, error) {
+// owner returns the object as its controller reads it, at an instant, after it has set the replicas of schedules if it does.
+func (o *Object) owner(scales bool, now time.Time) (client.Object, error) {
 	read := o.Stored.DeepCopy()
 	read.SetUID(cmp.Or(read.GetUID(), render.NoUID))
 	if o.before != nil {
@@ -176,6 +220,9 @@ func (o *Object) owner() (client.Object, error) {
 		if !reflect.DeepEqual(o.before.Object["spec"], read.Object["spec"]) {
 			read.SetGeneration(read.GetGeneration() + 1)
 		}
+	}
+	if scales {
+		render.Schedule(read, now)
 	}
 	owner := o.kind.New()
 	if err := create.Into(read, owner); err != nil {

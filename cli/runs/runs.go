@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -20,10 +21,10 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
-	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
-// Time is a scheduled time.
+// Time is a scheduled time of an object. Of several things at one instant it is the last one that applies: schedules before
+// restarts, and restarts before windows.
 type Time struct {
 	Time time.Time `json:"time"`
 	// Note says what a change of the clocks has to do with it, empty if nothing.
@@ -39,21 +40,41 @@ type Time struct {
 	// Collisions is the number of other changes in the same minute and namespace.
 	Collisions int `json:"collisions,omitempty"`
 
-	times cron.Times
-	does  func(time.Time) (action string, changes bool)
+	parts []*part
+}
+
+// part is one of the schedules of an object. next is its first time after an instant.
+type part struct {
+	cron.Times
+	field, zone string
+	does        func(time.Time) (action string, changes bool)
+	after, next time.Time
+	ends        bool
+}
+
+func newPart(field, schedule, zone string, does func(time.Time) (string, bool)) (*part, error) {
+	times, err := cron.ParseIn(schedule, zone)
+	return &part{Times: times, field: field, zone: cmp.Or(zone, cron.DefaultZone), does: does}, err
+}
+
+// advance moves to the first time after an instant.
+func (p *part) advance(after time.Time) {
+	if !p.ends && !p.next.After(after) {
+		next, ok := p.Next(after, p.Zone)
+		p.after, p.next, p.ends = after, next, !ok
+	}
 }
 
 // New returns a schedule of no object, before its first time. Without a zone it is in UTC.
 func New(schedule, zone string) (*Time, error) {
-	times, err := cron.ParseIn(schedule, zone)
-	return &Time{
-		TimeZone: cmp.Or(zone, cron.DefaultZone), times: times, does: func(time.Time) (string, bool) { return "", false },
-	}, err
+	only, err := newPart("", schedule, zone, func(time.Time) (string, bool) { return "", false })
+	return &Time{parts: []*part{only}}, err
 }
 
-// Of returns the schedules of an object of one of the five kinds, each before its first time: those of replicas, of
-// restarts, and of windows. An Eru that is not enabled has none. An error is one that admission returns as well.
-func Of(object *unstructured.Unstructured) (out []*Time, err error) {
+// Of returns the scheduled times of an object of one of the five kinds, before the first one: those of replicas, of restarts,
+// and of windows. An Eru that is not enabled has none. restarted is the restartedAt of the Deployment of an Eru, before which
+// nothing restarts it. An error is one that admission returns as well.
+func Of(object *unstructured.Unstructured, restarted time.Time) (*Time, error) {
 	obj := struct {
 		Spec struct {
 			mtsrev1.EruSpec `json:",inline"`
@@ -61,54 +82,88 @@ func Of(object *unstructured.Unstructured) (out []*Time, err error) {
 			RestartOnChange modelv1.RestartOnChange `json:"restartOnChange"`
 		} `json:"spec"`
 	}{}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &obj)
-	open, invalid := windows.Parse(obj.Spec.Windows)
-	err = errors.Join(err, invalid)
+	out := &Time{Namespace: object.GetNamespace(), Object: strings.ToLower(object.GetKind()) + "/" + object.GetName()}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &obj)
 	add := func(field, schedule, zone string, does func(time.Time) (string, bool)) {
-		t, invalid := New(schedule, zone)
+		of, invalid := newPart(field, schedule, zone, does)
 		if invalid != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", field, invalid))
 		}
-		t.Namespace, t.Object, t.Field, t.does = object.GetNamespace(), strings.ToLower(object.GetKind())+"/"+object.GetName(), field, does
-		out = append(out, t)
+		out.parts = append(out.parts, of)
+	}
+	if obj.Spec.Enabled || obj.Spec.RestartOnChange == modelv1.RestartOnChangeReferenced {
+		for i, w := range obj.Spec.Windows.Windows {
+			add(fmt.Sprintf("spec.windows[%d]", i), w.Schedule, w.TimeZone, func(at time.Time) (string, bool) {
+				if slices.Contains(obj.Spec.SkipDates, at.Format(time.DateOnly)) {
+					return "no window: a date of skipDates", false
+				}
+				return "window of " + short(w.Duration.Duration) + " opens", false
+			})
+		}
+	}
+	if obj.Spec.Enabled {
+		spec := &obj.Spec.EruSpec
+		spec.Schedule = cmp.Or(spec.Schedule, eru.DefaultSchedule)
+		// Its error is that of a part.
+		plan, _ := eru.NewPlan(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{UID: object.GetUID()}, Spec: *spec})
+		r := restart{plan, object.GetUID() != "", restarted}
+		add("spec.schedule", spec.Schedule, spec.TimeZone, r.at)
 	}
 	for i, s := range obj.Spec.Schedules {
 		add(fmt.Sprintf("spec.schedules[%d]", i), s.Schedule, s.TimeZone, func(time.Time) (string, bool) {
 			return fmt.Sprintf("%d replicas (%s)", s.Replicas, s.Name), true
 		})
 	}
-	if obj.Spec.Enabled {
-		add("spec.schedule", cmp.Or(obj.Spec.Schedule, eru.DefaultSchedule), obj.Spec.TimeZone, func(at time.Time) (string, bool) {
-			if !open.Open(at) {
-				return "no restart: outside of the windows", false
-			}
-			return "restart", true
-		})
-	} else if obj.Spec.RestartOnChange != modelv1.RestartOnChangeReferenced {
-		return out, err
-	}
-	for i, w := range obj.Spec.Windows.Windows {
-		add(fmt.Sprintf("spec.windows[%d]", i), w.Schedule, w.TimeZone, func(at time.Time) (string, bool) {
-			if slices.Contains(obj.Spec.SkipDates, at.Format(time.DateOnly)) {
-				return "no window: a date of skipDates", false
-			}
-			return "window of " + short(w.Duration.Duration) + " opens", false
-		})
-	}
 	return out, err
 }
 
-// Advance moves to the next time of the schedule after an instant, and reports whether there is one.
+// restart is what decides about the restarts of an Eru.
+type restart struct {
+	eru.Plan
+	// stored is false for an object of a manifest, which has no uid, so that its jitter is not known.
+	stored    bool
+	restarted time.Time
+}
+
+// at returns what happens at a scheduled time. The window of that time has to be open until the start after the jitter.
+func (r *restart) at(slot time.Time) (string, bool) {
+	from, to := slot, r.Start(slot)
+	if r.stored {
+		from = to
+	}
+	spread := to.Sub(slot)
+	switch {
+	case r.restarted.After(slot):
+		return "no restart: skipped until " + r.restarted.UTC().Format(time.RFC3339) + ", restartedAt of the Deployment", false
+	case !r.InWindow(slot, from):
+		return "no restart: outside of the windows", false
+	case !r.InWindow(slot, to):
+		return "restart within " + short(spread) + ", if a window is open then", true
+	case to.After(from):
+		return "restart within " + short(spread), true
+	case from.After(slot):
+		return "restart after " + short(from.Sub(slot)), true
+	}
+	return "restart", true
+}
+
+// Advance moves to the next time after an instant, which must not be before that of the last call, and reports whether there
+// is one.
 func (t *Time) Advance(after time.Time) bool {
-	before := after.In(t.times.Zone)
-	next, ok := t.times.Next(before, t.times.Zone)
-	if !ok {
+	var now *part
+	for _, p := range t.parts {
+		if p.advance(after); !p.ends && (now == nil || !p.next.After(now.next)) {
+			now = p
+		}
+	}
+	if now == nil {
 		return false
 	}
-	if t.Time, t.Note = next, note(t.times.Schedule, before, next); t.Note != "" {
+	t.Time, t.Field, t.TimeZone = now.next, now.field, now.zone
+	if t.Note = note(now.Schedule, now.after.In(now.Zone), now.next); t.Note != "" {
 		t.Note += " (" + t.TimeZone + ")"
 	}
-	t.Action, t.Changes = t.does(t.Time)
+	t.Action, t.Changes = now.does(t.Time)
 	return true
 }
 
@@ -190,9 +245,11 @@ func shift(at time.Time) time.Duration {
 
 // short returns a duration without its zeros: 1h, 30m, 1h30m.
 func short(d time.Duration) string {
-	text := strings.TrimSuffix(d.String(), "0s")
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
 	}
 	return text
 }

@@ -181,7 +181,7 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 		result{"", conflicts + notes + "error: nothing was written: resolve the conflicts, or use --force\n", 1})
 
 	// A ModelBox has minReadySeconds of its own.
-	got := c.run("adopt", "deployments.apps/web", "--as", "modelbox")
+	got := c.run("adopt", "deployments.apps/web", "--kind", "modelbox")
 	for _, line := range []string{"note: the operator will change:\n", "\n-  minReadySeconds: 10\n+  minReadySeconds: 3\n", "note: service/web is not adopted"} {
 		if got.code != 0 || !strings.Contains(got.err, line) {
 			t.Errorf("%q is not in %+v", line, got)
@@ -196,11 +196,15 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 		"another Service":     {[]string{"deployment/web", "service/front"}, "adopt deployment/web alone; service/front stays as it is"},
 		"an absent one":       {[]string{"deployment/none"}, `deployments.apps "none" not found`},
 		"an absent Service":   {[]string{"deployment/other", "service/other"}, `services "other" not found`},
-		"another kind":        {[]string{"deployment/web", "--as", "Eru"}, "App or ModelBox"},
-		"a user, not a kind":  {[]string{"deployment/web", "--as", "jane"}, "App or ModelBox"},
+		"another kind":        {[]string{"deployment/web", "--kind", "Eru"}, "App or ModelBox"},
+		"a user, not a kind":  {[]string{"deployment/web", "--kind", "jane"}, "App or ModelBox"},
 		"another kind of arg": {[]string{"daemonset/web"}, "name deployment/NAME"},
 	} {
-		if got := c.run(append([]string{"adopt"}, tc.args...)...); got.code != 1 || got.out != "" || !strings.Contains(got.err, tc.err) {
+		code := 3
+		if strings.HasSuffix(tc.err, "not found") {
+			code = 1
+		}
+		if got := c.run(append([]string{"adopt"}, tc.args...)...); got.code != code || got.out != "" || !strings.Contains(got.err, tc.err) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -208,7 +212,7 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 	// The object of another owner, and one that would change the pods.
 	box := newBox()
 	c.create(box)
-	if got := c.run("adopt", "deployment/web", "--as", "ModelBox"); got.code != 1 || !strings.Contains(got.err, `ModelBox "web" exists: change it, or delete it with --cascade=orphan`) {
+	if got := c.run("adopt", "deployment/web", "--kind", "ModelBox"); got.code != 1 || !strings.Contains(got.err, `ModelBox "web" exists: change it, or delete it with --cascade=orphan`) {
 		t.Errorf("got %+v", got)
 	}
 	if got := c.run("adopt", "deployment/web"); !strings.Contains(got.err, `conflict: ModelBox "web" acts on Deployment "web"`) {
@@ -255,7 +259,7 @@ func TestAdoptLeavesOthersTheirFields(t *testing.T) {
 	if _, err := env.Kubectl(manifest, "apply", "--server-side", "--field-manager=ci", "-n", c.namespace, "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.run("adopt", "deployment/web", "--as", "ModelBox", "--apply"); got.code != 0 {
+	if got := c.run("adopt", "deployment/web", "--kind", "ModelBox", "--apply"); got.code != 0 {
 		t.Fatalf("got %+v", got)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}

@@ -40,7 +40,8 @@ func TestPlan(t *testing.T) {
 	}
 	c.client = reader
 	const manifest = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec: {image: 'nginx:2', replicas: 2}\n"
-	hidden := "not considered: horizontalpodautoscalers.autoscaling is forbidden: User \"NS\" cannot list resource \"horizontalpodautoscalers\" in API group \"autoscaling\" in the namespace \"NS\"\n"
+	hidden := "not considered: reading whether namespace \"NS\" is frozen: namespaces \"NS\" is forbidden: User \"NS\" cannot get resource \"namespaces\" in API group \"\" in the namespace \"NS\"\n" +
+		"not considered: horizontalpodautoscalers.autoscaling is forbidden: User \"NS\" cannot list resource \"horizontalpodautoscalers\" in API group \"autoscaling\" in the namespace \"NS\"\n"
 	file := filepath.Join(t.TempDir(), "web.yaml")
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestPlan(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &decoded); err != nil {
 		t.Fatal(err)
 	}
-	if len(decoded.Hidden) != 1 || len(decoded.Objects) != 1 || !strings.Contains(decoded.Objects[0].Diff, "kind: Deployment") || got.code != 1 {
+	if len(decoded.Hidden) != 2 || len(decoded.Objects) != 1 || !strings.Contains(decoded.Objects[0].Diff, "kind: Deployment") || got.code != 1 {
 		t.Fatalf("got %+v", got)
 	}
 	decoded.Objects[0].Diff = ""

@@ -235,7 +235,11 @@ ModelBox/web  not ready
 		{nil, "error: name an object as KIND/NAME, such as modelbox/web, or set --all\n"},
 		{[]string{"modelbox/web", "--all"}, "error: name an object, or set --all or --sizes, not both\n"},
 	} {
-		want(t, c.run(append([]string{"status"}, tc.args...)...), result{err: tc.err, code: 1})
+		code := 3
+		if strings.HasSuffix(tc.err, "not found\n") {
+			code = 1
+		}
+		want(t, c.run(append([]string{"status"}, tc.args...)...), result{err: tc.err, code: code})
 	}
 }
 
@@ -397,7 +401,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("%s: paused is %t", tc.command, box.Spec.Paused)
 		}
 	}
-	want(t, c.run("pause", "eru/a"), result{err: "error: an Eru cannot be paused: set spec.enabled to false\n", code: 1})
+	want(t, c.run("pause", "eru/a"), result{err: "error: an Eru cannot be paused: set spec.enabled to false\n", code: 3})
 	if help := c.run("pause", "--help"); !strings.Contains(help.out, "take effect when the object is resumed") {
 		t.Errorf("got %s", help.out)
 	}

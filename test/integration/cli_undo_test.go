@@ -91,7 +91,7 @@ REVISION   CREATED                REPLICAS   IMAGE     MODEL   CHANGE-CAUSE
 	if got := c.run("history", "modelbox/web", "-o", "json"); !strings.Contains(got.out, `"revision": 10,`) || !strings.Contains(got.out, `"current": true`) {
 		t.Errorf("got %+v", got)
 	}
-	if got := c.run("history", "genericdaemon/a"); got.code != 1 || !strings.Contains(got.err, "use 'kubectl rollout history'") {
+	if got := c.run("history", "genericdaemon/a"); got.code != 3 || !strings.Contains(got.err, "use 'kubectl rollout history'") {
 		t.Errorf("got %+v", got)
 	}
 	app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: appv1.AppSpec{Image: "a:1"}}

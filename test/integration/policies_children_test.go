@@ -236,7 +236,7 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 					APIVersion: "app.huolala.cn/v1", Kind: "App", Name: "made", UID: "6a1e2c55-0000-4000-8000-000000000000", Controller: new(true), BlockOwnerDeletion: new(true),
 				}}},
 			}
-			for _, child := range children.Children(o) {
+			for _, child := range children.Of(o) {
 				made++
 				body := must(json.Marshal(child))
 				kind := child.GetObjectKind().GroupVersionKind()
