@@ -225,14 +225,18 @@ func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context
 
 // folder returns the objects below a key.
 func (b bucket) folder(ctx context.Context, key string) (Model, error) {
-	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key})
+	input := &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key}
 	empty := "the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri"
 	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
 		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
-			page, err = pages.NextPage(ctx, sending)
+			page, err = b.client.ListObjectsV2(ctx, input, sending)
 			return err
 		}); err != nil {
+			return false, err
+		}
+		more, err := continues(page, input)
+		if err != nil {
 			return false, err
 		}
 		for _, object := range page.Contents {
@@ -240,7 +244,7 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 				return false, err
 			}
 		}
-		return pages.HasMorePages(), nil
+		return more, nil
 	})
 	if err != nil {
 		return Model{}, err
@@ -249,6 +253,18 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 	return model, b.d.Each(ctx, len(model.Files), func(ctx context.Context, i int) error {
 		return b.checksum(ctx, key+model.Files[i].Name, &model.Files[i])
 	})
+}
+
+// continues makes the input that of the next page, if there is one. The SDK's paginator ends where the token is missing, also if the page
+// says that there is more. A page that counts more than it has, or does not say that it is the last one, is an error.
+func continues(page *s3.ListObjectsV2Output, input *s3.ListObjectsV2Input) (bool, error) {
+	next, counted := aws.ToString(page.NextContinuationToken), aws.ToInt32(page.KeyCount)
+	if next == "" && (page.IsTruncated == nil || *page.IsTruncated) || next != "" && next == aws.ToString(input.ContinuationToken) ||
+		page.KeyCount != nil && int(counted) != len(page.Contents) || len(page.CommonPrefixes) > 0 {
+		return false, failure.New(failure.Refused, "the bucket's list has more than it shows, and does not say how it continues: use a server that has ListObjectsV2, or an archive instead of the folder")
+	}
+	input.ContinuationToken = &next
+	return next != "", nil
 }
 
 // add adds an object if it is a file to fetch. Consoles make empty objects whose key ends with a slash for folders.
