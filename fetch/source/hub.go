@@ -194,8 +194,9 @@ func (l *lister) add(entry treeEntry) error {
 	if err != nil {
 		return err
 	}
-	item := download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}
-	return l.listing.add(File{Item: item, Name: entry.Path})
+	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context) (download.Item, error) {
+		return download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}, nil
+	}})
 }
 
 // published returns the hash and size that the hub publishes for a file: of its content, or where git has the file itself,
