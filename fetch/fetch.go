@@ -269,9 +269,7 @@ func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetc
 	fetched := make([]download.Fetched, len(list.Files))
 	f.stamps = make([]stamp, len(list.Files))
 	return fetched, f.Each(ctx, len(list.Files), func(ctx context.Context, i int) (err error) {
-		if fetched[i], err = f.plain(ctx, directory, list.Files[i]); err == nil {
-			f.stamps[i], err = stampOf(directory, list.Files[i].Name)
-		}
+		fetched[i], f.stamps[i], err = f.plain(ctx, directory, list.Files[i])
 		return err
 	})
 }
@@ -339,27 +337,32 @@ func total(list source.Model) (bytes int64) {
 }
 
 // plain fetches a file of the model to its place in the directory.
-func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (download.Fetched, error) {
+func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (fetched download.Fetched, is stamp, err error) {
 	if err := directory.MkdirAll(path.Dir(file.Name), 0o775); err != nil {
-		return download.Fetched{}, err
+		return fetched, is, err
 	}
 	to, err := directory.OpenFile(file.Name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return download.Fetched{}, err
+		return fetched, is, err
 	}
 	limit := f.room()
 	if file.Size >= 0 {
 		limit = file.Size // It counts in the list.
 	}
-	fetched, err := f.download(ctx, file, to, limit)
-	return fetched, errors.Join(err, to.Close())
+	fetched, says, err := f.download(ctx, file, to, limit)
+	if err = errors.Join(err, to.Close()); err != nil {
+		return fetched, is, err
+	}
+	is, err = stampOf(directory, file.Name) // Only now no write changes it, also on NFS.
+	f.Log.Line("%s", says)
+	return fetched, is, err
 }
 
-// download fetches and verifies a file.
-func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (download.Fetched, error) {
+// download fetches and verifies a file. It returns what the log says of it.
+func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (_ download.Fetched, says string, _ error) {
 	item, err := file.Item(ctx)
 	if err != nil {
-		return download.Fetched{}, err
+		return download.Fetched{}, "", err
 	}
 	f.Log.Line("fetching %s", guard.Show(item.URL))
 	begin := time.Now()
@@ -370,7 +373,7 @@ func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, l
 			f.save(file.Name, nil)
 			err = errors.Join(err, to.Truncate(0))
 		}
-		return fetched, err
+		return fetched, "", err
 	}
 	f.save(file.Name, nil)
 	verified := "not verified: set spec.model.sha256"
@@ -381,9 +384,8 @@ func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, l
 		verified = "verified"
 		f.verified.Store(true)
 	}
-	f.Log.Line("fetched %s of %s in %s; its hash is %s (%s)",
-		report.Bytes(fetched.Bytes), guard.Show(item.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified)
-	return fetched, nil
+	return fetched, fmt.Sprintf("fetched %s of %s in %s; its hash is %s (%s)",
+		report.Bytes(fetched.Bytes), guard.Show(item.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified), nil
 }
 
 // archive fetches an archive, and unpacks it within what its own size leaves of the limit.
@@ -399,10 +401,11 @@ func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetch
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
 	f.Counter.Begin("progress", 0)
-	fetched, err := f.download(ctx, file, to, f.room())
+	fetched, says, err := f.download(ctx, file, to, f.room())
 	if err != nil {
 		return fetched, err
 	}
+	f.Log.Line("%s", says)
 	f.Log.Line("unpacking %s", unpack.FormatOf(file.Name))
 	f.Counter.Begin("unpacking", 0)
 	unpacked, err := unpack.Archive(file.Name, to, fetched.Bytes, directory, unpack.Limits{

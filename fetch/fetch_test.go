@@ -4,6 +4,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 )
 
@@ -47,6 +51,29 @@ func TestTheEnvironmentOfAModel(t *testing.T) {
 		}
 		if got := environment("", func(key string) string { return each.of[key] })(each.key); got != each.of[each.key] {
 			t.Errorf("%s of the first model is %q", each.key, got)
+		}
+	}
+}
+
+// A named model is fetched by the proxy of its own Secret, and the others by that of the container.
+func TestTheProxyOfANamedModel(t *testing.T) {
+	volume := t.TempDir()
+	models := fmt.Sprintf(`[{"uri":"https://a.test/a","volume":%q,"directory":"a","sizeLimit":100000},{"name":"draft","uri":"https://a.test/b","volume":%q,"directory":"b","sizeLimit":100000,"envPrefix":"M1_"}]`, volume, volume)
+	for _, each := range []struct{ pod, own, want string }{
+		{"http://[::1]:1", "ftp://own.test", "[Unreachable] https://a.test/a: "},
+		{"ftp://pod.test", "", "[Invalid] HTTPS_PROXY is no URL of a proxy"},
+		{"", "ftp://own.test", "[Invalid] model draft: HTTPS_PROXY is no URL of a proxy"},
+	} {
+		if each.pod == "" { // The first one is there.
+			if err := os.MkdirAll(filepath.Join(volume, "a", "there"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		word := filepath.Join(t.TempDir(), "termination-log")
+		env := map[string]string{"HTTPS_PROXY": each.pod, "M1_HTTPS_PROXY": each.own}
+		run([]string{"--models", models, "--termination-log", word, "--retry-for", "1ms"}, func(name string) string { return env[name] }, report.NewLog(io.Discard), guard.Options{})
+		if last, err := os.ReadFile(word); err != nil || !strings.HasPrefix(string(last), each.want) {
+			t.Errorf("%+v: %s %v", each, last, err)
 		}
 	}
 }

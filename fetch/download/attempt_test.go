@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 )
 
 // A load balancer cuts every answer at two fifths of the file, so that no answer alone can bring it. One bad answer, or what an earlier process
@@ -255,4 +258,74 @@ func TestManyPodsAtARateLimitedHub(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A host that cannot be connected to is told soon for each file, and not where a file has begun.
+func TestABlockedHostOfALaterFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, closer := downloader(cut(100_000, serve(`"1"`)))
+		defer closer()
+		d.ConnectFor = 10 * time.Second
+		good := d.Client
+		d.Client = &vanishing{Getter: good, from: 2, until: time.Now().Add(20 * time.Minute)}
+		begin := time.Now()
+		if _, err := d.File(t.Context(), theItem(), &file{}, 2<<20); err != nil || time.Since(begin) < 20*time.Minute {
+			t.Error("a server that was away for 20 minutes:", time.Since(begin), err)
+		}
+		d.Client = blackhole{}
+		begin = time.Now()
+		_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
+		if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second || !strings.Contains(err.Error(), "no attempt brought more for 10s") {
+			t.Error(took, err)
+		}
+	})
+}
+
+// vanishing is not there for some time, from a request on.
+type vanishing struct {
+	download.Getter
+	from, count int
+	until       time.Time
+}
+
+func (v *vanishing) Get(ctx context.Context, request guard.Request) (*http.Response, error) {
+	if v.count++; v.count >= v.from && time.Now().Before(v.until) {
+		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	}
+	return v.Getter.Get(ctx, request)
+}
+
+// A server that says that it serves parts, and never does, sends all of a large file twice at most.
+func TestAServerThatNeverServesParts(t *testing.T) {
+	large := bytes.Repeat(content, 32)
+	for name, part := range map[string]http.HandlerFunc{
+		"another part": sendPart("bytes 0-1/2", `"1"`, []byte("xx")), "416": status(http.StatusRequestedRangeNotSatisfiable),
+		"the whole file": func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Range")
+			w.Header().Set("ETag", `"1"`)
+			http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent observed
+			d, closer := downloader(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Range") != "" {
+					part(w, r)
+					return
+				}
+				w.Header().Set("ETag", `"1"`)
+				http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large)) // 1.6 MB/s, 20 s for all.
+			})
+			defer closer()
+			sent.Getter, d.Client = d.Client, &sent
+			d.Connections, d.Chunk = 4, 8<<20
+			item, to := theItem(), &file{}
+			item.Hash.Want = sum(large)
+			begin := time.Now()
+			_, err := d.File(t.Context(), item, to, 64<<20)
+			if took := time.Since(begin); err != nil || took > 60*time.Second || sent.parts > 20 {
+				t.Errorf("%s: took %s and %d requests for parts, %v", name, took, sent.parts, err)
+			}
+		})
+	}
 }

@@ -194,7 +194,7 @@ func Verify(item Item, from io.Reader, counter *report.Counter) (Fetched, error)
 
 // Read returns an item of at most limit bytes, and the headers of the answer.
 func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
-	err = d.retry(ctx, "the request failed", func(ctx context.Context) (bool, error) {
+	err = d.retry(ctx, "the request failed", false, func(ctx context.Context) (bool, error) {
 		response, err := d.open(ctx, item, nil)
 		if err != nil {
 			return false, err

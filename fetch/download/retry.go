@@ -53,9 +53,9 @@ type spent struct {
 }
 
 // retry calls attempt, with one of the connections, until it succeeds, fails finally, or has made no progress for as long as next allows. An attempt returns whether it
-// made progress; the delays begin anew then.
-func (d *Downloader) retry(ctx context.Context, what string, attempt func(context.Context) (bool, error)) error {
-	used := spent{since: time.Now()}
+// made progress; the delays begin anew then. begun is true if there was progress before.
+func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt func(context.Context) (bool, error)) error {
+	used := spent{since: time.Now(), begun: begun}
 	for failed := 0; ; failed++ {
 		queued := time.Now()
 		release, err := d.acquire(ctx)
@@ -78,7 +78,7 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 		if final != nil {
 			return final
 		}
-		d.Log.Line("%s: %v; the next attempt is in %s", what, err, wait.Round(time.Millisecond))
+		d.Log.Line("%s: %v; the next attempt is in %s, at %s", what, err, wait.Round(time.Millisecond), time.Now().Add(wait).UTC().Format(time.TimeOnly))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

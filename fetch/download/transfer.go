@@ -121,7 +121,10 @@ func waits(ctx context.Context) error {
 
 // attempts fetches one part, or what others leave of it while an attempt has to wait for the next one.
 func (t *transfer) attempts(ctx context.Context, helper bool) error {
-	return t.d.retry(ctx, "the download broke off", func(ctx context.Context) (bool, error) {
+	t.mutex.Lock()
+	begun := t.furthest > 0
+	t.mutex.Unlock()
+	return t.d.retry(ctx, "the download broke off", begun, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		t.mutex.Lock()
@@ -164,7 +167,7 @@ func (t *transfer) divide(response *http.Response, from *part) {
 	defer t.mutex.Unlock()
 	chunk := cmp.Or(t.d.Chunk, 32<<20)
 	count := min(int64(t.d.Connections), (t.total-t.written)/chunk) - 1 - t.helping
-	serves := response.StatusCode == http.StatusPartialContent || response.Header.Get("Accept-Ranges") == "bytes"
+	serves := response.StatusCode == http.StatusPartialContent || t.written == 0 && response.Header.Get("Accept-Ranges") == "bytes"
 	if count < 1 || !serves || t.etag == "" {
 		return
 	}
@@ -203,8 +206,10 @@ func (t *transfer) stop() {
 func (t *transfer) header(part *part, helper bool) (header http.Header, asked part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.written == 0 && t.chunk == 0 || t.etag == "" || t.total < 0 || t.whole && !helper {
-		t.whole = t.whole && helper
+	if t.written == 0 && t.chunk == 0 || t.etag == "" || t.total < 0 || !helper && t.whole {
+		if !helper {
+			t.whole = false
+		}
 		return nil, *part
 	}
 	return http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", part.begin, part.end-1)}, "If-Range": {t.etag}}, *part
@@ -234,6 +239,8 @@ func (t *transfer) begin(response *http.Response, part *part, wanted part, asked
 
 // isSame is true if an answer is all of the file of which there is a part already.
 func (t *transfer) isSame(response *http.Response) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	return t.written > 0 && t.etag != "" && strong(response.Header.Get("ETag")) == t.etag && response.ContentLength == t.total
 }
 

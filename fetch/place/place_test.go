@@ -344,6 +344,9 @@ func TestWorkInASharedVolume(t *testing.T) {
 		if _, err := into.Lstat("link"); err == nil && !each.inPlace {
 			t.Error(whose, "a link is copied")
 		}
+		if err := into.WriteFile("c", nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 		if now := names(t, path); (now == was) != each.inPlace || (len(strings.Fields(now)) > 1) != each.lives {
 			t.Error(whose, was, now)
 		}
