@@ -68,11 +68,12 @@ func (f *fetcher) through(ctx context.Context, options guard.Options, works []st
 	return f.fetch(ctx, works)
 }
 
-// ofPod matches the variables that are of the pod, and not of the Secret of its first model: who it is, and its proxies.
+// ofPod matches the variables that are of the pod, and not of the Secret of its first model: who it
+// is, and its proxies.
 var ofPod = regexp.MustCompile(`^(?:AWS_(?:ROLE|WEB_IDENTITY|CONTAINER)_.*|(?i:HTTPS?|NO)_(?i:PROXY))$`)
 
-// environment returns the variables of a model, whose names begin with a prefix: no model gets the credentials of another one. The region of
-// the pod belongs to its role.
+// environment returns the variables of a model, whose names begin with a prefix: no model gets the
+// credentials of another one. The region of the pod belongs to its role.
 func environment(envPrefix string, of func(string) string) func(string) string {
 	return func(key string) string {
 		role := key == "AWS_REGION" && of("AWS_ROLE_ARN") != "" && of(envPrefix+"AWS_ACCESS_KEY_ID") == ""
@@ -110,8 +111,9 @@ type fetcher struct {
 	verified atomic.Bool
 }
 
-// fetch leaves the complete model in its place, and returns what is recorded of it. works are the work directories of all models. Where another
-// process was first, which no lock has kept away, its model is verified.
+// fetch leaves the complete model in its place, and returns what is recorded of it. works are the
+// work directories of all models. Where another process was first, which no lock has kept away, its
+// model is verified.
 func (f *fetcher) fetch(ctx context.Context, works []string) (place.Record, error) {
 	record, err := f.once(ctx, works)
 	if errors.Is(err, fs.ErrExist) && f.Shared {
@@ -274,7 +276,8 @@ func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetc
 	})
 }
 
-// fits is an error if the volume has no room for the files of a list, or would make one of two of them.
+// fits is an error if the volume has no room for the files of a list, or would make one of two of
+// them.
 func (f *fetcher) fits(directory *os.Root, list source.Model) error {
 	need, names := total(list), map[string]string{}
 	for _, file := range list.Files {
@@ -448,8 +451,8 @@ func (f *fetcher) save(name string, kept *download.Kept) {
 	}
 }
 
-// isOfUse is true if a later start can continue after an error, whatever it was. Only an archive that is refused stays
-// refused, and what another process was quicker with is there.
+// isOfUse is true if a later start can continue after an error, whatever it was. Only an archive
+// that is refused stays refused, and what another process was quicker with is there.
 func (f *fetcher) isOfUse(err error) bool {
 	final := errors.Is(err, fs.ErrExist) || failure.Of(err).Word == failure.RefusedArchive
 	return err != nil && !final && (len(f.kept) > 0 || f.verified.Load() || f.work.Continued)

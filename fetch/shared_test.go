@@ -19,7 +19,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// A lock may have no effect: here it was removed. What a second process does, also after the first has published, changes nothing of the model.
+// A lock may have no effect: here it was removed. What a second process does, also after the first
+// has published, changes nothing of the model.
 func TestALockWithoutEffect(t *testing.T) {
 	t.Parallel()
 	files := numbered(3)

@@ -92,7 +92,8 @@ func (o *pinOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// replace writes a file as a whole or not at all: beside it first. It keeps the mode of the file, and a symbolic link.
+// replace writes a file as a whole or not at all: beside it first. It keeps the mode of the file,
+// and a symbolic link.
 func replace(name string, content []byte) error {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {

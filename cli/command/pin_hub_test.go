@@ -40,7 +40,8 @@ func answer(status int, body string, headers ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// pinned runs the command on a manifest with a URI, and returns its errors, the manifest, how long it took and how many requests it sent.
+// pinned runs the command on a manifest with a URI, and returns its errors, the manifest, how long
+// it took and how many requests it sent.
 func pinned(t *testing.T, uri string, of func(path string, number int) *http.Response) (errors, manifest string, took time.Duration, requests int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "box.yaml")
@@ -64,7 +65,8 @@ func pinned(t *testing.T, uri string, of func(path string, number int) *http.Res
 
 const known = `{"sha":"` + commit + `","siblings":[{"rfilename":"a","size":1}]}`
 
-// A hub that has answered enough for now is waited for; one that does so for too long is told as such, and nothing is written.
+// A hub that has answered enough for now is waited for; one that does so for too long is told as
+// such, and nothing is written.
 func TestPinAtARateLimitedHub(t *testing.T) {
 	for name, each := range map[string]struct {
 		first *http.Response

@@ -214,7 +214,8 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *modelv1.Proble
 	return c.newProblem(reasonOr(state.Reason, reasonPending), clean(state.Message))
 }
 
-// rateLimited begins what a fetch says that waits longer than it runs; the time of the next attempt follows.
+// rateLimited begins what a fetch says that waits longer than it runs; the time of the next attempt
+// follows.
 const rateLimited = "[RateLimited] "
 
 // crashed returns the problem of a container that has exited, with the last line of its termination

@@ -23,8 +23,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 )
 
-// A load balancer cuts every answer at two fifths of the file, so that no answer alone can bring it. One bad answer, or what an earlier process
-// has left, decides for one attempt.
+// A load balancer cuts every answer at two fifths of the file, so that no answer alone can bring
+// it. One bad answer, or what an earlier process has left, decides for one attempt.
 func TestOneBadAnswerDecidesForOneAttempt(t *testing.T) {
 	size := len(content)
 	good := cut(400_000, serve(`"1"`))
@@ -207,7 +207,8 @@ func TestServersThatSayLater(t *testing.T) {
 	}
 }
 
-// 300 pods behind one address start at once, and each needs a list and two files of a hub that answers 500 requests in 300 s.
+// 300 pods behind one address start at once, and each needs a list and two files of a hub that
+// answers 500 requests in 300 s.
 func TestManyPodsAtARateLimitedHub(t *testing.T) {
 	const starts, quota, window = 300, 500, 300 * time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -31,8 +31,9 @@ type Getter interface {
 // Downloader fetches. Its methods may be called concurrently.
 type Downloader struct {
 	Client Getter
-	// ConnectFor is how long attempts may find no server, for each file, or one that cannot serve, until the first byte of a file comes, so
-	// that a wrong host, or a server that is down, is reported soon; next says what does not count. 0 is as long as RetryFor.
+	// ConnectFor is how long attempts may find no server, for each file, or one that cannot serve,
+	// until the first byte of a file comes, so that a wrong host, or a server that is down, is
+	// reported soon; next says what does not count. 0 is as long as RetryFor.
 	ConnectFor time.Duration
 	// RetryFor is how long attempts may bring no new byte after that before the fetch fails.
 	RetryFor time.Duration
@@ -44,7 +45,8 @@ type Downloader struct {
 	Counter *report.Counter
 	// Jitter returns 0 to 1. nil is random.
 	Jitter func() float64
-	// Spread is a number from 0 to 1 that is another one for each pod: how much longer it leaves a server alone than that says.
+	// Spread is a number from 0 to 1 that is another one for each pod: how much longer it leaves a
+	// server alone than that says.
 	Spread float64
 
 	// begun is true once a byte of a file has come.

@@ -9,16 +9,19 @@ import (
 )
 
 const (
-	// slowPart is how long a connection may need for the rest of its part before others that are free take of it.
+	// slowPart is how long a connection may need for the rest of its part before others that are
+	// free take of it.
 	slowPart = 2 * time.Second
 	// minPart is the least of a part, in bytes, that is worth a request of its own.
 	minPart = 4 << 20
 )
 
-// part is a missing part of a file: from begin to end, which is math.MaxInt64 where the size is unknown.
+// part is a missing part of a file: from begin to end, which is math.MaxInt64 where the size is
+// unknown.
 type part struct {
 	begin, end int64
-	// taken is true while a connection fetches it, since a time and a place. cancel ends its request.
+	// taken is true while a connection fetches it, since a time and a place. cancel ends its
+	// request.
 	taken  bool
 	since  time.Time
 	first  int64
@@ -47,8 +50,8 @@ func (p *parts) size(size int64) {
 	*p = slices.DeleteFunc(*p, func(each *part) bool { return each.begin >= each.end && !each.taken })
 }
 
-// take takes the first part that no connection fetches, and at most a chunk of it, or what a slow one loses; nil is none. A chunk of 0 bytes is
-// all of it. cancel ends the request for it.
+// take takes the first part that no connection fetches, and at most a chunk of it, or what a slow
+// one loses; nil is none. A chunk of 0 bytes is all of it. cancel ends the request for it.
 func (p *parts) take(chunk int64, cancel func()) *part {
 	i := slices.IndexFunc(*p, func(each *part) bool { return !each.taken })
 	if i < 0 {
@@ -63,7 +66,8 @@ func (p *parts) take(chunk int64, cancel func()) *part {
 	return taken
 }
 
-// relieve frees half of the part that needs the longest, or all of it if nothing of it came, or little is left. It returns its place, or -1.
+// relieve frees half of the part that needs the longest, or all of it if nothing of it came, or
+// little is left. It returns its place, or -1.
 func (p *parts) relieve() int {
 	if len(*p) == 0 {
 		return -1

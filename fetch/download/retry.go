@@ -46,7 +46,8 @@ func (t *temporary) Unwrap() error { return t.error }
 // spent is what attempts have used since the last progress.
 type spent struct {
 	since time.Time
-	// waited is how long servers that were connected to brought nothing, and asked how long they have asked for.
+	// waited is how long servers that were connected to brought nothing, and asked how long they
+	// have asked for.
 	waited, asked time.Duration
 	// begun is true once there was progress.
 	begun bool
@@ -93,9 +94,10 @@ func isDial(err error) bool {
 	return ok && dial.Op == "dial"
 }
 
-// next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch. failed is how many
-// attempts have failed before without progress. Until the first byte of a file has come, what servers take while they are connected to does
-// not count as a server that is not there; one that has answered enough for now is there.
+// next decides what follows an attempt's error: how long to wait for the next attempt, or the error
+// that ends the fetch. failed is how many attempts have failed before without progress. Until the
+// first byte of a file has come, what servers take while they are connected to does not count as a
+// server that is not there; one that has answered enough for now is there.
 func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, error) {
 	again, ok := errors.AsType[*temporary](err)
 	if !ok {

@@ -49,7 +49,8 @@ type transfer struct {
 	// saved is when save was called last.
 	saved time.Time
 
-	// several is true if the file's bytes came by several answers, and whole if the next attempt asks for all of it.
+	// several is true if the file's bytes came by several answers, and whole if the next attempt
+	// asks for all of it.
 	several, whole bool
 	helpers        sync.WaitGroup
 	// helping is how many there are.
@@ -103,7 +104,8 @@ func (t *transfer) misses() bool {
 	return len(t.parts) > 0
 }
 
-// errNoParts says that other connections fetch all that is missing, and errNotServed ends a helper that got no part of the same file.
+// errNoParts says that other connections fetch all that is missing, and errNotServed ends a helper
+// that got no part of the same file.
 var (
 	errNoParts   = errors.New("no part is free")
 	errNotServed = errors.New("the server does not serve parts of this file")
@@ -160,8 +162,9 @@ func (t *transfer) attempt(ctx context.Context, part *part, helper bool) error {
 	return t.copy(ctx, response.Body, part)
 }
 
-// divide starts helpers for a large file, if the server says that it serves parts of it, and again those that an answer has ended. Whatever
-// ends one, run fetches what it does not, and finds out why.
+// divide starts helpers for a large file, if the server says that it serves parts of it, and again
+// those that an answer has ended. Whatever ends one, run fetches what it does not, and finds out
+// why.
 func (t *transfer) divide(response *http.Response, from *part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -321,7 +324,8 @@ func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 	}
 }
 
-// left returns how many bytes of a part its connection has still to fetch: another one may have taken the rest.
+// left returns how many bytes of a part its connection has still to fetch: another one may have
+// taken the rest.
 func (t *transfer) left(part *part) int64 {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -50,7 +50,8 @@ type Client struct {
 	client    http.Client
 	transport *http.Transport
 	proxy     func(*http.Request) (*url.URL, error)
-	// local says of the servers of URIs, not of redirects, whether they were found at a loopback address at first.
+	// local says of the servers of URIs, not of redirects, whether they were found at a loopback
+	// address at first.
 	local sync.Map
 }
 

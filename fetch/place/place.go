@@ -224,7 +224,8 @@ const (
 	downloadName = "download"
 	modelName    = "model"
 	stateName    = "state"
-	// ownerName is the file that says which pod works there, and that its process has locked; earlierName is what another one has left.
+	// ownerName is the file that says which pod works there, and that its process has locked;
+	// earlierName is what another one has left.
 	ownerName, earlierName = "owner", "earlier"
 	// maxOwner bounds the former in bytes.
 	maxOwner = 256
@@ -233,11 +234,12 @@ const (
 	othersFor = time.Hour
 )
 
-// workName is the name of a work directory, with that of the model's directory. In a volume that is shared, it ends with what is of one
-// process.
+// workName is the name of a work directory, with that of the model's directory. In a volume that is
+// shared, it ends with what is of one process.
 var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}(?:\.[A-Z2-7]{26})?$`)
 
-// Work is a directory with work in progress. In a volume that is shared, the lock of the model is held meanwhile, and that of the directory.
+// Work is a directory with work in progress. In a volume that is shared, the lock of the model is
+// held meanwhile, and that of the directory.
 type Work struct {
 	// Continued is true if an earlier process has begun it.
 	Continued bool
@@ -255,9 +257,10 @@ func WorkName(directory, key string) string {
 	return workPrefix + directory + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Begin makes or takes over the work directory with a name. A volume that is shared may have no locks that others see: there, the directory is
-// taken over only from a process of this pod that has ended. Whatever another one has left is copied, because it may still write into its
-// files, wherever they are renamed to.
+// Begin makes or takes over the work directory with a name. A volume that is shared may have no
+// locks that others see: there, the directory is taken over only from a process of this pod that
+// has ended. Whatever another one has left is copied, because it may still write into its files,
+// wherever they are renamed to.
 func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	if !shared {
 		there, err := v.root.Lstat(name)
@@ -303,7 +306,8 @@ func (v *Volume) begin(name string, continued bool) (*Work, error) {
 	return &Work{Continued: continued, volume: v, name: name, root: root}, err
 }
 
-// left looks for what processes have left that have ended: the work of one of this pod, or the name of another one's directory.
+// left looks for what processes have left that have ended: the work of one of this pod, or the name
+// of another one's directory.
 func (v *Volume) left(name string) (ours *Work, earlier string, err error) {
 	entries, err := fs.ReadDir(v.root.FS(), ".")
 	for _, entry := range entries {
@@ -331,7 +335,8 @@ func (v *Volume) left(name string) (ours *Work, earlier string, err error) {
 // isWork is true for a work directory with a name, of whichever process.
 func isWork(there, name string) bool { return there == name || strings.HasPrefix(there, name+".") }
 
-// pod says which pod this is, and on which boot of its node: all its containers, and no others, have these namespaces. Empty is unknown.
+// pod says which pod this is, and on which boot of its node: all its containers, and no others,
+// have these namespaces. Empty is unknown.
 func pod() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	ipc, ipcErr := os.Readlink("/proc/self/ns/ipc")
@@ -342,7 +347,8 @@ func pod() string {
 	return fmt.Sprint(string(boot), ipc, net)
 }
 
-// copyEarlier copies the files of another process, one after the other, and removes each: by a reflink where the file system has them.
+// copyEarlier copies the files of another process, one after the other, and removes each: by a
+// reflink where the file system has them.
 func (w *Work) copyEarlier() error {
 	return fs.WalkDir(w.root.FS(), earlierName, func(name string, entry fs.DirEntry, err error) error {
 		to := strings.TrimPrefix(strings.TrimPrefix(name, earlierName), "/")
@@ -417,7 +423,8 @@ func (w *Work) Free() int64 {
 // Sync makes the model durable.
 func (w *Work) Sync() error { return syncAll(w.root) }
 
-// Publish renames the model to its place, and records what it is. It is fs.ErrExist if another process has done so.
+// Publish renames the model to its place, and records what it is. It is fs.ErrExist if another
+// process has done so.
 func (w *Work) Publish(record Record) error {
 	if info, err := w.root.Stat("."); !w.volume.has(w.name, info, err) {
 		return failure.New(failure.Failed, "another process has taken over the work in progress, although the volume is locked: the next start continues; use a volume whose locks other nodes see")

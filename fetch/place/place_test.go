@@ -286,7 +286,8 @@ func TestTheLockIsExclusive(t *testing.T) {
 	}
 }
 
-// What an ended process of this pod has left is continued in place; what another pod's has left is copied, and a process that lives is left alone.
+// What an ended process of this pod has left is continued in place; what another pod's has left is
+// copied, and a process that lives is left alone.
 func TestWorkInASharedVolume(t *testing.T) {
 	name := place.WorkName("model", "key")
 	for whose, each := range map[string]struct{ continued, inPlace, lives bool }{

@@ -158,8 +158,8 @@ func (l *Log) clean(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// without hides a secret in a text, in upper or lower case, also where the text was cut within it. Its time is that of the text, and for each
-// cut that of the secret.
+// without hides a secret in a text, in upper or lower case, also where the text was cut within it.
+// Its time is that of the text, and for each cut that of the secret.
 func without(text, secret string) string {
 	const cut = "..."
 	lower := lowered(text)

@@ -30,7 +30,8 @@ func listOf(objects ...[3]string) string {
 	return out + "</ListBucketResult>"
 }
 
-// A bucket's list knows its objects: neither what they begin with, nor the encoding that they were stored with, makes one something else.
+// A bucket's list knows its objects: neither what they begin with, nor the encoding that they were
+// stored with, makes one something else.
 func TestObjectsThatLookLikePages(t *testing.T) {
 	for _, content := range []string{`<div align="center">`, "<!-- a card -->", "<p>", "<html><body>"} {
 		for _, encoding := range []string{"", "aws-chunked", "none", "utf-8", "gzip"} {
@@ -85,7 +86,8 @@ func TestHeadersThatAProxyChanges(t *testing.T) {
 	}
 }
 
-// However a list writes a tag, the object with it is fetched, and another one is not, whether the server knows If-Match or not.
+// However a list writes a tag, the object with it is fetched, and another one is not, whether the
+// server knows If-Match or not.
 func TestTagsOfAList(t *testing.T) {
 	for tag, conditions := range map[string]string{`"1"`: `"1"`, `1`: `"1"`, `W/"1"`: "", `W/1`: "", "": ""} {
 		for _, now := range []string{`"1"`, `W/"1"`, `1`, `"2"`} {
@@ -114,7 +116,8 @@ func TestTagsOfAList(t *testing.T) {
 	}
 }
 
-// The first object is asked for before the second one's checksum, and folders without objects are there.
+// The first object is asked for before the second one's checksum, and folders without objects are
+// there.
 func TestAFolderBeginsAtOnce(t *testing.T) {
 	var asked []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

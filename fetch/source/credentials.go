@@ -143,7 +143,8 @@ func (s Settings) identity(provider aws.CredentialsProvider, who, wayOut string)
 	}))
 }
 
-// passing is true for the refusals that the SDKs send again: those of all services, and two of STS, which asks the issuer of the token itself.
+// passing is true for the refusals that the SDKs send again: those of all services, and two of STS,
+// which asks the issuer of the token itself.
 func passing(err error) bool {
 	return slices.ContainsFunc(append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: map[string]struct{}{"IDPCommunicationError": {}, "InvalidIdentityToken": {}}}),
 		func(each retry.IsErrorRetryable) bool { return each.IsErrorRetryable(err) == aws.TrueTernary })

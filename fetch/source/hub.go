@@ -157,11 +157,12 @@ func (l *lister) request(target *url.URL) guard.Request {
 	return request
 }
 
-// oneLink is a link of the header Link: its URL, and its parameters, both of which may have commas (RFC 8288, 3).
+// oneLink is a link of the header Link: its URL, and its parameters, both of which may have commas
+// (RFC 8288, 3).
 var oneLink = regexp.MustCompile(`^[\s,]*<([^>]*)>((?:"(?:[^"\\]|\\.)*"|[^",])*)(?:,|$)`)
 
-// nextPage returns the URL of the header Link that has "next" among its relations; nil is the end. A header that cannot be read is an error: it
-// may say that there is more.
+// nextPage returns the URL of the header Link that has "next" among its relations; nil is the end.
+// A header that cannot be read is an error: it may say that there is more.
 func (l *lister) nextPage(page *url.URL, header http.Header) (next *url.URL, err error) {
 	noNext := failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.list()))
 	for rest := strings.Join(header.Values("Link"), ","); strings.Trim(rest, ", \t") != ""; {

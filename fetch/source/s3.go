@@ -148,8 +148,8 @@ func (m *mirrored) ResolveEndpoint(ctx context.Context, parameters s3.EndpointPa
 	return out, err
 }
 
-// signer signs the host and what is of S3, which is all that servers need. Proxies, and the front end of Google, change other headers, such as
-// Accept-Encoding.
+// signer signs the host and what is of S3, which is all that servers need. Proxies, and the front
+// end of Google, change other headers, such as Accept-Encoding.
 type signer struct{}
 
 func (signer) SignHTTP(ctx context.Context, keys aws.Credentials, request *http.Request, hash, service, region string, now time.Time, options ...func(*v4.SignerOptions)) error {
@@ -279,8 +279,9 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 	return model, err
 }
 
-// continues makes the input that of the next page, if there is one. The SDK's paginator ends where the token is missing, also if the page
-// says that there is more. That, and a page that counts more than it has, is an error.
+// continues makes the input that of the next page, if there is one. The SDK's paginator ends where
+// the token is missing, also if the page says that there is more. That, and a page that counts more
+// than it has, is an error.
 func continues(page *s3.ListObjectsV2Output, input *s3.ListObjectsV2Input) (bool, error) {
 	next, counted := aws.ToString(page.NextContinuationToken), aws.ToInt32(page.KeyCount)
 	if next == "" && aws.ToBool(page.IsTruncated) || page.KeyCount != nil && int(counted) != len(page.Contents) || len(page.CommonPrefixes) > 0 {
@@ -311,8 +312,9 @@ func (b bucket) add(list *listing, object types.Object, folder string) error {
 	}})
 }
 
-// checksum sets the hash of an item to what the bucket has of the whole object. That of its parts verifies nothing. An answer without a body does
-// not say why it refuses: that to the item's own request does.
+// checksum sets the hash of an item to what the bucket has of the whole object. That of its parts
+// verifies nothing. An answer without a body does not say why it refuses: that to the item's own
+// request does.
 func (b bucket) checksum(ctx context.Context, key string, item *download.Item) error {
 	var head *s3.HeadObjectOutput
 	err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
@@ -358,7 +360,8 @@ type s3Error struct {
 
 const replaced = "the object was replaced while it was fetched: the next start fetches the new one"
 
-// waysOut are those of refusals that have another cause than their status says, by the beginnings of their codes.
+// waysOut are those of refusals that have another cause than their status says, by the beginnings
+// of their codes.
 var waysOut = map[string]string{ //nolint:gosec // They are texts.
 	"ExpiredToken":         "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials, all three of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
 	"TokenRefreshRequired": "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials",

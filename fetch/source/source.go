@@ -27,7 +27,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modeluri"
 )
 
-// File is a file to fetch. A list has many of them: what each is fetched by is made when its turn comes.
+// File is a file to fetch. A list has many of them: what each is fetched by is made when its turn
+// comes.
 type File struct {
 	// Name is its path below the model's directory.
 	Name string

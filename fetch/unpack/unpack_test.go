@@ -551,7 +551,8 @@ func TestAZipWithALargeDirectory(t *testing.T) {
 	mustRefuse(t, "directory", err, failure.TooBig, "a directory of more than 16 MiB")
 }
 
-// Frames that decoders skip may come first (RFC 8878, 3.1.2): pzstd, and tools that sign, write such.
+// Frames that decoders skip may come first (RFC 8878, 3.1.2): pzstd, and tools that sign, write
+// such.
 func TestAZstandardThatBeginsWithASkippableFrame(t *testing.T) {
 	content := zstdOf(tarOf(t, entry{name: "a", body: "weights"}))
 	for nibble := range 16 {

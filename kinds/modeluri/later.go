@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Later returns how long after now a server wants to be left alone, by Retry-After (RFC 9110, 10.2.3: seconds or a date), RateLimit
-// (draft-ietf-httpapi-ratelimit-headers), or a reset in seconds or as Unix time. 0 is not said.
+// Later returns how long after now a server wants to be left alone, by Retry-After (RFC 9110,
+// 10.2.3: seconds or a date), RateLimit (draft-ietf-httpapi-ratelimit-headers), or a reset in
+// seconds or as Unix time. 0 is not said.
 func Later(header http.Header, now time.Time) time.Duration {
 	for _, after := range []time.Duration{
 		until(header.Get("Retry-After"), now), Exhausted(header, now),
@@ -40,10 +41,12 @@ func until(text string, now time.Time) time.Duration {
 	return time.Duration(number) * time.Second
 }
 
-// What a member of RateLimit says: how many requests are left, and after how many seconds there are more.
+// What a member of RateLimit says: how many requests are left, and after how many seconds there are
+// more.
 var remaining, reset = regexp.MustCompile(`\b(?:r|remaining)=(\d+)`), regexp.MustCompile(`\b(?:t|reset)=(\d+)`)
 
-// Exhausted returns how long after now the last quota of RateLimit that has nothing left is full again; 0 or less is none.
+// Exhausted returns how long after now the last quota of RateLimit that has nothing left is full
+// again; 0 or less is none.
 func Exhausted(header http.Header, now time.Time) (after time.Duration) {
 	for member := range strings.SplitSeq(strings.Join(header.Values("RateLimit"), ","), ",") {
 		left, again := remaining.FindStringSubmatch(member), reset.FindStringSubmatch(member)
