@@ -292,7 +292,7 @@ func continues(page *s3.ListObjectsV2Output, input *s3.ListObjectsV2Input) (bool
 }
 
 // add adds an object if it is a file to fetch. Consoles make empty objects whose key ends with a slash for folders.
-func (b bucket) add(list *listing, object types.Object, folder string) error {
+func (b *bucket) add(list *listing, object types.Object, folder string) error {
 	key, size := aws.ToString(object.Key), aws.ToInt64(object.Size)
 	name, below := strings.CutPrefix(key, folder)
 	if below && size == 0 && (name == "" || strings.HasSuffix(name, "/")) {
