@@ -238,9 +238,8 @@ func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Respo
 			return response, err
 		}
 		_ = response.Body.Close() // What it has does not matter.
-		wait := modeluri.Later(response.Header, time.Now())
-		later := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable && wait > 0
-		if wait = max(wait, time.Second); !later || time.Since(begin)+wait > waitFor {
+		wait, later := later(response)
+		if !later || time.Since(begin)+wait > waitFor {
 			return nil, refusal(response, token, time.Now().Add(wait))
 		}
 		fmt.Fprintf(o.ErrOut, "%s answers %s; the next request is in %s\n", request.URL.Host, response.Status, wait.Round(time.Second))
@@ -250,6 +249,13 @@ func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Respo
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// later returns how long a server wants to be left alone, and whether it has answered enough for now.
+func later(response *http.Response) (wait time.Duration, later bool) {
+	wait = modeluri.Later(response.Header, time.Now())
+	later = response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable && wait > 0
+	return max(wait, time.Second), later
 }
 
 // waitFor is how long requests to a server wait that has answered enough for now.

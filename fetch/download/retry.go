@@ -155,10 +155,11 @@ func refusal(answer *http.Response, item Item) error {
 		shown += " (" + failure.Quote(detail) + ")"
 	}
 	after := modeluri.Later(answer.Header, time.Now())
-	_, throttled := retry.DefaultThrottleErrorCodes[detail]
+	limited := answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable && after > 0
+	_, throttled := retry.DefaultThrottleErrorCodes[detail] // Those that the SDKs of Amazon send again.
 	_, again := retry.DefaultRetryableErrorCodes[detail]
-	if limited := throttled || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable && after > 0; limited || again || passes(answer.StatusCode) {
-		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), after, limited}
+	if again || throttled || passes(answer.StatusCode) {
+		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), after, limited || throttled}
 	}
 	word, usual := failure.Invalid, "check spec.model.uri"
 	switch answer.StatusCode {

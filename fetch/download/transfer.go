@@ -229,8 +229,6 @@ func (t *transfer) begin(response *http.Response, part *part, wanted part, asked
 		return t.check(response)
 	case helper && !passes(status):
 		return errNotServed
-	case status == http.StatusOK && !helper && t.isSame(response):
-		return t.skip(response, part)
 	case status == http.StatusOK && !helper:
 		return t.beginWhole(response, part)
 	case asked && (status == http.StatusPartialContent || status == http.StatusRequestedRangeNotSatisfiable):
@@ -260,6 +258,9 @@ func (t *transfer) skip(response *http.Response, part *part) error {
 }
 
 func (t *transfer) beginWhole(response *http.Response, part *part) error {
+	if t.isSame(response) {
+		return t.skip(response, part)
+	}
 	if err := errors.Join(t.startOver(part), t.check(response)); err != nil {
 		return err
 	}

@@ -263,14 +263,7 @@ func WorkName(directory, key string) string {
 // wherever they are renamed to.
 func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	if !shared {
-		there, err := v.root.Lstat(name)
-		continued := err == nil && there.IsDir()
-		if !continued {
-			if err := v.root.RemoveAll(name); err != nil {
-				return nil, err
-			}
-		}
-		return v.begin(name, continued)
+		return v.own(name)
 	}
 	ours, earlier, err := v.left(name)
 	if err != nil || ours != nil {
@@ -297,6 +290,18 @@ func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	return w, w.root.RemoveAll(earlierName)
 }
 
+// own begins the work directory of a pod that has the volume alone.
+func (v *Volume) own(name string) (*Work, error) {
+	there, err := v.root.Lstat(name)
+	continued := err == nil && there.IsDir()
+	if !continued {
+		if err := v.root.RemoveAll(name); err != nil {
+			return nil, err
+		}
+	}
+	return v.begin(name, continued)
+}
+
 // begin opens the work directory with a name.
 func (v *Volume) begin(name string, continued bool) (*Work, error) {
 	if err := v.root.MkdirAll(filepath.Join(name, modelName), 0o775); err != nil {
@@ -321,8 +326,9 @@ func (v *Volume) left(name string) (ours *Work, earlier string, err error) {
 		if flock(owner, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			id, err := io.ReadAll(io.LimitReader(owner, maxOwner))
 			if err == nil && len(id) > 0 && string(id) == pod() {
-				ours, err = v.begin(entry.Name(), true)
-				ours.owner = owner
+				if ours, err = v.begin(entry.Name(), true); err == nil {
+					ours.owner = owner
+				}
 				return ours, "", err
 			}
 			earlier = entry.Name()

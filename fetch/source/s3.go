@@ -323,7 +323,7 @@ func (b bucket) checksum(ctx context.Context, key string, item *download.Item) e
 	})
 	if err != nil {
 		if word := failure.Of(err).Word; word == failure.Denied || word == failure.Invalid || word == failure.NotFound {
-			return nil
+			return nil //nolint:nilerr // The request for the object says why.
 		}
 		return err
 	}
@@ -386,24 +386,36 @@ func (b bucket) explain(answer *http.Response, content []byte) (detail, wayOut s
 			return body.Code, wayOut
 		}
 	}
+	if answer.StatusCode == http.StatusBadRequest || answer.StatusCode/100 == 3 {
+		if wayOut = b.elsewhere(answer.StatusCode, region); wayOut != "" {
+			return body.Code, wayOut
+		}
+	}
+	switch status := answer.StatusCode; {
+	case strings.Contains(body.Message, "kms:Decrypt"):
+		wayOut = aboutKey
+	case strings.Contains(body.Message, "Server Side Encryption"):
+		wayOut = "the object is encrypted by a key that its owner sends with each request (SSE-C), which is not possible here: copy it without"
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		wayOut = "check the keys AWS_* of the Secret of spec.model.credentials, and that they may read the object"
+	case status == http.StatusPreconditionFailed:
+		wayOut = replaced
+	case status == http.StatusNotFound:
+		wayOut = "check the bucket and the key in spec.model.uri, and AWS_ENDPOINT_URL"
+	}
+	return body.Code, wayOut
+}
+
+// elsewhere returns the way out where a server names a region, or redirects.
+func (b bucket) elsewhere(status int, region string) string {
 	own, _ := b.settings.region() // It was read before.
 	switch {
-	case strings.Contains(body.Message, "kms:Decrypt"):
-		return body.Code, aboutKey
-	case answer.StatusCode == http.StatusBadRequest && strings.Contains(body.Message, "Server Side Encryption"):
-		return body.Code, "the object is encrypted by a key that its owner sends with each request (SSE-C), which is not possible here: copy it without"
-	case answer.StatusCode/100 == 3 && (region == "" || region == own):
-		return body.Code, "the bucket is new, or is at another address: try again in some minutes, or check AWS_REGION and AWS_ENDPOINT_URL"
-	case region == own && answer.StatusCode == http.StatusBadRequest:
-		return body.Code, "the server refuses the region that it names: check AWS_ENDPOINT_URL, and that nothing on the way changes the request"
-	case region != "" && (answer.StatusCode == http.StatusBadRequest || answer.StatusCode/100 == 3):
-		return body.Code, "set AWS_REGION to " + failure.Quote(region) + " in the Secret of spec.model.credentials"
-	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return body.Code, "check the keys AWS_* of the Secret of spec.model.credentials, and that they may read the object"
-	case answer.StatusCode == http.StatusPreconditionFailed:
-		return body.Code, replaced
-	case answer.StatusCode == http.StatusNotFound:
-		return body.Code, "check the bucket and the key in spec.model.uri, and AWS_ENDPOINT_URL"
+	case status != http.StatusBadRequest && (region == "" || region == own):
+		return "the bucket is new, or is at another address: try again in some minutes, or check AWS_REGION and AWS_ENDPOINT_URL"
+	case region == own:
+		return "the server refuses the region that it names: check AWS_ENDPOINT_URL, and that nothing on the way changes the request"
+	case region != "":
+		return "set AWS_REGION to " + failure.Quote(region) + " in the Secret of spec.model.credentials"
 	}
-	return body.Code, ""
+	return ""
 }

@@ -317,6 +317,23 @@ func (l *listing) name(name string) error {
 	return nil
 }
 
+// directories returns those of the files, and those that may be empty.
+func (l *listing) directories() map[string]bool {
+	all := map[string]bool{".": true}
+	add := func(name string) {
+		for ; !all[name]; name = path.Dir(name) {
+			all[name] = true
+		}
+	}
+	for _, name := range l.empty {
+		add(name)
+	}
+	for _, file := range l.files {
+		add(path.Dir(file.Name))
+	}
+	return all
+}
+
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
 // and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
 func (l *listing) model(empty string) (Model, error) {
@@ -329,25 +346,16 @@ func (l *listing) model(empty string) (Model, error) {
 		return Model{}, failure.New(failure.NotFound, "%s", empty)
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	directories, need := map[string]bool{".": true}, int64(place.Own)
-	above := func(name string) {
-		for ; !directories[name]; name = path.Dir(name) {
-			directories[name] = true
-			need += place.Block
-		}
-	}
-	for _, name := range l.empty {
-		above(name)
-	}
+	directories := l.directories()
+	need := int64(place.Own + place.Block*(len(directories)-1))
 	for _, file := range l.files {
-		above(path.Dir(file.Name))
 		if need += place.InBlocks(min(file.Size, 1<<62)); need > l.settings.SizeLimit {
 			return Model{}, failure.New(failure.TooBig, "the model has more than the %s of spec.model.sizeLimit, with its directories, and in blocks of 4 KiB: raise it, %s",
 				report.Bytes(l.settings.SizeLimit), fewer)
 		}
-		if len(directories) > l.settings.MaxFiles+1 {
-			return Model{}, failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
-		}
+	}
+	if len(directories) > l.settings.MaxFiles+1 {
+		return Model{}, failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
 	}
 	for i, file := range l.files {
 		if directories[file.Name] || i > 0 && file.Name == l.files[i-1].Name {
