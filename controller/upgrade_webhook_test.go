@@ -20,8 +20,8 @@ import (
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
 

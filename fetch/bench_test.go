@@ -14,7 +14,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -89,6 +91,22 @@ func BenchmarkFetch(b *testing.B) {
 			script += " $URL/org/name/resolve/" + aCommit + "/" + name
 		}
 		compare(b, server, script+"; sha256sum * >../sum", "--uri", "hf://org/name@"+aCommit, "--mirror", "hf://="+server.URL)
+	})
+	b.Run("10,000 files of 20 kB with 20 ms of latency", func(b *testing.B) {
+		files := randomFiles(10_000, 20_000)
+		h := newHub(files)
+		h.first = func(http.ResponseWriter, *http.Request) bool { time.Sleep(20 * time.Millisecond); return false }
+		server := secure(h)
+		defer server.Close()
+		var list strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			fmt.Fprintf(&list, "url = %s/org/name/resolve/%s/%s\nremote-name\n", server.URL, aCommit, name)
+		}
+		path := filepath.Join(b.TempDir(), "list")
+		if err := os.WriteFile(path, []byte(list.String()), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		compare(b, server, "cd $DIR; curl -sSf --parallel --parallel-max 8 --config "+path+"; sha256sum * >../sum", "--uri", "hf://org/name@"+aCommit, "--mirror", "hf://="+server.URL)
 	})
 	b.Run("1 GiB with 100 MB/s for each connection", func(b *testing.B) {
 		const size = 1 << 30

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,10 +32,9 @@ import (
 
 // fetch leaves each complete model in its place on its volume, one after another.
 func fetch(ctx context.Context, f flags, getenv func(string) string, log *report.Log, options guard.Options) ([]modeluri.Fetched, error) {
-	client, counter := guard.New(f.Mirrors, options), &report.Counter{}
-	defer client.Close()
+	counter := &report.Counter{}
 	defer report.Progress(log, counter, f.progressEvery)()
-	f.downloader.Client, f.downloader.Log, f.downloader.Counter = client, log, counter
+	f.downloader.Log, f.downloader.Counter = log, counter
 	var fetchers []*fetcher
 	var works []string
 	for _, m := range f.models {
@@ -46,7 +46,7 @@ func fetch(ctx context.Context, f flags, getenv func(string) string, log *report
 	}
 	var done []modeluri.Fetched
 	for _, one := range fetchers {
-		record, err := one.fetch(ctx, works)
+		record, err := one.through(ctx, options, works)
 		if err != nil {
 			return nil, named(one.Name, err)
 		}
@@ -55,19 +55,32 @@ func fetch(ctx context.Context, f flags, getenv func(string) string, log *report
 	return done, nil
 }
 
-// identity are the variables that say who a pod is, and not what a Secret of a model has.
-var identity = []string{"AWS_ROLE_", "AWS_WEB_IDENTITY_", "AWS_CONTAINER_", "AWS_REGION"}
+// through fetches a model by the proxy of its own Secret, or that of the container.
+func (f *fetcher) through(ctx context.Context, options guard.Options, works []string) (_ place.Record, err error) {
+	if options.Proxy == nil {
+		if options.Proxy, err = guard.Proxy(f.Getenv); err != nil {
+			return place.Record{}, err
+		}
+	}
+	client := guard.New(f.Mirrors, options)
+	defer client.Close()
+	f.Client = client
+	return f.fetch(ctx, works)
+}
 
-// environment returns the variables of a model, whose names begin with a prefix: no model gets the credentials of another one.
+// ofPod matches the variables that are of the pod, and not of the Secret of its first model: who it
+// is, and its proxies.
+var ofPod = regexp.MustCompile(`^(?:AWS_(?:ROLE|WEB_IDENTITY|CONTAINER)_.*|(?i:HTTPS?|NO)_(?i:PROXY))$`)
+
+// environment returns the variables of a model, whose names begin with a prefix: no model gets the
+// credentials of another one. The region of the pod belongs to its role.
 func environment(envPrefix string, of func(string) string) func(string) string {
 	return func(key string) string {
-		value := of(envPrefix + key)
-		for _, prefix := range identity {
-			if value == "" && strings.HasPrefix(key, prefix) {
-				value = of(key)
-			}
+		role := key == "AWS_REGION" && of("AWS_ROLE_ARN") != "" && of(envPrefix+"AWS_ACCESS_KEY_ID") == ""
+		if value := of(envPrefix + key); value != "" || !role && !ofPod.MatchString(key) {
+			return value
 		}
-		return value
+		return of(key)
 	}
 }
 
@@ -92,12 +105,24 @@ type fetcher struct {
 	// kept says which parts of the files in it are there, for a later start.
 	mutex sync.Mutex
 	kept  map[string]*download.Kept
+	// stamps are those of the files when their hashes were known.
+	stamps []stamp
 	// verified is true once a file is complete that a hash has verified.
 	verified atomic.Bool
 }
 
-// fetch leaves the complete model in its place, and returns what is recorded of it. works are the work directories of all models.
+// fetch leaves the complete model in its place, and returns what is recorded of it. works are the
+// work directories of all models. Where another process was first, which no lock has kept away, its
+// model is verified.
 func (f *fetcher) fetch(ctx context.Context, works []string) (place.Record, error) {
+	record, err := f.once(ctx, works)
+	if errors.Is(err, fs.ErrExist) && f.Shared {
+		return f.once(ctx, works)
+	}
+	return record, err
+}
+
+func (f *fetcher) once(ctx context.Context, works []string) (place.Record, error) {
 	volume, err := place.Open(f.Volume, f.Directory, f.Log)
 	if err != nil {
 		return place.Record{}, err
@@ -149,7 +174,7 @@ func (f *fetcher) proved(ctx context.Context, volume *place.Volume) (place.Recor
 	}
 	defer directory.Close() //nolint:errcheck // It was only read.
 	f.Counter.Begin("verifying", total(list))
-	fetched, err := verify(directory, list.Files, f.Counter)
+	fetched, err := verify(ctx, directory, list.Files, f.Counter)
 	if err != nil {
 		return place.Record{}, failure.New(failure.Refused, "the volume has another model in the directory %s than %s has (%w): remove that directory, or use another claim",
 			f.Directory, failure.Quote(f.Identity()), err)
@@ -170,7 +195,11 @@ func (f *fetcher) record(list source.Model, fetched []download.Fetched) place.Re
 	}
 	for i, each := range fetched {
 		record.Bytes += each.Bytes
-		fmt.Fprintf(sum, "%s  %s\n", each.SHA256, list.Files[i].Name)
+		name := escaped.Replace(list.Files[i].Name)
+		if name != list.Files[i].Name {
+			each.SHA256 = `\` + each.SHA256
+		}
+		fmt.Fprintf(sum, "%s  %s\n", each.SHA256, name)
 	}
 	if record.Digest = "sha256:" + hex.EncodeToString(sum.Sum(nil)); list.Archives {
 		record.Digest = "sha256:" + fetched[0].SHA256
@@ -178,15 +207,19 @@ func (f *fetcher) record(list source.Model, fetched []download.Fetched) place.Re
 	return record
 }
 
+// escaped is how sha256sum prints names with line breaks. No name has a back-slash.
+var escaped = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 // into fetches the model into a work directory, and publishes it.
 func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.Record, err error) {
-	if f.work, err = volume.Begin(f.name); err != nil {
+	if f.work, err = volume.Begin(f.name, f.Shared); err != nil {
 		return record, err
 	}
 	if err := f.work.State(&f.kept); err != nil || f.kept == nil {
 		f.kept = map[string]*download.Kept{}
 	}
 	defer func() { f.work.End(f.isOfUse(err)) }()
+	f.Log.Line("asking for the files of the model")
 	list, err := source.Resolve(ctx, f.Settings, f.Downloader)
 	if err != nil {
 		return record, err
@@ -198,7 +231,13 @@ func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.
 	f.Log.Line("flushing to the volume")
 	f.Counter.Begin("", 0)
 	record = f.record(list, fetched)
-	if err = f.work.Publish(record); err != nil {
+	if err = f.work.Sync(); err == nil {
+		err = f.unchanged(list)
+	}
+	if err == nil {
+		err = f.work.Publish(record)
+	}
+	if err != nil {
 		return record, err
 	}
 	f.Log.Line("the model is complete")
@@ -220,12 +259,71 @@ func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetc
 	if err := others(directory, list.Files, directory.RemoveAll); err != nil {
 		return nil, err
 	}
+	for _, name := range list.Directories {
+		if err := directory.MkdirAll(name, 0o775); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.fits(directory, list); err != nil {
+		return nil, err
+	}
 	f.Counter.Begin("progress", total(list))
 	fetched := make([]download.Fetched, len(list.Files))
+	f.stamps = make([]stamp, len(list.Files))
 	return fetched, f.Each(ctx, len(list.Files), func(ctx context.Context, i int) (err error) {
-		fetched[i], err = f.plain(ctx, directory, list.Files[i])
+		fetched[i], f.stamps[i], err = f.plain(ctx, directory, list.Files[i])
 		return err
 	})
+}
+
+// fits is an error if the volume has no room for the files of a list, or would make one of two of
+// them.
+func (f *fetcher) fits(directory *os.Root, list source.Model) error {
+	need, names := total(list), map[string]string{}
+	for _, file := range list.Files {
+		if info, err := directory.Lstat(file.Name); err == nil {
+			need -= min(info.Sys().(*syscall.Stat_t).Blocks*512, info.Size())
+		}
+		folded := strings.ToLower(file.Name)
+		if names[folded] != "" && f.work.IgnoresCase() {
+			return failure.New(failure.Refused, "the volume ignores the case of names, and the model has %s and %s: leave one out by spec.model.exclude, or use another volume",
+				failure.Quote(names[folded]), failure.Quote(file.Name))
+		}
+		names[folded] = file.Name
+	}
+	if free := f.work.Free(); need > free {
+		return failure.New(failure.NoSpace, "the volume has %s of free space, and the model needs %s more: use a larger volume or node disk, or remove old models", report.Bytes(free), report.Bytes(need))
+	}
+	return nil
+}
+
+// stamp changes when a file is written to, or replaced.
+type stamp struct {
+	inode        uint64
+	size, change int64
+}
+
+func stampOf(directory *os.Root, name string) (stamp, error) {
+	info, err := directory.Lstat(name)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{info.Sys().(*syscall.Stat_t).Ino, info.Size(), info.ModTime().UnixNano()}, nil
+}
+
+// unchanged is an error if a file is no longer what was hashed.
+func (f *fetcher) unchanged(list source.Model) error {
+	directory, err := f.work.Model(false)
+	if err != nil {
+		return err
+	}
+	defer directory.Close() //nolint:errcheck // It was only read.
+	for i, before := range f.stamps {
+		if now, err := stampOf(directory, list.Files[i].Name); err != nil || now != before {
+			return failure.New(failure.Failed, "%s was changed in the volume after its hash was verified: find out what else writes there; the next start verifies it again", failure.Quote(list.Files[i].Name))
+		}
+	}
+	return nil
 }
 
 // room returns how many bytes sizeLimit leaves for one file, in whole blocks.
@@ -242,40 +340,55 @@ func total(list source.Model) (bytes int64) {
 }
 
 // plain fetches a file of the model to its place in the directory.
-func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (download.Fetched, error) {
-	if err := directory.MkdirAll(path.Dir(file.Name), 0o755); err != nil {
-		return download.Fetched{}, err
+func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (fetched download.Fetched, is stamp, err error) {
+	if err := directory.MkdirAll(path.Dir(file.Name), 0o775); err != nil {
+		return fetched, is, err
 	}
 	to, err := directory.OpenFile(file.Name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return download.Fetched{}, err
+		return fetched, is, err
 	}
 	limit := f.room()
 	if file.Size >= 0 {
 		limit = file.Size // It counts in the list.
 	}
-	fetched, err := f.download(ctx, file, to, limit)
-	return fetched, errors.Join(err, to.Close())
+	fetched, says, err := f.download(ctx, file, to, limit)
+	if err = errors.Join(err, to.Close()); err != nil {
+		return fetched, is, err
+	}
+	is, err = stampOf(directory, file.Name) // Only now no write changes it, also on NFS.
+	f.Log.Line("%s", says)
+	return fetched, is, err
 }
 
-// download fetches and verifies a file.
-func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (download.Fetched, error) {
-	f.Log.Line("fetching %s", guard.Show(file.URL))
-	begin := time.Now()
-	file.Kept, file.Save = f.left(file, to), func(kept *download.Kept) { f.save(file.Name, kept) }
-	fetched, err := f.File(ctx, file.Item, to, limit)
+// download fetches and verifies a file. It returns what the log says of it.
+func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (_ download.Fetched, says string, _ error) {
+	item, err := file.Item(ctx)
 	if err != nil {
-		return fetched, err
+		return download.Fetched{}, "", err
+	}
+	f.Log.Line("fetching %s", guard.Show(item.URL))
+	begin := time.Now()
+	item.Kept, item.Save = f.left(file, to), func(kept *download.Kept) { f.save(file.Name, kept) }
+	fetched, err := f.File(ctx, item, to, limit)
+	if err != nil {
+		if failure.Of(err).Word == failure.WrongHash { // Nothing of it is of use.
+			f.save(file.Name, nil)
+			err = errors.Join(err, to.Truncate(0))
+		}
+		return fetched, "", err
 	}
 	f.save(file.Name, nil)
 	verified := "not verified: set spec.model.sha256"
-	if file.Hash.Want != "" {
+	if item.Size >= 0 {
+		verified = "not verified: the bucket has no checksum of the whole object"
+	}
+	if item.Hash.Want != "" {
 		verified = "verified"
 		f.verified.Store(true)
 	}
-	f.Log.Line("fetched %s of %s in %s; its hash is %s (%s)",
-		report.Bytes(fetched.Bytes), guard.Show(file.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified)
-	return fetched, nil
+	return fetched, fmt.Sprintf("fetched %s of %s in %s; its hash is %s (%s)",
+		report.Bytes(fetched.Bytes), guard.Show(item.URL), time.Since(begin).Round(time.Millisecond), fetched.Sum, verified), nil
 }
 
 // archive fetches an archive, and unpacks it within what its own size leaves of the limit.
@@ -291,10 +404,11 @@ func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetch
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
 	f.Counter.Begin("progress", 0)
-	fetched, err := f.download(ctx, file, to, f.room())
+	fetched, says, err := f.download(ctx, file, to, f.room())
 	if err != nil {
 		return fetched, err
 	}
+	f.Log.Line("%s", says)
 	f.Log.Line("unpacking %s", unpack.FormatOf(file.Name))
 	f.Counter.Begin("unpacking", 0)
 	unpacked, err := unpack.Archive(file.Name, to, fetched.Bytes, directory, unpack.Limits{
@@ -337,13 +451,11 @@ func (f *fetcher) save(name string, kept *download.Kept) {
 	}
 }
 
-// isOfUse is true if a later start can continue after an error.
+// isOfUse is true if a later start can continue after an error, whatever it was. Only an archive
+// that is refused stays refused, and what another process was quicker with is there.
 func (f *fetcher) isOfUse(err error) bool {
-	if err == nil || len(f.kept) == 0 && !f.verified.Load() && !f.work.Continued {
-		return false
-	}
-	cured := []failure.Word{failure.Unreachable, failure.Interrupted, failure.Failed, failure.NotFound, failure.Denied}
-	return slices.Contains(cured, failure.Of(err).Word)
+	final := errors.Is(err, fs.ErrExist) || failure.Of(err).Word == failure.RefusedArchive
+	return err != nil && !final && (len(f.kept) > 0 || f.verified.Load() || f.work.Continued)
 }
 
 // others calls one for what is in a directory and neither a file of a list nor a directory.
@@ -364,9 +476,9 @@ func others(directory *os.Root, files []source.File, one func(name string) error
 }
 
 // verify reads the files of a directory. It is an error if they are not those of a list, or are not proved to be.
-func verify(directory *os.Root, files []source.File, counter *report.Counter) (fetched []download.Fetched, err error) {
+func verify(ctx context.Context, directory *os.Root, files []source.File, counter *report.Counter) (fetched []download.Fetched, err error) {
 	for _, file := range files {
-		one, err := verifyFile(directory, file, counter)
+		one, err := verifyFile(ctx, directory, file, counter)
 		if err != nil {
 			return nil, fmt.Errorf("%s differs", failure.Quote(file.Name))
 		}
@@ -377,7 +489,7 @@ func verify(directory *os.Root, files []source.File, counter *report.Counter) (f
 	})
 }
 
-func verifyFile(directory *os.Root, file source.File, counter *report.Counter) (download.Fetched, error) {
+func verifyFile(ctx context.Context, directory *os.Root, file source.File, counter *report.Counter) (download.Fetched, error) {
 	on, err := directory.OpenFile(file.Name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // A FIFO without a writer ends at once.
 	if err != nil {
 		return download.Fetched{}, err
@@ -387,5 +499,9 @@ func verifyFile(directory *os.Root, file source.File, counter *report.Counter) (
 	if err != nil || !info.Mode().IsRegular() || info.Size() != file.Size {
 		return download.Fetched{}, errors.Join(err, errors.New("it has another size, or is no file"))
 	}
-	return download.Verify(file.Item, on, counter)
+	item, err := file.Item(ctx)
+	if err != nil {
+		return download.Fetched{}, err
+	}
+	return download.Verify(item, on, counter)
 }

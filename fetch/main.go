@@ -11,7 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"hash/fnv"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -52,12 +54,13 @@ func run(args []string, getenv func(string) string, log *report.Log, client guar
 		once.Do(func() { log.LastWord(flags.terminationLog, failure.Of(err)) })
 		return 1
 	}
-	if err == nil && client.Proxy == nil {
-		client.Proxy, err = guard.Proxy(getenv)
-	}
 	if err != nil {
 		return end(err)
 	}
+	name, _ := os.Hostname() // That of the pod. Without one, it waits no longer than servers say.
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // It never fails.
+	flags.downloader.Spread = float64(hash.Sum32()) / math.MaxUint32
 	signaled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	// What it leaves in the work directory, the next start removes: that is quicker than to wait for the volume.

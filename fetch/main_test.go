@@ -309,7 +309,7 @@ func TestLastWords(t *testing.T) {
 		args []string
 	}{
 		{"[NotFound] 404 Not Found: SERVER/b: check spec.model.uri", []string{"--uri", "SERVER/b"}},
-		{"[Unreachable] https://127.0.0.1:1/a: dial tcp 127.0.0.1:1: connect: connection refused, and no attempt brought more for 499ms: check that",
+		{"[Unreachable] https://127.0.0.1:1/a: dial tcp 127.0.0.1:1: connect: connection refused, and no attempt brought more for ",
 			[]string{"--uri", "https://127.0.0.1:1/a", "--connect-for", "499ms", "--retry-for", "1h"}},
 		{"[Invalid] --size-limit is required, and more than zero: correct it", []string{"--uri", "SERVER/a", "--size-limit", "0"}},
 		{"[Invalid] --max-files, --max-ratio, --progress-every, --connect-for, --retry-for and --connections are more than zero", []string{"--uri", "SERVER/a", "--connect-for", "0"}},

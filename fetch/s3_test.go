@@ -22,8 +22,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -272,4 +274,36 @@ func TestIdentitiesWithoutKeys(t *testing.T) {
 			t.Errorf("%s: STS and the agent are asked %d times, want once for each of two fetches: %d", name, got, 2*each.asks)
 		}
 	}
+}
+
+// 100,000 objects cost little memory before the first byte, and their names alone are asked for.
+func TestAHugeFolder(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("list-type") {
+			asked.Add(1)
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		page, _ := strconv.Atoi(r.URL.Query().Get("continuation-token"))
+		fmt.Fprintf(w, "<ListBucketResult><IsTruncated>%t</IsTruncated>", page < 99)
+		if page < 99 {
+			fmt.Fprintf(w, "<NextContinuationToken>%d</NextContinuationToken>", page+1)
+		}
+		for i := range 1000 {
+			fmt.Fprintf(w, "<Contents><Key>m/a/long/name/of/a/folder/in/a/bucket/%d</Key><Size>1</Size><ETag>&quot;0123456789abcdef0123456789abcdef&quot;</ETag></Contents>", page*1000+i)
+		}
+		_, _ = io.WriteString(w, "</ListBucketResult>")
+	}))
+	defer server.Close()
+	p := newProgram(t, server, t.TempDir(), "--uri", "s3://bucket/m/", "--size-limit", "1000000000000")
+	p.Env = append(p.Env, "AWS_ENDPOINT_URL="+server.URL)
+	p.Path = built(t)
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	most, _ := peak(p.start(t).Cmd)
+	if last := p.lastWord(t); !strings.HasPrefix(last, "[NotFound] 404") || asked.Load() > 16 || most > 96<<20 {
+		t.Errorf("%s, after %d requests with %d MiB", last, asked.Load(), most>>20)
+	}
+	t.Logf("100,000 objects cost %d MiB", most>>20)
 }

@@ -17,9 +17,11 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -84,8 +86,7 @@ func (o *pinOptions) run(ctx context.Context) error {
 		if len(edits) == 0 {
 			continue
 		}
-		// It keeps the mode of the file, and a symbolic link.
-		if err := os.WriteFile(name, manifest.Apply(data, edits), 0o600); err != nil { //nolint:gosec // The user names the file.
+		if err := replace(name, manifest.Apply(data, edits)); err != nil {
 			return err
 		}
 	}
@@ -93,6 +94,29 @@ func (o *pinOptions) run(ctx context.Context) error {
 		return exitError{Code: exitNo}
 	}
 	return nil
+}
+
+// replace writes a file as a whole or not at all: beside it first. It keeps the mode of the file,
+// and a symbolic link.
+func replace(name string, content []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	before, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(beside.Name()) //nolint:errcheck // It is gone once it is renamed.
+	_, err = beside.Write(content)
+	if err := errors.Join(err, beside.Chmod(before.Mode().Perm()), beside.Sync(), beside.Close()); err != nil {
+		return err
+	}
+	return os.Rename(beside.Name(), name)
 }
 
 // document returns the edits that pin the models of a document, and whether all are pinned with them.
@@ -162,7 +186,7 @@ const defaultHub = "https://huggingface.co"
 const maxList = 64 << 20
 
 var (
-	hubURI = regexp.MustCompile(`^hf://([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?$`)
+	hubURI = regexp.MustCompile(`^hf://([^/@]+/[^/@]+)(?:@(refs/(?:pr|convert)/[^/]+|[^/]+))?(?:/(.*))?$`)
 	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
@@ -213,12 +237,45 @@ func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Respo
 	if value := os.Getenv(token); value != "" {
 		request.Header.Set("Authorization", "Bearer "+value)
 	}
-	response, err := cmp.Or(o.HTTP, http.DefaultClient).Do(request) //nolint:gosec // The user names the server.
-	if err == nil && response.StatusCode != http.StatusOK {
+	for begin := time.Now(); ; {
+		response, err := cmp.Or(o.HTTP, http.DefaultClient).Do(request) //nolint:gosec // The user names the server.
+		if err != nil || response.StatusCode == http.StatusOK {
+			return response, err
+		}
 		_ = response.Body.Close() // What it has does not matter.
-		err = fmt.Errorf("%s answers %s; a private model needs %s in the environment", request.URL.Host, response.Status, token)
+		wait, later := later(response)
+		if !later || time.Since(begin)+wait > waitFor {
+			return nil, refusal(response, token, time.Now().Add(wait))
+		}
+		fmt.Fprintf(o.ErrOut, "%s answers %s; the next request is in %s\n", request.URL.Host, response.Status, wait.Round(time.Second))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return response, err
+}
+
+// later returns how long a server wants to be left alone, and whether it has answered enough for now.
+func later(response *http.Response) (wait time.Duration, later bool) {
+	wait = modeluri.Later(response.Header, time.Now())
+	later = response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable && wait > 0
+	return max(wait, time.Second), later
+}
+
+// waitFor is how long requests to a server wait that has answered enough for now.
+const waitFor = 30 * time.Minute
+
+// refusal returns why a server does not answer, and what to do. next is when it may.
+func refusal(response *http.Response, token string, next time.Time) error {
+	wayOut := "a private model needs " + token + " in the environment"
+	switch code := response.StatusCode; {
+	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
+		wayOut = "[RateLimited] the next request is of use at " + next.UTC().Format(time.RFC3339)
+	case response.Header.Get("X-Error-Code") == "RevisionNotFound":
+		wayOut = "the model has no such branch, tag or commit"
+	}
+	return fmt.Errorf("%s answers %s; %s", response.Request.URL.Host, response.Status, wayOut)
 }
 
 // file sets the hash of a file or of an archive, and returns what the volume needs.
@@ -261,6 +318,9 @@ type revision struct {
 
 // hub returns the URI of the commit, and what the volume needs for the files that are selected.
 func (o *pinOptions) hub(ctx context.Context, m *modelv1.Model, repository, of, folder string) (uri string, need int64, err error) {
+	if plain, err := url.PathUnescape(of); err == nil { // The hub's pages show refs%2Fpr%2F1.
+		of = plain
+	}
 	says, err := o.revision(ctx, repository, cmp.Or(of, "main"))
 	if err != nil {
 		return "", 0, err

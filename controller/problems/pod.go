@@ -28,6 +28,7 @@ const (
 	reasonOOMKilled         = "OOMKilled"         // A container exceeded its memory limit.
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"  // A container exits again and again.
 	reasonModelFetchFailed  = "ModelFetchFailed"  // The init container of spec.model has exited with an error.
+	reasonModelRateLimited  = "ModelRateLimited"  // It has exited because the server has answered enough for now.
 	reasonFetchingModel     = "FetchingModel"     // The init container of spec.model runs.
 	reasonPodInitializing   = "PodInitializing"   // Another init container runs.
 	reasonContainerCreating = "ContainerCreating" // kubelet has been creating a container for long.
@@ -213,11 +214,18 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *modelv1.Proble
 	return c.newProblem(reasonOr(state.Reason, reasonPending), clean(state.Message))
 }
 
+// rateLimited begins what a fetch says that waits longer than it runs; the time of the next attempt
+// follows.
+const rateLimited = "[RateLimited] "
+
 // crashed returns the problem of a container that has exited, with the last line of its termination
 // message.
 func (c *container) crashed(last *corev1.ContainerStateTerminated) *modelv1.Problem {
 	text := strings.TrimSpace(last.Message)
 	line := clean(text[strings.LastIndexAny(text, "\r\n")+1:])
+	if c.fetches() && strings.HasPrefix(line, rateLimited) {
+		return c.newProblem(reasonModelRateLimited, line)
+	}
 	if c.fetches() && line != "" {
 		return c.newProblem(reasonModelFetchFailed, line)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // buffer is how many bytes are read, hashed and written at once.
@@ -30,8 +31,9 @@ type Getter interface {
 // Downloader fetches. Its methods may be called concurrently.
 type Downloader struct {
 	Client Getter
-	// ConnectFor is how long attempts may find no server, or one that cannot serve, until the first byte of a file comes, so that a wrong
-	// host, or a server that is down, is reported soon; next says what does not count. 0 is as long as RetryFor.
+	// ConnectFor is how long attempts may find no server, for each file, or one that cannot serve,
+	// until the first byte of a file comes, so that a wrong host, or a server that is down, is
+	// reported soon; next says what does not count. 0 is as long as RetryFor.
 	ConnectFor time.Duration
 	// RetryFor is how long attempts may bring no new byte after that before the fetch fails.
 	RetryFor time.Duration
@@ -43,11 +45,16 @@ type Downloader struct {
 	Counter *report.Counter
 	// Jitter returns 0 to 1. nil is random.
 	Jitter func() float64
+	// Spread is a number from 0 to 1 that is another one for each pod: how much longer it leaves a
+	// server alone than that says.
+	Spread float64
 
 	// begun is true once a byte of a file has come.
 	begun atomic.Bool
 	once  sync.Once
 	slots chan struct{}
+	// held is until when no request is sent, in nanoseconds since 1970.
+	held atomic.Int64
 }
 
 // buffers has those that are free.
@@ -58,10 +65,23 @@ func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
 	d.once.Do(func() { d.slots = make(chan struct{}, max(1, d.Connections)) })
 	select {
 	case d.slots <- struct{}{}:
-		return func() { <-d.slots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	for wait := time.Until(time.Unix(0, d.held.Load())); wait > 0; wait = time.Until(time.Unix(0, d.held.Load())) {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			<-d.slots
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() { <-d.slots }, nil
+}
+
+// hold lets all connections wait, because one of them was told to.
+func (d *Downloader) hold(wait time.Duration) {
+	d.held.Store(max(d.held.Load(), time.Now().Add(wait).UnixNano()))
 }
 
 // Each calls one for each of so many, as many at once as there are connections. The first error ends all.
@@ -129,21 +149,25 @@ func (d *Downloader) File(ctx context.Context, item Item, to Sink, limit int64) 
 	if err := t.keep(); err != nil {
 		return Fetched{}, err
 	}
-	for again := false; ; again = true {
+	again := 1
+	if t.several { // What an earlier process has left.
+		again++
+	}
+	for ; ; again-- {
 		if err := t.run(ctx); err != nil {
 			t.save()
 			return Fetched{}, err
 		}
 		fetched := t.sums.fetched(t.written)
 		err := verify(item, fetched.Sum, t.written)
-		if err == nil || !t.several || again {
+		if err == nil || !t.several || again == 0 {
 			return fetched, err
 		}
-		d.Log.Line("%v; the file came in several parts, so it is fetched once more from the start", err)
+		d.Log.Line("%v; the file came in several parts, so it is fetched again from the start", err)
 		if err := t.startOver(&part{}); err != nil {
 			return Fetched{}, err
 		}
-		t.whole, t.furthest = true, 0
+		t.furthest = 0
 	}
 }
 
@@ -172,7 +196,7 @@ func Verify(item Item, from io.Reader, counter *report.Counter) (Fetched, error)
 
 // Read returns an item of at most limit bytes, and the headers of the answer.
 func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
-	err = d.retry(ctx, "the request failed", func(ctx context.Context) (bool, error) {
+	err = d.retry(ctx, "the request failed", false, func(ctx context.Context) (bool, error) {
 		response, err := d.open(ctx, item, nil)
 		if err != nil {
 			return false, err
@@ -207,6 +231,9 @@ func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (r
 		cancel(nil)
 		return nil, broken(err, item.URL)
 	}
+	if after := modeluri.Exhausted(response.Header, time.Now()); after > 0 && after <= d.RetryFor && response.StatusCode < 400 { // This was the last request for now.
+		d.hold(after + time.Duration(d.Spread*float64(after)))
+	}
 	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
 	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 	return response, nil
@@ -237,7 +264,10 @@ func (t *transfer) keep() error {
 		t.written -= each[1] - each[0]
 	}
 	t.etag, t.total, t.several, t.furthest = kept.ETag, kept.Size, true, t.written
-	t.d.Counter.Add(t.written)
+	if t.item.Size < 0 {
+		t.d.Counter.Total(kept.Size)
+	}
+	t.d.Counter.Kept(t.written)
 	return t.to.Truncate(kept.Size) // Whatever the file has lost or got since, its hash is that of so many bytes.
 }
 

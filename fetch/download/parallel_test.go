@@ -79,7 +79,7 @@ func TestALargeFileComesOverSeveralConnections(t *testing.T) {
 	var seen observed
 	got := fetch(t, answers{slowly(serve(`"1"`))}, parallel, func(_ *download.Item, d *download.Downloader, _ *file) { seen.Getter, d.Client = d.Client, &seen })
 	if got.mustBeRight(t, len(got.requests)); seen.max != 4 || seen.parts < 10 || seen.parts > 15 {
-		t.Errorf("%d requests for parts, %d at once", seen.parts, seen.max)
+		t.Errorf("%d requests for parts, %d at once\n%s%v", seen.parts, seen.max, got.log, got.requests)
 	}
 	if one := 64 * 10 * time.Millisecond; got.took > one/3 {
 		t.Errorf("took %s, and one connection takes %s", got.took, one)

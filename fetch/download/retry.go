@@ -17,19 +17,19 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 const (
 	firstDelay = time.Second
 	maxDelay   = 30 * time.Second
-	// maxRetryAfter bounds what a server may ask for by Retry-After: until the first byte comes in all, and then each time.
-	maxRetryAfter = 5 * time.Minute
 )
 
 // temporary is an error of an attempt that another attempt may cure.
@@ -37,6 +37,8 @@ type temporary struct {
 	error
 	// after is how long the server wants to be left alone; 0 is unknown.
 	after time.Duration
+	// limited is true if the server is there, and has answered enough for now.
+	limited bool
 }
 
 func (t *temporary) Unwrap() error { return t.error }
@@ -44,14 +46,17 @@ func (t *temporary) Unwrap() error { return t.error }
 // spent is what attempts have used since the last progress.
 type spent struct {
 	since time.Time
-	// waited is how long servers that were connected to brought nothing, and asked how long they have asked for by Retry-After.
+	// waited is how long servers that were connected to brought nothing, and asked how long they
+	// have asked for.
 	waited, asked time.Duration
+	// begun is true once there was progress.
+	begun bool
 }
 
 // retry calls attempt, with one of the connections, until it succeeds, fails finally, or has made no progress for as long as next allows. An attempt returns whether it
-// made progress; the delays begin anew then.
-func (d *Downloader) retry(ctx context.Context, what string, attempt func(context.Context) (bool, error)) error {
-	used := spent{since: time.Now()}
+// made progress; the delays begin anew then. begun is true if there was progress before.
+func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt func(context.Context) (bool, error)) error {
+	used := spent{since: time.Now(), begun: begun}
 	for failed := 0; ; failed++ {
 		queued := time.Now()
 		release, err := d.acquire(ctx)
@@ -66,15 +71,15 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 			return errors.Join(err, context.Cause(ctx))
 		}
 		if progress && !errors.Is(err, errSlow) {
-			used, failed = spent{since: time.Now()}, 0
-		} else if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" {
+			used, failed = spent{since: time.Now(), begun: true}, 0
+		} else if !isDial(err) {
 			used.waited += time.Since(begin)
 		}
 		wait, final := d.next(err, failed, &used)
 		if final != nil {
 			return final
 		}
-		d.Log.Line("%s: %v; the next attempt is in %s", what, err, wait.Round(time.Millisecond))
+		d.Log.Line("%s: %v; the next attempt is in %s, at %s", what, err, wait.Round(time.Millisecond), time.Now().Add(wait).UTC().Format(time.TimeOnly))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -83,24 +88,41 @@ func (d *Downloader) retry(ctx context.Context, what string, attempt func(contex
 	}
 }
 
-// next decides what follows an attempt's error: how long to wait for the next attempt, or the error that ends the fetch. failed is how many
-// attempts have failed before without progress. Until the first byte of a file has come, what servers take while they are connected to,
-// or ask for, does not count as a server that is not there.
+// isDial is true if no server was connected to.
+func isDial(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial"
+}
+
+// next decides what follows an attempt's error: how long to wait for the next attempt, or the error
+// that ends the fetch. failed is how many attempts have failed before without progress. Until the
+// first byte of a file has come, what servers take while they are connected to does not count as a
+// server that is not there; one that has answered enough for now is there.
 func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, error) {
 	again, ok := errors.AsType[*temporary](err)
 	if !ok {
 		return 0, err
 	}
-	wait, limit := max(d.delay(failed), again.after), d.RetryFor
-	used.asked += again.after
-	connecting := d.ConnectFor > 0 && !d.begun.Load()
-	if connecting {
-		limit = min(limit, d.ConnectFor+min(used.waited, firstByte)+min(used.asked, maxRetryAfter))
+	wait, limit, spent := max(d.delay(failed), again.after), d.RetryFor, time.Since(used.since)
+	if again.limited {
+		if wait+spent > limit {
+			return 0, failure.New(failure.RateLimited, "%w: the server has answered enough for now, also to other pods of this address; the next attempt is of use at %s",
+				again.error, time.Now().Add(wait).UTC().Format(time.RFC3339))
+		}
+		// Each pod waits up to twice as long, so that not all of them come back at once.
+		wait = min(wait+time.Duration(d.Spread*float64(again.after)), limit-spent)
+		used.asked += wait
+		d.hold(wait)
+		return wait, nil
 	}
-	if time.Since(used.since)+wait > limit || again.after > maxRetryAfter || connecting && used.waited >= firstByte {
+	connecting := d.ConnectFor > 0 && (!d.begun.Load() || isDial(err) && !used.begun)
+	if connecting {
+		limit = min(limit, d.ConnectFor+min(used.waited, firstByte)+used.asked)
+	}
+	if spent+wait > limit || connecting && used.waited >= firstByte {
 		return 0, failure.New(failure.Unreachable,
 			"%w, and no attempt brought more for %s: check that the server is up, and that NetworkPolicies and HTTPS_PROXY let the pod reach it",
-			again.error, limit.Round(time.Millisecond))
+			again.error, spent.Round(100*time.Millisecond))
 	}
 	return wait, nil
 }
@@ -112,16 +134,6 @@ func (d *Downloader) delay(failed int) time.Duration {
 		jitter = d.Jitter()
 	}
 	return full - time.Duration(jitter*float64(full)/2)
-}
-
-// retryAfter reads the header Retry-After (RFC 9110, 10.2.3): seconds or a date. 0 is none.
-func retryAfter(header http.Header) time.Duration {
-	value := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	date, _ := http.ParseTime(value) // What is no date is in the past.
-	return max(time.Until(date), 0)
 }
 
 // maxErrorBody is how many bytes of an error's body are read.
@@ -142,8 +154,12 @@ func refusal(answer *http.Response, item Item) error {
 	if detail != "" {
 		shown += " (" + failure.Quote(detail) + ")"
 	}
-	if passes(answer.StatusCode) {
-		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), retryAfter(answer.Header)}
+	after := modeluri.Later(answer.Header, time.Now())
+	limited := answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable && after > 0
+	_, throttled := retry.DefaultThrottleErrorCodes[detail] // Those that the SDKs of Amazon send again.
+	_, again := retry.DefaultRetryableErrorCodes[detail]
+	if again || throttled || passes(answer.StatusCode) {
+		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), after, limited || throttled}
 	}
 	word, usual := failure.Invalid, "check spec.model.uri"
 	switch answer.StatusCode {
@@ -173,7 +189,7 @@ func broken(err error, target *url.URL) error {
 }
 
 // check refuses an answer that, by its headers, is another file than the one at the URL, or has an end that cannot be told from a cut.
-// A hash tells this by itself.
+// A hash tells this by itself, and for a bucket an encoding is what the object was stored with.
 func (t *transfer) check(response *http.Response) error {
 	if t.item.Hash.Want != "" {
 		return nil
@@ -181,7 +197,7 @@ func (t *transfer) check(response *http.Response) error {
 	shown := guard.Show(t.item.URL)
 	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
 	switch {
-	case encoding != "" && encoding != "identity" && !t.isCompressed(encoding):
+	case t.item.Open == nil && encoding != "" && encoding != "identity" && !t.isCompressed(encoding):
 		return failure.New(failure.Refused, "%s comes with Content-Encoding %s, which was not asked for: let the server send the file as it is, or set spec.model.sha256",
 			shown, failure.Quote(encoding))
 	case response.StatusCode == http.StatusOK && response.ContentLength < 0 && response.ProtoMajor == 1 && len(response.TransferEncoding) == 0:
@@ -198,11 +214,14 @@ func (t *transfer) isCompressed(encoding string) bool {
 
 // checkContent refuses a complete file that is no model by its content. A hash tells this by itself.
 func (t *transfer) checkContent() error {
-	if t.item.Hash.Want != "" {
+	if t.item.Hash.Want != "" || t.item.Size >= 0 {
 		return nil
 	}
-	if t.written == 0 && t.item.Size < 0 {
+	if t.written == 0 {
 		return failure.New(failure.Refused, "%s has 0 bytes: check that it was uploaded, or set spec.model.sha256 if it is empty on purpose", guard.Show(t.item.URL))
+	}
+	if t.item.Open != nil { // Who signs a request is sent to no login.
+		return nil
 	}
 	begin := make([]byte, min(512, t.written))
 	if _, err := t.to.ReadAt(begin, 0); err != nil && !errors.Is(err, io.EOF) {

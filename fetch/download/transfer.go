@@ -14,7 +14,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,9 +49,14 @@ type transfer struct {
 	// saved is when save was called last.
 	saved time.Time
 
-	// several is true if the file's bytes came by several answers, and whole if no part is to be asked for.
+	// several is true if the file's bytes came by several answers, and whole if the next attempt
+	// asks for all of it.
 	several, whole bool
 	helpers        sync.WaitGroup
+	// helping is how many there are.
+	helping int64
+	// ctx is that of run, and helperCtx that of the helpers: both outlive an attempt.
+	ctx, helperCtx context.Context
 	endHelpers     context.CancelFunc
 }
 
@@ -79,28 +83,54 @@ func (s sums) fetched(bytes int64) Fetched {
 
 // run fetches what is missing, and hashes the file.
 func (t *transfer) run(ctx context.Context) error {
+	t.ctx = ctx
 	defer t.stop()
-	for len(t.parts) > 0 {
-		err := t.hashTo(ctx)
-		for err == nil {
-			err = t.attempts(ctx, false)
+	for err := t.hashTo(ctx); t.misses(); err = t.attempts(ctx, false) {
+		if errors.Is(err, errNoParts) {
+			err = waits(ctx)
 		}
-		if !errors.Is(err, errNoParts) {
+		if err != nil {
 			return err
 		}
-		t.helpers.Wait() // What they have left is fetched without them.
 	}
+	t.stop()
 	return errors.Join(t.hashTo(ctx), t.checkContent())
 }
 
-// errNoParts ends a helper, and run's own requests: the server does not serve parts of the same file, or no part is free.
-var errNoParts = errors.New("the server does not serve parts of this file")
+// misses is true until all parts have come.
+func (t *transfer) misses() bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return len(t.parts) > 0
+}
+
+// errNoParts says that other connections fetch all that is missing, and errNotServed ends a helper
+// that got no part of the same file.
+var (
+	errNoParts   = errors.New("no part is free")
+	errNotServed = errors.New("the server does not serve parts of this file")
+)
+
+// waits is how a connection waits until another one is too slow.
+func waits(ctx context.Context) error {
+	select {
+	case <-time.After(slowPart / 200):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // attempts fetches one part, or what others leave of it while an attempt has to wait for the next one.
 func (t *transfer) attempts(ctx context.Context, helper bool) error {
-	return t.d.retry(ctx, "the download broke off", func(ctx context.Context) (bool, error) {
+	t.mutex.Lock()
+	begun := t.furthest > 0
+	t.mutex.Unlock()
+	return t.d.retry(ctx, "the download broke off", begun, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		t.mutex.Lock()
-		part, before := t.parts.take(t.chunk), t.furthest
+		part, before := t.parts.take(t.chunk, cancel), t.furthest
 		t.mutex.Unlock()
 		if part == nil {
 			return false, errNoParts
@@ -109,46 +139,62 @@ func (t *transfer) attempts(ctx context.Context, helper bool) error {
 		t.mutex.Lock()
 		defer t.mutex.Unlock()
 		t.parts.give(part)
+		if _, ok := errors.AsType[*temporary](err); ok && part.begin >= part.end { // Another connection has taken the rest.
+			err = nil
+		}
 		return t.furthest > before, err
 	})
 }
 
 func (t *transfer) attempt(ctx context.Context, part *part, helper bool) error {
-	header := t.header(part)
+	header, asked := t.header(part, helper)
 	response, err := t.d.open(ctx, t.item, header)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close() //nolint:errcheck // It was only read.
-	if err := t.begin(response, part, header != nil, helper); err != nil {
+	if err := t.begin(response, part, asked, header != nil, helper); err != nil {
 		return err
 	}
 	if !helper {
-		t.divide(ctx, response, part)
+		t.divide(response, part)
 	}
 	return t.copy(ctx, response.Body, part)
 }
 
-// divide starts helpers for a large file, if the server says that it serves parts of it. Whatever ends one, run fetches what it does not, and
-// finds out why.
-func (t *transfer) divide(ctx context.Context, response *http.Response, from *part) {
+// divide starts helpers for a large file, if the server says that it serves parts of it, and again
+// those that an answer has ended. Whatever ends one, run fetches what it does not, and finds out
+// why.
+func (t *transfer) divide(response *http.Response, from *part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	chunk := cmp.Or(t.d.Chunk, 32<<20)
-	count := min(int64(t.d.Connections), (t.total-t.written)/chunk) - 1
-	serves := response.StatusCode == http.StatusPartialContent || response.Header.Get("Accept-Ranges") == "bytes"
-	if count < 1 || !serves || t.etag == "" || t.whole || t.chunk > 0 {
+	count := min(int64(t.d.Connections), (t.total-t.written)/chunk) - 1 - t.helping
+	serves := response.StatusCode == http.StatusPartialContent || t.written == 0 && response.Header.Get("Accept-Ranges") == "bytes"
+	if count < 1 || !serves || t.etag == "" {
 		return
 	}
-	t.chunk, t.several = chunk, true
-	t.parts.split(from, t.chunk)
-	ctx, t.endHelpers = context.WithCancel(ctx)
-	for range count {
-		t.helpers.Go(func() {
-			for t.attempts(ctx, true) == nil { // Until none is free.
-			}
-		})
+	if t.chunk == 0 {
+		t.chunk, t.several = chunk, true
+		t.parts.split(from, t.chunk)
+		t.helperCtx, t.endHelpers = context.WithCancel(t.ctx)
 	}
+	t.helping += count
+	for range count {
+		t.helpers.Go(func() { t.help(t.helperCtx) })
+	}
+}
+
+// help fetches parts until all have come, or the server does not serve them.
+func (t *transfer) help(ctx context.Context) {
+	for err := error(nil); err == nil; {
+		if err = t.attempts(ctx, true); errors.Is(err, errNoParts) {
+			err = waits(ctx)
+		}
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.helping--
 }
 
 // stop ends the helpers.
@@ -160,48 +206,64 @@ func (t *transfer) stop() {
 }
 
 // header asks for a part, and for the whole item if it is another one now (RFC 9110, 13.1.5); nil asks for all of it.
-func (t *transfer) header(part *part) http.Header {
+func (t *transfer) header(part *part, helper bool) (header http.Header, asked part) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.written == 0 && t.chunk == 0 || t.etag == "" || t.total < 0 || t.whole {
-		return nil
+	if t.written == 0 && t.chunk == 0 || t.etag == "" || t.total < 0 || !helper && t.whole {
+		if !helper {
+			t.whole = false
+		}
+		return nil, *part
 	}
-	return http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", part.begin, part.end-1)}, "If-Range": {t.etag}}
+	return http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", part.begin, part.end-1)}, "If-Range": {t.etag}}, *part
 }
 
 // begin decides what an answer's body is: the item from its start, its missing part, or neither.
-func (t *transfer) begin(response *http.Response, part *part, asked, helper bool) error {
+func (t *transfer) begin(response *http.Response, part *part, wanted part, asked, helper bool) error {
 	switch status := response.StatusCode; {
-	case asked && status == http.StatusPartialContent && t.isPart(response, part):
+	case asked && status == http.StatusPartialContent && t.isPart(response, wanted):
 		if t.chunk == 0 {
 			t.several = true
 			t.d.Log.Line("the download is resumed at %s", report.Bytes(part.begin))
 		}
 		return t.check(response)
 	case helper && !passes(status):
-		return errNoParts
+		return errNotServed
 	case status == http.StatusOK && !helper:
-		return t.beginWhole(response, part, asked)
+		return t.beginWhole(response, part)
 	case asked && (status == http.StatusPartialContent || status == http.StatusRequestedRangeNotSatisfiable):
-		return t.withoutParts(part)
+		t.whole = true
+		return &temporary{error: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
 	}
 	return refusal(response, t.item)
 }
 
-// withoutParts makes the next attempt ask for the whole item.
-func (t *transfer) withoutParts(part *part) error {
-	if err := t.startOver(part); err != nil {
-		return err
-	}
-	t.whole = true
-	return &temporary{error: fmt.Errorf("%s: the server answered with another part, or with a part of another file", guard.Show(t.item.URL))}
+// isSame is true if an answer is all of the file of which there is a part already.
+func (t *transfer) isSame(response *http.Response) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.written > 0 && t.etag != "" && strong(response.Header.Get("ETag")) == t.etag && response.ContentLength == t.total
 }
 
-func (t *transfer) beginWhole(response *http.Response, part *part, asked bool) error {
+// skip reads what is before a part, which then is all that no other connection fetches.
+func (t *transfer) skip(response *http.Response, part *part) error {
+	t.mutex.Lock()
+	t.parts.join(part)
+	begin := part.begin
+	t.mutex.Unlock()
+	if _, err := io.CopyN(io.Discard, response.Body, begin); err != nil {
+		return broken(err, t.item.URL)
+	}
+	return t.check(response)
+}
+
+func (t *transfer) beginWhole(response *http.Response, part *part) error {
+	if t.isSame(response) {
+		return t.skip(response, part)
+	}
 	if err := errors.Join(t.startOver(part), t.check(response)); err != nil {
 		return err
 	}
-	t.whole = t.whole || asked
 	total := response.ContentLength
 	t.mutex.Lock()
 	t.etag, t.total = strong(response.Header.Get("ETag")), total
@@ -218,10 +280,10 @@ func (t *transfer) beginWhole(response *http.Response, part *part, asked bool) e
 	return t.fits(total)
 }
 
-// isPart is true if an answer is the missing part of the same file.
-func (t *transfer) isPart(response *http.Response, part *part) bool {
-	return response.Header.Get("Content-Range") == fmt.Sprintf("bytes %d-%d/%d", part.begin, part.end-1, t.total) &&
-		strong(response.Header.Get("ETag")) == t.etag && (response.ContentLength < 0 || response.ContentLength == part.end-part.begin)
+// isPart is true if an answer is the part of the same file that was asked for.
+func (t *transfer) isPart(response *http.Response, asked part) bool {
+	return response.Header.Get("Content-Range") == fmt.Sprintf("bytes %d-%d/%d", asked.begin, asked.end-1, t.total) &&
+		strong(response.Header.Get("ETag")) == t.etag && (response.ContentLength < 0 || response.ContentLength == asked.end-asked.begin)
 }
 
 // fits refuses more bytes than the item may have.
@@ -240,16 +302,20 @@ func (t *transfer) fits(bytes int64) error {
 func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 	buffer := buffers.Get().(*[buffer]byte)
 	defer buffers.Put(buffer)
-	for part.begin < part.end {
-		n, err := body.Read(buffer[:min(int64(len(buffer)), part.end-part.begin)])
+	for {
+		left := t.left(part)
+		if left <= 0 {
+			return nil
+		}
+		n, err := body.Read(buffer[:min(int64(len(buffer)), left)])
 		if writing := t.write(ctx, part, buffer[:n]); writing != nil {
 			return writing
 		}
 		switch {
-		case part.begin == part.end || err == nil:
+		case err == nil || t.left(part) <= 0:
 		case !errors.Is(err, io.EOF):
 			return broken(err, t.item.URL)
-		case part.end == math.MaxInt64:
+		case left > math.MaxInt64/2: // Only now its size is known.
 			t.mutex.Lock()
 			t.parts.size(part.begin)
 			t.mutex.Unlock()
@@ -257,7 +323,14 @@ func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 			return &temporary{error: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
 		}
 	}
-	return nil
+}
+
+// left returns how many bytes of a part its connection has still to fetch: another one may have
+// taken the rest.
+func (t *transfer) left(part *part) int64 {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return part.end - part.begin
 }
 
 // write writes bytes at the beginning of a part.
@@ -267,6 +340,7 @@ func (t *transfer) write(ctx context.Context, part *part, bytes []byte) error {
 	}
 	n, err := t.to.WriteAt(bytes, part.begin)
 	t.mutex.Lock()
+	n = int(min(int64(n), part.end-part.begin)) // What another connection has taken meanwhile is the same, and counts there.
 	part.begin += int64(n)
 	t.written += int64(n)
 	t.furthest = max(t.furthest, t.written)
@@ -329,51 +403,4 @@ func strong(etag string) string {
 		return etag
 	}
 	return ""
-}
-
-// part is a missing part of a file: from begin to end, which is math.MaxInt64 where the size is unknown.
-type part struct {
-	begin, end int64
-	// taken is true while a connection fetches it.
-	taken bool
-}
-
-// parts are what is missing of a file, in order.
-type parts []*part
-
-// size cuts what is missing at the size of the file, once it is known.
-func (p *parts) size(size int64) {
-	for _, each := range *p {
-		each.end = min(each.end, size)
-	}
-	*p = slices.DeleteFunc(*p, func(each *part) bool { return each.begin >= each.end && !each.taken })
-}
-
-// take takes the first part that no connection fetches, and at most a chunk of it; nil is none. A chunk of 0 bytes is all of it.
-func (p *parts) take(chunk int64) *part {
-	i := slices.IndexFunc(*p, func(each *part) bool { return !each.taken })
-	if i < 0 {
-		return nil
-	}
-	(*p)[i].taken = true
-	p.split((*p)[i], chunk)
-	return (*p)[i]
-}
-
-// split leaves a part at most a chunk, and frees the rest.
-func (p *parts) split(from *part, chunk int64) {
-	if chunk == 0 {
-		return
-	}
-	if end := from.begin/chunk*chunk + chunk; end < from.end {
-		*p = slices.Insert(*p, slices.Index(*p, from)+1, &part{begin: end, end: from.end})
-		from.end = end
-	}
-}
-
-// give gives back what is left of a part.
-func (p *parts) give(taken *part) {
-	if taken.taken = false; taken.begin >= taken.end {
-		*p = slices.DeleteFunc(*p, func(each *part) bool { return each == taken })
-	}
 }

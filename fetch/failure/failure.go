@@ -34,6 +34,8 @@ const (
 	NoSpace Word = "NoSpace"
 	// Unreachable is a server that did not answer, or not usably, for as long as is retried.
 	Unreachable Word = "Unreachable"
+	// RateLimited is a server that has answered enough for now, for longer than is waited.
+	RateLimited Word = "RateLimited"
 	// Refused is a server or redirect that the fetcher does not follow, and a certificate that it does not trust.
 	Refused Word = "Refused"
 	// Invalid is a URI, flag or variable that has no meaning.

@@ -50,7 +50,8 @@ type Client struct {
 	client    http.Client
 	transport *http.Transport
 	proxy     func(*http.Request) (*url.URL, error)
-	// local has the servers of URIs, not of redirects, that were found at a loopback address.
+	// local says of the servers of URIs, not of redirects, whether they were found at a loopback
+	// address at first.
 	local sync.Map
 }
 
@@ -172,12 +173,13 @@ func (c *Client) do(request *http.Request, what trust) (*http.Response, error) {
 // are http:// and that is allowed.
 func (c *Client) redirect(request *http.Request, via []*http.Request) error {
 	what, from, to := trustOf(request.Context()), via[len(via)-1].URL, request.URL
-	if what.agent || via[0].Method != http.MethodGet {
+	if what.agent || via[0].Method != http.MethodGet || what.signed && request.Response.Header.Get("X-Amz-Bucket-Region") != "" { // Which says where the bucket is.
 		return http.ErrUseLastResponse
 	}
 	if err := mayLead(from, to); err != nil {
 		return err
 	}
+	to.RawQuery = strings.ReplaceAll(to.RawQuery, " ", "%20")
 	to, err := c.Mirrors.URL(to)
 	if err == nil {
 		to, err = checkURL(to, what.plain)
@@ -222,7 +224,8 @@ type hops struct{ *Client }
 // allowed there.
 func (c hops) RoundTrip(request *http.Request) (*http.Response, error) {
 	what, at := trustOf(request.Context()), server(request.URL)
-	_, local := c.local.Load(at)
+	found, _ := c.local.Load(at)
+	local := found == true
 	what.led = (what.led || request.Response != nil) && (!local || at != what.first)
 	if what.led && local { // A connection that is kept is not checked again.
 		return nil, &modeluri.AddressError{Addr: netip.IPv6Loopback(), Loopback: true}
@@ -256,8 +259,10 @@ func (c *Client) control(ctx context.Context, _, address string, _ syscall.RawCo
 	if what.agent && slices.Contains(agents, target.Addr()) {
 		return nil
 	}
-	if what.direct != "" && !what.led && modeluri.IsLoopback(target.Addr()) {
-		c.local.Store(what.direct, true)
+	if what.direct != "" && !what.led { // What was elsewhere at first, a name server has moved since.
+		loopback := modeluri.IsLoopback(target.Addr())
+		first, _ := c.local.LoadOrStore(what.direct, loopback)
+		what.led = loopback && first == false
 	}
 	return modeluri.CheckAddress(target.Addr(), what.led)
 }

@@ -169,3 +169,18 @@ func TestARedirectIsRewrittenToo(t *testing.T) {
 		t.Error(body, err)
 	}
 }
+
+// A Location with a space in its query is followed, as curl does.
+func TestALocationWithASpace(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/b", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Query().Get("name")) })
+	mux.HandleFunc("/a", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/b?name=a model.bin")
+		w.WriteHeader(http.StatusFound)
+	})
+	server := httptest.NewTLSServer(mux)
+	defer server.Close()
+	if body, err := get(t, direct(t, server), server.URL+"/a", false); err != nil || body != "a model.bin" {
+		t.Error(body, err)
+	}
+}

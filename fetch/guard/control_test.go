@@ -115,3 +115,22 @@ func TestSameServer(t *testing.T) {
 		}
 	}
 }
+
+// A name that was somewhere else at first does not become the pod itself by a later attempt.
+func TestANameThatMovesToLoopback(t *testing.T) {
+	for first, then := range map[string]map[string]bool{
+		"192.0.2.1:80": {"192.0.2.2:80": true, "127.0.0.1:80": false, "[::1]:80": false, "0.0.0.0:80": false},
+		"127.0.0.1:80": {"[::1]:80": true, "127.0.0.1:80": true, "192.0.2.1:80": true},
+	} {
+		for later, allowed := range then {
+			client := New(nil, Options{})
+			ctx := context.WithValue(t.Context(), trustKey{}, trust{direct: "http://models.test:80"})
+			if err := client.control(ctx, "tcp", first, nil); err != nil {
+				t.Error(first, err)
+			}
+			if err := client.control(ctx, "tcp", later, nil); (err == nil) != allowed {
+				t.Errorf("%s, and then %s: %v", first, later, err)
+			}
+		}
+	}
+}

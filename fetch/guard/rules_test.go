@@ -24,6 +24,8 @@ func TestRules(t *testing.T) {
 		"https://huggingface.co:443/a":       "https://hf-mirror.example/a",
 		"https://huggingface.co./a":          "https://hf-mirror.example/a",
 		"https://huggingface.co.:443":        "https://hf-mirror.example",
+		"https://huggingface.co:/a":          "https://hf-mirror.example/a",
+		"https://huggingface.co.:":           "https://hf-mirror.example",
 		"https://huggingface.co:444/a":       "https://huggingface.co:444/a",
 		"https://huggingface.co/big/b":       "https://big.example/hub/b",
 		"https://huggingface.co/bigger":      "https://hf-mirror.example/bigger",

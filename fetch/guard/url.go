@@ -96,7 +96,7 @@ func ParseRule(text string) (Rule, error) {
 }
 
 // unusual are the forms of a host that mean the same as without them: the port of the scheme, and the dot of the root.
-var unusual = regexp.MustCompile(`^(?:(https://[^/?#]*?)\.?(?::443)?|(http://[^/?#]*?)\.?(?::80)?)((?:[/?#].*)?)$`)
+var unusual = regexp.MustCompile(`^(?:(https://[^/?#]*?)\.?(?::(?:443)?)?|(http://[^/?#]*?)\.?(?::(?:80)?)?)((?:[/?#].*)?)$`)
 
 // usual returns a URL with its scheme and host as rules compare them.
 func usual(text string) string {

@@ -6,6 +6,7 @@
 package place
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,10 +14,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,6 +58,9 @@ func Open(path, name string, log *report.Log) (*Volume, error) {
 	if err != nil {
 		return nil, failure.New(failure.Invalid, "--volume cannot be opened: %w: mount the volume there", err)
 	}
+	if info, err := root.Stat("."); err == nil { // Who may remove directories of the volume, by fsGroup, may remove old models.
+		syscall.Umask(0o022 &^ int(info.Mode()&0o020))
+	}
 	return &Volume{name: name, root: root, log: log}, nil
 }
 
@@ -92,7 +98,8 @@ func (v *Volume) Complete() (bool, error) {
 // Lock waits until no other process fetches the same model into the volume, and returns what releases the lock. The
 // kernel releases it as well when the process ends, however it ends.
 func (v *Volume) Lock() (func(), error) {
-	lock, err := v.lockFile(v.name)
+	name := lockPrefix + v.name
+	lock, err := v.lockFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +107,26 @@ func (v *Volume) Lock() (func(), error) {
 		v.log.Line("another pod fetches this model into the volume: waiting")
 		err = flock(lock, syscall.LOCK_EX)
 	}
+	if info, statErr := lock.Stat(); err == nil && !v.has(name, info, statErr) { // It was removed meanwhile, and the next process locks another file.
+		_ = lock.Close()
+		return v.Lock()
+	}
 	if unsupported(err) {
 		err = failure.New(failure.Invalid, "the volume has no file locks (%w), which several pods that share it need: use a volume with locks, such as NFS 4 or CephFS, or a volume for each pod", err)
 	}
 	return func() { _ = lock.Close() }, err
 }
 
+// has is true if a name still stands for a file or directory that was opened.
+func (v *Volume) has(name string, opened fs.FileInfo, err error) bool {
+	there, statErr := v.root.Lstat(name)
+	return errors.Join(err, statErr) == nil && os.SameFile(there, opened)
+}
+
 // lockFile opens the file that is locked while a model is fetched into a volume that is shared; closing it releases the lock. The file is
 // writable for the pods of every user, and for NFS, which locks only what is open for writing. Whatever other pods put at its place, it is a
 // file of this volume.
-func (v *Volume) lockFile(model string) (*os.File, error) {
-	name := ".lock-" + model
+func (v *Volume) lockFile(name string) (*os.File, error) {
 	if there, err := v.root.Lstat(name); err == nil && !there.Mode().IsRegular() {
 		return nil, failure.New(failure.Invalid, "the volume has something else than a file at %s: remove it", name)
 	}
@@ -120,6 +136,8 @@ func (v *Volume) lockFile(model string) (*os.File, error) {
 	}
 	return file, err
 }
+
+const lockPrefix = ".lock-"
 
 // flock locks a file. With LOCK_NB, it is syscall.EWOULDBLOCK if another process has locked it.
 func flock(file *os.File, how int) error {
@@ -206,15 +224,22 @@ const (
 	downloadName = "download"
 	modelName    = "model"
 	stateName    = "state"
+	// ownerName is the file that says which pod works there, and that its process has locked;
+	// earlierName is what another one has left.
+	ownerName, earlierName = "owner", "earlier"
+	// maxOwner bounds the former in bytes.
+	maxOwner = 256
 	// othersFor is how long the work of other models stays in a volume that several pods share: longer than the kubelet waits before it
 	// starts their container again.
 	othersFor = time.Hour
 )
 
-// workName is the name of a work directory, with that of the model's directory.
-var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}$`)
+// workName is the name of a work directory, with that of the model's directory. In a volume that is
+// shared, it ends with what is of one process.
+var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}(?:\.[A-Z2-7]{26})?$`)
 
-// Work is a directory with work in progress. In a volume that is shared, the lock of the model is held meanwhile.
+// Work is a directory with work in progress. In a volume that is shared, the lock of the model is
+// held meanwhile, and that of the directory.
 type Work struct {
 	// Continued is true if an earlier process has begun it.
 	Continued bool
@@ -222,6 +247,7 @@ type Work struct {
 	volume *Volume
 	name   string
 	root   *os.Root
+	owner  *os.File
 }
 
 // WorkName returns the name of the work directory for what a key stands for in a model's directory. A later start with the same
@@ -231,8 +257,41 @@ func WorkName(directory, key string) string {
 	return workPrefix + directory + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Begin makes or takes over the work directory with a name.
-func (v *Volume) Begin(name string) (*Work, error) {
+// Begin makes or takes over the work directory with a name. A volume that is shared may have no
+// locks that others see: there, the directory is taken over only from a process of this pod that
+// has ended. Whatever another one has left is copied, because it may still write into its files,
+// wherever they are renamed to.
+func (v *Volume) Begin(name string, shared bool) (*Work, error) {
+	if !shared {
+		return v.own(name)
+	}
+	ours, earlier, err := v.left(name)
+	if err != nil || ours != nil {
+		return ours, err
+	}
+	w, err := v.begin(name+"."+rand.Text(), false)
+	if err == nil {
+		w.owner, err = v.lockFile(filepath.Join(w.name, ownerName))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.root.WriteFile(ownerName, []byte(pod()), 0o666)); err != nil {
+		return nil, err
+	}
+	if earlier == "" || v.root.Rename(earlier, filepath.Join(w.name, earlierName)) != nil {
+		return w, nil
+	}
+	v.log.Line("copying what another pod has fetched")
+	if err := w.copyEarlier(); err != nil {
+		v.log.Line("what another pod has fetched cannot be copied: %v", err)
+	}
+	w.Continued = true
+	return w, w.root.RemoveAll(earlierName)
+}
+
+// own begins the work directory of a pod that has the volume alone.
+func (v *Volume) own(name string) (*Work, error) {
 	there, err := v.root.Lstat(name)
 	continued := err == nil && there.IsDir()
 	if !continued {
@@ -240,11 +299,85 @@ func (v *Volume) Begin(name string) (*Work, error) {
 			return nil, err
 		}
 	}
-	if err := v.root.MkdirAll(filepath.Join(name, modelName), 0o755); err != nil {
+	return v.begin(name, continued)
+}
+
+// begin opens the work directory with a name.
+func (v *Volume) begin(name string, continued bool) (*Work, error) {
+	if err := v.root.MkdirAll(filepath.Join(name, modelName), 0o775); err != nil {
 		return nil, err
 	}
 	root, err := v.root.OpenRoot(name)
 	return &Work{Continued: continued, volume: v, name: name, root: root}, err
+}
+
+// left looks for what processes have left that have ended: the work of one of this pod, or the name
+// of another one's directory.
+func (v *Volume) left(name string) (ours *Work, earlier string, err error) {
+	entries, err := fs.ReadDir(v.root.FS(), ".")
+	for _, entry := range entries {
+		if there := entry.Name(); !entry.IsDir() || !isWork(there, name) {
+			continue
+		}
+		owner, err := v.lockFile(filepath.Join(entry.Name(), ownerName))
+		if err != nil {
+			continue // Another process has just taken it, or it is planted.
+		}
+		if flock(owner, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			id, err := io.ReadAll(io.LimitReader(owner, maxOwner))
+			if err == nil && len(id) > 0 && string(id) == pod() {
+				if ours, err = v.begin(entry.Name(), true); err == nil {
+					ours.owner = owner
+				}
+				return ours, "", err
+			}
+			earlier = entry.Name()
+		}
+		_ = owner.Close()
+	}
+	return nil, earlier, err
+}
+
+// isWork is true for a work directory with a name, of whichever process.
+func isWork(there, name string) bool { return there == name || strings.HasPrefix(there, name+".") }
+
+// pod says which pod this is, and on which boot of its node: all its containers, and no others,
+// have these namespaces. Empty is unknown.
+func pod() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	ipc, ipcErr := os.Readlink("/proc/self/ns/ipc")
+	net, netErr := os.Readlink("/proc/self/ns/net")
+	if errors.Join(err, ipcErr, netErr) != nil {
+		return ""
+	}
+	return fmt.Sprint(string(boot), ipc, net)
+}
+
+// copyEarlier copies the files of another process, one after the other, and removes each: by a
+// reflink where the file system has them.
+func (w *Work) copyEarlier() error {
+	return fs.WalkDir(w.root.FS(), earlierName, func(name string, entry fs.DirEntry, err error) error {
+		to := strings.TrimPrefix(strings.TrimPrefix(name, earlierName), "/")
+		switch {
+		case err != nil || to == "" || to == ownerName || !entry.IsDir() && !entry.Type().IsRegular():
+			return err
+		case to == earlierName:
+			return fs.SkipDir
+		case entry.IsDir():
+			return w.root.MkdirAll(to, 0o775)
+		}
+		from, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer from.Close() //nolint:errcheck // It was only read.
+		file, err := w.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, from)
+		return errors.Join(err, file.Close(), w.root.Remove(name))
+	})
 }
 
 // Download opens the file that an archive is fetched into, with what an earlier start left in it. It is readable and writable.
@@ -258,7 +391,7 @@ func (w *Work) RemoveDownload() error { return w.root.Remove(downloadName) }
 // Model opens the directory that Publish renames, with what an earlier start left in it, or without.
 func (w *Work) Model(empty bool) (*os.Root, error) {
 	if empty {
-		if err := errors.Join(w.root.RemoveAll(modelName), w.root.Mkdir(modelName, 0o755)); err != nil {
+		if err := errors.Join(w.root.RemoveAll(modelName), w.root.Mkdir(modelName, 0o775)); err != nil {
 			return nil, err
 		}
 	}
@@ -274,18 +407,41 @@ func (w *Work) State(into any) error { return load(w.root, stateName, maxState, 
 // SaveState replaces the state at once.
 func (w *Work) SaveState(state any) error { return save(w.root, stateName, state) }
 
-// Publish makes the model durable, renames it to its place, and records what it is.
-func (w *Work) Publish(record Record) error {
-	if err := syncAll(w.root); err != nil {
-		return err
+// IgnoresCase is true if names that differ by their case alone are one file.
+func (w *Work) IgnoresCase() bool {
+	_, err := w.root.Lstat(strings.ToUpper(modelName))
+	return err == nil
+}
+
+// Free returns how many bytes the volume has left; where it does not say, as many as there can be.
+func (w *Work) Free() int64 {
+	var now unix.Statfs_t
+	directory, err := w.root.Open(".")
+	if err == nil {
+		err = errors.Join(unix.Fstatfs(int(directory.Fd()), &now), directory.Close())
 	}
-	// What is recorded is of another model, which was removed.
-	if err := w.volume.root.RemoveAll(w.volume.recordName()); err != nil {
-		return err
+	if err != nil || now.Blocks == 0 {
+		return math.MaxInt64
+	}
+	return int64(now.Bavail) * now.Bsize //nolint:gosec // No volume has so much.
+}
+
+// Sync makes the model durable.
+func (w *Work) Sync() error { return syncAll(w.root) }
+
+// Publish renames the model to its place, and records what it is. It is fs.ErrExist if another
+// process has done so.
+func (w *Work) Publish(record Record) error {
+	if info, err := w.root.Stat("."); !w.volume.has(w.name, info, err) {
+		return failure.New(failure.Failed, "another process has taken over the work in progress, although the volume is locked: the next start continues; use a volume whose locks other nodes see")
 	}
 	// A directory without a model may be there; Complete says why.
 	_ = w.volume.root.Remove(filepath.Join(w.volume.name, lostAndFound))
 	if err := w.volume.root.Remove(w.volume.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// What is recorded is of another model, which was removed.
+	if err := w.volume.root.RemoveAll(w.volume.recordName()); err != nil {
 		return err
 	}
 	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
@@ -298,6 +454,7 @@ func (w *Work) Publish(record Record) error {
 // End removes the work directory unless it is kept for the next start. What it cannot remove, the next start removes.
 func (w *Work) End(keep bool) {
 	err := w.root.Close()
+	defer w.owner.Close() //nolint:errcheck // It only has a lock.
 	if !keep {
 		err = errors.Join(err, w.volume.root.RemoveAll(w.name))
 	}
@@ -340,7 +497,7 @@ func (v *Volume) RemoveLeftovers(shared bool, keep ...string) error {
 	}
 	for _, entry := range entries {
 		model := workName.FindStringSubmatch(entry.Name())
-		if !entry.IsDir() || model == nil || slices.Contains(keep, entry.Name()) {
+		if !entry.IsDir() || model == nil || slices.ContainsFunc(keep, func(name string) bool { return isWork(entry.Name(), name) }) {
 			continue
 		}
 		if err := v.removeLeftover(entry, model[1], shared); err != nil {
@@ -357,7 +514,7 @@ func (v *Volume) removeLeftover(entry fs.DirEntry, model string, shared bool) er
 		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) < othersFor {
 			return nil
 		}
-		lock, err := v.lockFile(model)
+		lock, err := v.lockFile(lockPrefix + model)
 		if err != nil {
 			return err
 		}
@@ -369,5 +526,6 @@ func (v *Volume) removeLeftover(entry fs.DirEntry, model string, shared bool) er
 		}
 	}
 	v.log.Line("removing work in progress of an earlier start: %s", entry.Name())
-	return v.root.RemoveAll(entry.Name())
+	name := entry.Name()[:strings.LastIndexByte(entry.Name(), '-')+17] + "." + rand.Text() // Nobody publishes it from now on.
+	return errors.Join(v.root.Rename(entry.Name(), name), v.root.RemoveAll(name))
 }

@@ -6,10 +6,12 @@ package place_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func open(t *testing.T, path string) *place.Volume {
 
 func begin(t *testing.T, volume *place.Volume) *place.Work {
 	t.Helper()
-	work, err := volume.Begin(place.WorkName("model", "key"))
+	work, err := volume.Begin(place.WorkName("model", "key"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,5 +283,177 @@ func TestTheLockIsExclusive(t *testing.T) {
 	release()
 	if err := <-locked; err != nil {
 		t.Error(err)
+	}
+}
+
+// What an ended process of this pod has left is continued in place; what another pod's has left is
+// copied, and a process that lives is left alone.
+func TestWorkInASharedVolume(t *testing.T) {
+	name := place.WorkName("model", "key")
+	for whose, each := range map[string]struct{ continued, inPlace, lives bool }{
+		"this pod": {continued: true, inPlace: true}, "another pod": {continued: true}, "unknown": {continued: true}, "a process that lives": {lives: true},
+	} {
+		path := t.TempDir()
+		volume := open(t, path)
+		first, err := volume.Begin(name, true)
+		if err != nil || first.Continued {
+			t.Fatal(err)
+		}
+		model, err := first.Model(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(model.Mkdir("a", 0o755), model.WriteFile("a/b", []byte("weights"), 0o644), first.SaveState("a"), os.Symlink("/etc/passwd", filepath.Join(path, names(t, path), "model", "link"))); err != nil {
+			t.Fatal(err)
+		}
+		held, err := model.OpenFile("a/b", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, owner := names(t, path), filepath.Join(path, names(t, path), "owner")
+		if !each.lives {
+			first.End(true)
+		}
+		switch whose {
+		case "another pod":
+			err = os.WriteFile(owner, []byte("other"), 0o644)
+		case "unknown":
+			err = os.Remove(owner)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := volume.Begin(name, true)
+		if err != nil || second.Continued != each.continued {
+			t.Fatal(whose, err, second.Continued)
+		}
+		var state string
+		if err := second.State(&state); (err == nil && state == "a") != each.continued {
+			t.Error(whose, state, err)
+		}
+		if _, err := held.WriteAt([]byte("other"), 0); err != nil { // The first process still writes.
+			t.Fatal(err)
+		}
+		into, err := second.Model(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]string{true: "otherts", false: "weights"}[each.inPlace]
+		if got, err := into.ReadFile("a/b"); each.continued && (err != nil || string(got) != want) || !each.continued && err == nil {
+			t.Error(whose, string(got), err)
+		}
+		if _, err := into.Lstat("link"); err == nil && !each.inPlace {
+			t.Error(whose, "a link is copied")
+		}
+		if err := into.WriteFile("c", nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if now := names(t, path); (now == was) != each.inPlace || (len(strings.Fields(now)) > 1) != each.lives {
+			t.Error(whose, was, now)
+		}
+		if err := second.Publish(place.Record{}); err != nil {
+			t.Error(whose, err)
+		}
+		second.End(false)
+		if each.lives {
+			if err := first.Publish(place.Record{}); !errors.Is(err, fs.ErrExist) {
+				t.Error("the second that publishes:", err)
+			}
+			first.End(false)
+		}
+		_ = errors.Join(model.Close(), into.Close(), held.Close())
+		if now := names(t, path); now != ".model-model model" {
+			t.Error(whose, now)
+		}
+	}
+}
+
+// A work directory that was taken away, or replaced, is not published.
+func TestWorkThatIsNoMoreOnesOwn(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		path := t.TempDir()
+		volume := open(t, path)
+		work := begin(t, volume)
+		name := filepath.Join(path, place.WorkName("model", "key"))
+		err := os.Rename(name, name+".gone")
+		if replaced {
+			err = errors.Join(err, os.MkdirAll(filepath.Join(name, "model", "a"), 0o755))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := work.Publish(place.Record{}); err == nil || failure.Of(err).Word != failure.Failed {
+			t.Error(replaced, err)
+		}
+		if done, err := volume.Complete(); done || err != nil {
+			t.Error(replaced, "something is published", err)
+		}
+	}
+}
+
+// A lock whose file was removed while it was waited for is taken anew.
+func TestALockThatWasRemoved(t *testing.T) {
+	path := t.TempDir()
+	release, err := open(t, path).Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log waiting
+	log.seen = make(chan struct{})
+	second, err := place.Open(path, "model", report.NewLog(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan error)
+	go func() {
+		_, err := second.Lock()
+		locked <- err
+	}()
+	<-log.seen
+	if err := os.Remove(filepath.Join(path, ".lock-model")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, path).Lock(); err != nil { // The next process has another file.
+		t.Fatal(err)
+	}
+	release()
+	select {
+	case err := <-locked:
+		t.Error("two processes have the lock:", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// waiting tells of the first line.
+type waiting struct {
+	seen chan struct{}
+	once sync.Once
+}
+
+func (w *waiting) Write(line []byte) (int, error) {
+	w.once.Do(func() { close(w.seen) })
+	return len(line), nil
+}
+
+// Who may remove directories of the volume may remove those of models, and nobody else.
+func TestDirectoriesOfAClaim(t *testing.T) {
+	for mode, want := range map[os.FileMode]os.FileMode{0o775 | os.ModeSetgid: 0o775 | os.ModeSetgid, 0o755: 0o755} {
+		path := t.TempDir()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		work := begin(t, open(t, path))
+		model, err := work.Model(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(model.Mkdir("a", 0o775), work.Publish(place.Record{})); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"model", "model/a"} {
+			if info, err := os.Stat(filepath.Join(path, name)); err != nil || info.Mode()&^os.ModeDir != want {
+				t.Error(name, info.Mode(), err)
+			}
+		}
 	}
 }

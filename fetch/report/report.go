@@ -33,7 +33,7 @@ const maxLastWord, maxLine, maxSuccess = 1024, 4096, 4096
 type Log struct {
 	mutex sync.Mutex
 	to    io.Writer
-	// secrets are what no line shows, the longest first.
+	// secrets are what no line shows, in lower case, the longest first.
 	secrets []string
 }
 
@@ -97,7 +97,7 @@ func (l *Log) Hide(secrets ...string) {
 			}
 		}
 		for _, form := range forms {
-			if len(form) >= minSecret && !slices.Contains(l.secrets, form) {
+			if form = lowered(form); len(form) >= minSecret && !slices.Contains(l.secrets, form) {
 				l.secrets = append(l.secrets, form)
 			}
 		}
@@ -148,18 +148,49 @@ func (l *Log) HideWithin(text string) {
 
 // clean returns a text as one line without secrets, and without characters that a terminal obeys.
 func (l *Log) clean(text string) string {
-	const cut = "..."
 	for _, secret := range l.secrets {
-		text = strings.ReplaceAll(text, secret, hidden)
-		for n := len(secret) - 1; n >= minSecret && strings.Contains(text, cut); n-- {
-			text = strings.ReplaceAll(text, secret[:n]+cut, hidden+cut)
-		}
+		text = without(text, secret)
 	}
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]
+}
+
+// without hides a secret in a text, in upper or lower case, also where the text was cut within it.
+// Its time is that of the text, and for each cut that of the secret.
+func without(text, secret string) string {
+	const cut = "..."
+	lower := lowered(text)
+	for at := strings.Index(lower, secret); at >= 0; at = strings.Index(lower, secret) {
+		text, lower = text[:at]+hidden+text[at+len(secret):], lower[:at]+hidden+lower[at+len(secret):]
+	}
+	for from := strings.Index(lower, cut); from >= 0; {
+		for n := min(len(secret)-1, from); n >= minSecret; n-- {
+			if strings.HasSuffix(lower[:from], secret[:n]) {
+				text, lower, from = text[:from-n]+hidden+text[from:], lower[:from-n]+hidden+lower[from:], from-n+len(hidden)
+				break
+			}
+		}
+		next := strings.Index(lower[from+len(cut):], cut)
+		if next < 0 {
+			break
+		}
+		from += len(cut) + next
+	}
+	return text
+}
+
+// lowered returns a text of the same length, with the letters of ASCII in lower case.
+func lowered(text string) string {
+	out := []byte(text)
+	for i, b := range out {
+		if 'A' <= b && b <= 'Z' {
+			out[i] += 'a' - 'A'
+		}
+	}
+	return string(out)
 }
 
 // Counter counts the bytes of the current step. Its methods may be called concurrently; a nil Counter counts nothing.
@@ -170,7 +201,7 @@ type step struct {
 	name        string
 	done, total atomic.Int64
 	// shown is how many bytes the last line of the progress has told of.
-	shown int64
+	shown atomic.Int64
 }
 
 // Begin starts a step of total bytes, where 0 or less is unknown. No line tells of one without a name.
@@ -192,6 +223,12 @@ func (c *Counter) Total(total int64) { c.step().total.Store(total) }
 
 // Add counts bytes of the step. It takes back those that are fetched again if the number is negative.
 func (c *Counter) Add(bytes int64) { c.step().done.Add(bytes) }
+
+// Kept counts bytes that were there already: they are no speed.
+func (c *Counter) Kept(bytes int64) {
+	c.step().shown.Add(bytes)
+	c.Add(bytes)
+}
 
 // Write counts bytes, and never fails.
 func (c *Counter) Write(bytes []byte) (int, error) {
@@ -221,8 +258,7 @@ func Progress(log *Log, counter *Counter, every time.Duration) (stop func()) {
 // line returns a line such as "progress: 1.2 GiB of 4.0 GiB (30 %), 52.0 MiB/s", where the speed is that since the last line.
 func (s *step) line(since time.Duration) string {
 	done, total := s.done.Load(), s.total.Load()
-	came := max(done-s.shown, 0)
-	s.shown = done
+	came := max(done-s.shown.Swap(done), 0)
 	text := s.name + ": " + Bytes(done)
 	if total > 0 {
 		text += fmt.Sprintf(" of %s (%d %%)", Bytes(total), min(int64(float64(done)/float64(total)*100), 100)) // A product could overflow.

@@ -82,3 +82,52 @@ func TestALineIsOneLine(t *testing.T) {
 		}
 	}
 }
+
+// What was there already is no speed.
+func TestProgressOfAStartThatContinues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		counter := &report.Counter{}
+		stop := report.Progress(report.NewLog(&lines), counter, 10*time.Second)
+		counter.Begin("progress", 0)
+		counter.Total(4 << 30)
+		counter.Kept(1 << 30)
+		counter.Add(100 << 20)
+		time.Sleep(10 * time.Second) // The time of the bubble.
+		synctest.Wait()
+		stop()
+		if want := "progress: 1.1 GiB of 4.0 GiB (27 %), 10.0 MiB/s\n"; lines.String() != want {
+			t.Error(lines.String())
+		}
+	})
+}
+
+// A secret is hidden in any case, and where a line cuts it; long ones cost no more than the line.
+func TestSecretsInAnyCase(t *testing.T) {
+	var lines bytes.Buffer
+	log := report.NewLog(&lines)
+	token := "Token-" + strings.Repeat("Ab9/", 400)
+	log.Hide(token, "Short-Secret")
+	for line, want := range map[string]string{
+		"x " + token + " y":                           "x *** y",
+		strings.ToLower(token):                        "***",
+		strings.ToUpper(token) + token:                "******",
+		"a short-secret, SHORT-SECRET":                "a ***, ***",
+		"a " + token[:60] + "... and Short-S...":      "a ***... and ***...",
+		"a ... Shor... token... Short-Secret...":      "a ... Shor... token... ***...",
+		"Ä " + strings.ToUpper("short-secret") + " Ä": "Ä *** Ä",
+		"nothing": "nothing",
+	} {
+		lines.Reset()
+		if log.Line("%s", line); lines.String() != want+"\n" {
+			t.Errorf("%q becomes %q, want %q", line, lines.String(), want)
+		}
+	}
+	begin := time.Now()
+	for range 3000 {
+		log.Line("fetched %s...", strings.Repeat("https://bucket.example.com/a/long/name/of/an/object/", 20))
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("3000 lines took %s", took)
+	}
+}

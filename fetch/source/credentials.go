@@ -12,9 +12,11 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
@@ -141,6 +143,13 @@ func (s Settings) identity(provider aws.CredentialsProvider, who, wayOut string)
 	}))
 }
 
+// passing is true for the refusals that the SDKs send again: those of all services, and two of STS,
+// which asks the issuer of the token itself.
+func passing(err error) bool {
+	return slices.ContainsFunc(append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: map[string]struct{}{"IDPCommunicationError": {}, "InvalidIdentityToken": {}}}),
+		func(each retry.IsErrorRetryable) bool { return each.IsErrorRetryable(err) == aws.TrueTernary })
+}
+
 // toldIdentity returns a *smithyhttp.RequestSendError for what another attempt may cure.
 func toldIdentity(err error, who, wayOut string) error {
 	if _, ok := errors.AsType[*failure.Failure](err); ok || err == nil {
@@ -159,7 +168,7 @@ func toldIdentity(err error, who, wayOut string) error {
 			shown += " (" + api.ErrorCode() + ")"
 		}
 		told = fmt.Errorf("%s: %d %s", who, status, shown)
-		if status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
+		if status < http.StatusInternalServerError && status != http.StatusTooManyRequests && !passing(err) {
 			return failure.New(failure.Denied, "%w: %s", told, wayOut)
 		}
 	}

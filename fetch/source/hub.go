@@ -9,12 +9,16 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // The hub publishes git's hashes of small files, which are SHA-1.
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go/encoding/httpbinding"
@@ -136,6 +140,9 @@ func (l *lister) read(list *json.Decoder) error {
 	if _, err := list.Token(); err != nil {
 		return noList
 	}
+	if _, err := list.Token(); !errors.Is(err, io.EOF) { // Two lists in one answer may be two halves.
+		return noList
+	}
 	return nil
 }
 
@@ -150,20 +157,32 @@ func (l *lister) request(target *url.URL) guard.Request {
 	return request
 }
 
-// nextPage returns the URL of the header Link with rel="next" (RFC 8288).
-func (l *lister) nextPage(page *url.URL, header http.Header) (*url.URL, error) {
-	for link := range strings.SplitSeq(strings.Join(header.Values("Link"), ","), ",") {
-		target, parameters, found := strings.Cut(strings.TrimSpace(link), ">")
-		if !found || !strings.HasPrefix(target, "<") || !strings.Contains(strings.ReplaceAll(parameters, " ", ""), `rel="next"`) {
+// oneLink is a link of the header Link: its URL, and its parameters, both of which may have commas
+// (RFC 8288, 3).
+var oneLink = regexp.MustCompile(`^[\s,]*<([^>]*)>((?:"(?:[^"\\]|\\.)*"|[^",])*)(?:,|$)`)
+
+// nextPage returns the URL of the header Link that has "next" among its relations; nil is the end.
+// A header that cannot be read is an error: it may say that there is more.
+func (l *lister) nextPage(page *url.URL, header http.Header) (next *url.URL, err error) {
+	noNext := failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.list()))
+	for rest := strings.Join(header.Values("Link"), ","); strings.Trim(rest, ", \t") != ""; {
+		link := oneLink.FindStringSubmatch(rest)
+		if link == nil {
+			return nil, noNext
+		}
+		rest = rest[len(link[0]):]
+		_, parameters, err := mime.ParseMediaType("link" + link[2])
+		if err != nil {
+			return nil, noNext
+		}
+		if !slices.Contains(strings.Fields(strings.ToLower(strings.ReplaceAll(parameters["rel"], "'", " "))), "next") {
 			continue
 		}
-		next, err := page.Parse(target[1:])
-		if err != nil || next.Scheme != page.Scheme {
-			return nil, failure.New(failure.Refused, "%s continues its list at something that is no URL of the same scheme: check HF_ENDPOINT and the mirrors", guard.Show(l.list()))
+		if next, err = page.Parse(link[1]); err != nil || next.Scheme != page.Scheme || link[1] == "" {
+			return nil, noNext
 		}
-		return next, nil
 	}
-	return nil, nil
+	return next, nil
 }
 
 // add adds an entry of the list if it is a file to fetch.
@@ -176,8 +195,9 @@ func (l *lister) add(entry treeEntry) error {
 	if err != nil {
 		return err
 	}
-	item := download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}
-	return l.listing.add(File{Item: item, Name: entry.Path})
+	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context) (download.Item, error) {
+		return download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}, nil
+	}})
 }
 
 // published returns the hash and size that the hub publishes for a file: of its content, or where git has the file itself,

@@ -122,6 +122,16 @@ func fetchHub(t *testing.T, h *hub, uri string, change func(*source.Settings, st
 	return downloadAll(t, d, resolved)
 }
 
+// item returns what a file is fetched by.
+func item(t *testing.T, file source.File) download.Item {
+	t.Helper()
+	item, err := file.Item(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return item
+}
+
 func downloadAll(t *testing.T, d *download.Downloader, resolved source.Model) (map[string]string, error) {
 	got := map[string]string{}
 	for i, each := range resolved.Files {
@@ -131,7 +141,7 @@ func downloadAll(t *testing.T, d *download.Downloader, resolved source.Model) (m
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if _, err := d.File(t.Context(), each.Item, file, 1<<20); err != nil {
+		if _, err := d.File(t.Context(), item(t, each), file, 1<<20); err != nil {
 			return got, err
 		}
 		content, err := os.ReadFile(path)

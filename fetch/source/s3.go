@@ -17,12 +17,15 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go/encoding/httpbinding"
@@ -59,7 +62,7 @@ func (s Settings) bucket(ctx context.Context, d *download.Downloader) (Model, er
 	}
 	item := b.item(parsed.Key, "")
 	item.Size, item.Hash = -1, s.hash()
-	return Model{Files: []File{{Item: item, Name: parsed.File}}, Archives: true}, nil
+	return one(parsed.File, item), nil
 }
 
 // server returns the URL of a server from a variable; nil is not set.
@@ -104,7 +107,7 @@ type bucket struct {
 // open returns a bucket. It sends no request.
 func (s Settings) open(ctx context.Context, name string, d *download.Downloader) (b bucket, err error) {
 	options := s3.Options{
-		Retryer: aws.NopRetryer{}, DisableS3ExpressSessionAuth: aws.Bool(true), EndpointResolverV2: &mirrored{s.Mirrors},
+		Retryer: aws.NopRetryer{}, DisableS3ExpressSessionAuth: aws.Bool(true), EndpointResolverV2: &mirrored{s.Mirrors}, HTTPSignerV4: signer{},
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired, ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
 	if options.Region, err = s.region(); err != nil {
@@ -143,6 +146,25 @@ func (m *mirrored) ResolveEndpoint(ctx context.Context, parameters s3.EndpointPa
 		out.URI = *to
 	}
 	return out, err
+}
+
+// signer signs the host and what is of S3, which is all that servers need. Proxies, and the front
+// end of Google, change other headers, such as Accept-Encoding.
+type signer struct{}
+
+func (signer) SignHTTP(ctx context.Context, keys aws.Credentials, request *http.Request, hash, service, region string, now time.Time, options ...func(*v4.SignerOptions)) error {
+	all := request.Header
+	request.Header = http.Header{}
+	for name, values := range all {
+		if strings.HasPrefix(name, "X-Amz-") {
+			request.Header[name] = values
+		}
+	}
+	options = append(options, func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	err := v4.NewSigner().SignHTTP(ctx, keys, request, hash, service, region, now, options...)
+	maps.Copy(all, request.Header)
+	request.Header = all
+	return err
 }
 
 // sender sends what an SDK has signed, and reads what is no file.
@@ -191,27 +213,39 @@ func (b bucket) call(file bool, invoke func(func(*s3.Options)) error) (*http.Res
 	return &answer, nil
 }
 
-// item is an object. With a tag, it must still have it.
+// item is an object. With a tag, as a list has it, it must still have it.
 func (b bucket) item(key, tag string) download.Item {
 	target := *b.base
 	target.Path = strings.TrimSuffix(target.Path, "/") + "/" + key
 	target.RawPath = httpbinding.EscapePath(target.Path, false)
-	item := download.Item{Request: guard.Request{URL: &target, Plain: b.settings.SHA256 != ""}, Explain: explainS3}
+	item := download.Item{Request: guard.Request{URL: &target, Plain: b.settings.SHA256 != ""}, Explain: b.explain}
 	item.Open = func(ctx context.Context, header http.Header) (*http.Response, error) {
 		input := &s3.GetObjectInput{Bucket: &b.name, Key: &key}
 		if part := header.Get("Range"); part != "" {
 			input.Range = &part
 		}
-		if same := cmp.Or(tag, header.Get("If-Range")); same != "" { // A call cannot ask for the whole of another object.
+		same := header.Get("If-Range") // A call cannot ask for the whole of another object.
+		if tag != "" && !strings.HasPrefix(tag, "W/") {
+			same = `"` + opaque(tag) + `"`
+		}
+		if same != "" {
 			input.IfMatch = &same
 		}
-		return b.call(true, func(sending func(*s3.Options)) error {
+		answer, err := b.call(true, func(sending func(*s3.Options)) error {
 			_, err := b.client.GetObject(ctx, input, sending)
 			return err
 		})
+		if err == nil && answer.StatusCode < 300 && tag != "" && opaque(answer.Header.Get("ETag")) != opaque(tag) && answer.Header.Get("ETag") != "" {
+			_ = answer.Body.Close() // It is of another object.
+			err = failure.New(failure.Refused, "%s: %s", guard.Show(&target), replaced)
+		}
+		return answer, err
 	}
 	return item
 }
+
+// opaque returns what two tags of the same object have in common, however a server writes them.
+func opaque(tag string) string { return strings.Trim(strings.TrimPrefix(tag, "W/"), `"`) }
 
 // ask makes a call whose answer is no file, with the retries of the Downloader.
 func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context, func(*s3.Options)) error) error {
@@ -225,12 +259,12 @@ func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context
 
 // folder returns the objects below a key.
 func (b bucket) folder(ctx context.Context, key string) (Model, error) {
-	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key})
+	input := &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key}
 	empty := "the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri"
 	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
 		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
-			page, err = pages.NextPage(ctx, sending)
+			page, err = b.client.ListObjectsV2(ctx, input, sending)
 			return err
 		}); err != nil {
 			return false, err
@@ -240,23 +274,29 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 				return false, err
 			}
 		}
-		return pages.HasMorePages(), nil
+		return continues(page, input)
 	})
-	if err != nil {
-		return Model{}, err
+	return model, err
+}
+
+// continues makes the input that of the next page, if there is one. The SDK's paginator ends where
+// the token is missing, also if the page says that there is more. That, and a page that counts more
+// than it has, is an error.
+func continues(page *s3.ListObjectsV2Output, input *s3.ListObjectsV2Input) (bool, error) {
+	next, counted := aws.ToString(page.NextContinuationToken), aws.ToInt32(page.KeyCount)
+	if next == "" && aws.ToBool(page.IsTruncated) || page.KeyCount != nil && int(counted) != len(page.Contents) || len(page.CommonPrefixes) > 0 {
+		return false, failure.New(failure.Refused, "the bucket's list has more than it shows, and does not say how it continues: use a server that has ListObjectsV2, or an archive instead of the folder")
 	}
-	// A list has no checksums.
-	return model, b.d.Each(ctx, len(model.Files), func(ctx context.Context, i int) error {
-		return b.checksum(ctx, key+model.Files[i].Name, &model.Files[i])
-	})
+	input.ContinuationToken = &next
+	return next != "", nil
 }
 
 // add adds an object if it is a file to fetch. Consoles make empty objects whose key ends with a slash for folders.
-func (b bucket) add(list *listing, object types.Object, folder string) error {
+func (b *bucket) add(list *listing, object types.Object, folder string) error {
 	key, size := aws.ToString(object.Key), aws.ToInt64(object.Size)
 	name, below := strings.CutPrefix(key, folder)
 	if below && size == 0 && (name == "" || strings.HasSuffix(name, "/")) {
-		return nil
+		return list.directory(strings.TrimSuffix(name, "/"))
 	}
 	if !below || size < 0 {
 		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", failure.Quote(key))
@@ -264,20 +304,31 @@ func (b bucket) add(list *listing, object types.Object, folder string) error {
 	if !list.selects(name) {
 		return nil
 	}
-	item := b.item(key, aws.ToString(object.ETag))
-	item.Size, item.Hash.Field = size, "the bucket"
-	return list.add(File{Item: item, Name: name})
+	tag := aws.ToString(object.ETag)
+	return list.add(File{Name: name, Size: size, Item: func(ctx context.Context) (download.Item, error) {
+		item := b.item(key, tag)
+		item.Size, item.Hash.Field = size, "the bucket" // A list has no checksums.
+		return item, b.checksum(ctx, key, &item)
+	}})
 }
 
-// checksum sets the hash of a file to what the bucket has of the whole object. That of its parts verifies nothing.
-func (b bucket) checksum(ctx context.Context, key string, file *File) error {
+// checksum sets the hash of an item to what the bucket has of the whole object. That of its parts
+// verifies nothing. An answer without a body does not say why it refuses: that to the item's own
+// request does.
+func (b bucket) checksum(ctx context.Context, key string, item *download.Item) error {
 	var head *s3.HeadObjectOutput
 	err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
 		head, err = b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled}, sending)
 		return err
 	})
-	if err != nil || head.ChecksumType == types.ChecksumTypeComposite {
+	if err != nil {
+		if word := failure.Of(err).Word; word == failure.Denied || word == failure.Invalid || word == failure.NotFound {
+			return nil //nolint:nilerr // The request for the object says why.
+		}
 		return err
+	}
+	if head.ChecksumType == types.ChecksumTypeComposite {
+		return nil
 	}
 	for _, each := range []struct { // The strongest first.
 		name, sum string
@@ -290,7 +341,7 @@ func (b bucket) checksum(ctx context.Context, key string, file *File) error {
 		{"SHA-1", aws.ToString(head.ChecksumSHA1), sha1.New},
 	} {
 		if sum, err := base64.StdEncoding.DecodeString(each.sum); err == nil && len(sum) == each.hash().Size() {
-			file.Hash = download.Hash{Name: "the checksum " + each.name, Field: "the bucket", Want: hex.EncodeToString(sum), New: each.hash}
+			item.Hash = download.Hash{Name: "the checksum " + each.name, Field: "the bucket", Want: hex.EncodeToString(sum), New: each.hash}
 			return nil
 		}
 	}
@@ -302,37 +353,69 @@ var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
 // s3Error is the body of an S3 server's refusal.
 type s3Error struct {
-	Code   string `xml:"Code"`
-	Region string `xml:"Region"`
+	Code    string `xml:"Code"`
+	Message string `xml:"Message"`
+	Region  string `xml:"Region"`
 }
 
-// expired are the ways out of refusals that have another cause than their status says.
-var expired = map[string]string{ //nolint:gosec // They are texts.
+const replaced = "the object was replaced while it was fetched: the next start fetches the new one"
+
+// waysOut are those of refusals that have another cause than their status says, by the beginnings
+// of their codes.
+var waysOut = map[string]string{ //nolint:gosec // They are texts.
 	"ExpiredToken":         "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials, all three of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
 	"TokenRefreshRequired": "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials",
 	"InvalidToken":         "AWS_SESSION_TOKEN does not belong to the other keys of the Secret of spec.model.credentials: write all three anew",
 	"RequestTimeTooSkewed": "the clock of the node is wrong: correct it",
+	"InvalidObjectState":   "the object is archived: restore it, or copy it to a storage class that is read at once",
+	"KMS.":                 aboutKey,
 }
 
-func explainS3(answer *http.Response, content []byte) (detail, wayOut string) {
+const aboutKey = "the object is encrypted by a key of KMS: enable the key, and allow kms:Decrypt for it to the identity that fetches"
+
+// explain returns the code of a refusal, and its way out.
+func (b bucket) explain(answer *http.Response, content []byte) (detail, wayOut string) {
 	var body s3Error
 	_ = xml.Unmarshal(content, &body)
 	region := body.Region
 	if region == "" && answer.StatusCode != http.StatusNotFound {
 		region = answer.Header.Get("X-Amz-Bucket-Region")
 	}
-	if wayOut, ok := expired[body.Code]; ok {
-		return body.Code, wayOut
+	for code, wayOut := range waysOut {
+		if strings.HasPrefix(body.Code, code) {
+			return body.Code, wayOut
+		}
 	}
+	if answer.StatusCode == http.StatusBadRequest || answer.StatusCode/100 == 3 {
+		if wayOut = b.elsewhere(answer.StatusCode, region); wayOut != "" {
+			return body.Code, wayOut
+		}
+	}
+	switch status := answer.StatusCode; {
+	case strings.Contains(body.Message, "kms:Decrypt"):
+		wayOut = aboutKey
+	case strings.Contains(body.Message, "Server Side Encryption"):
+		wayOut = "the object is encrypted by a key that its owner sends with each request (SSE-C), which is not possible here: copy it without"
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		wayOut = "check the keys AWS_* of the Secret of spec.model.credentials, and that they may read the object"
+	case status == http.StatusPreconditionFailed:
+		wayOut = replaced
+	case status == http.StatusNotFound:
+		wayOut = "check the bucket and the key in spec.model.uri, and AWS_ENDPOINT_URL"
+	}
+	return body.Code, wayOut
+}
+
+// elsewhere returns the way out where a server names a region, or redirects.
+func (b bucket) elsewhere(status int, region string) string {
+	own, _ := b.settings.region() // It was read before.
 	switch {
-	case region != "" && (answer.StatusCode == http.StatusBadRequest || answer.StatusCode/100 == 3):
-		return body.Code, "set AWS_REGION to " + failure.Quote(region) + " in the Secret of spec.model.credentials"
-	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return body.Code, "check the keys AWS_* of the Secret of spec.model.credentials, and that they may read the object"
-	case answer.StatusCode == http.StatusPreconditionFailed:
-		return body.Code, "the object was replaced while it was fetched: the next start fetches the new one"
-	case answer.StatusCode == http.StatusNotFound:
-		return body.Code, "check the bucket and the key in spec.model.uri, and AWS_ENDPOINT_URL"
+	case status != http.StatusBadRequest && (region == "" || region == own):
+		return "the bucket is new, or is at another address: try again in some minutes, or check AWS_REGION and AWS_ENDPOINT_URL"
+	case region == own:
+		return "the server refuses the region that it names: check AWS_ENDPOINT_URL, and that nothing on the way changes the request"
+	case region != "":
+		return "set AWS_REGION to " + failure.Quote(region) + " in the Secret of spec.model.credentials"
 	}
-	return body.Code, ""
+	return ""
 }

@@ -79,7 +79,7 @@ func TestAddressingStyles(t *testing.T) {
 			}
 			continue
 		}
-		if url := got.Files[0].URL.String(); url != each.want || got.Files[0].Name != "b.bin" {
+		if url := item(t, got.Files[0]).URL.String(); url != each.want || got.Files[0].Name != "b.bin" {
 			t.Errorf("%+v: %s", each, url)
 		}
 	}

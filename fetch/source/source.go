@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
@@ -25,17 +27,29 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
-// File is a file to fetch.
+// File is a file to fetch. A list has many of them: what each is fetched by is made when its turn
+// comes.
 type File struct {
-	download.Item
 	// Name is its path below the model's directory.
 	Name string
+	// Size is the number of bytes that was published; -1 is unknown.
+	Size int64
+	// Item returns what is fetched. For an object of a folder, it asks the bucket for its checksum.
+	Item func(context.Context) (download.Item, error)
+}
+
+// one is the only file of a model.
+func one(name string, item download.Item) Model {
+	make := func(context.Context) (download.Item, error) { return item, nil }
+	return Model{Files: []File{{Name: name, Size: item.Size, Item: make}}, Archives: true}
 }
 
 // Model is what a URI stands for.
 type Model struct {
 	// Files are in the order of their names.
 	Files []File
+	// Directories are further ones, which may be empty.
+	Directories []string
 	// Archives is true if a file whose name ends like an archive's is to be unpacked.
 	Archives bool
 }
@@ -135,6 +149,14 @@ func (s Settings) checkHash(uri modeluri.URI) error {
 	return nil
 }
 
+// lister is what decides which server a list is from.
+func (s Settings) lister() string {
+	if strings.HasPrefix(strings.ToLower(s.URI), "s3://") {
+		return "AWS_ENDPOINT_URL"
+	}
+	return "HF_ENDPOINT and the mirrors"
+}
+
 func (s Settings) hash() download.Hash {
 	return download.Hash{Name: "sha256", Field: "spec.model.sha256", Want: strings.ToLower(s.SHA256)}
 }
@@ -143,7 +165,7 @@ func (s Settings) hash() download.Hash {
 func (s Settings) web(uri modeluri.URI) (Model, error) {
 	authorization, err := s.authorization()
 	item := download.Item{Request: guard.Request{URL: uri.URL, Plain: s.SHA256 != "", Authorization: authorization}, Size: -1, Hash: s.hash(), Explain: explainWeb}
-	return Model{Files: []File{{Item: item, Name: uri.File}}, Archives: true}, err
+	return one(uri.File, item), err
 }
 
 // authorization returns the header of that name from the credentials of the environment; empty is none.
@@ -172,8 +194,11 @@ func bearer(token string) (string, error) {
 
 // checkHeader refuses what no header can have.
 func checkHeader(value string) error {
-	if strings.ContainsAny(value, "\r\n\x00") {
+	if strings.ContainsAny(value, "\r\n") {
 		return failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a line break: write it without (printf, not echo)")
+	}
+	if !httpguts.ValidHeaderFieldValue(value) {
+		return failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a control character, which no token has: write it anew")
 	}
 	return nil
 }
@@ -191,7 +216,7 @@ const (
 	// maxNames bounds the names of the files in bytes, because all of them are held: 80 for each of 100,000 files.
 	maxNames = 8 << 20
 	// fewer is the way out where a model has too much.
-	fewer = "name a folder of it in the URI, or select files by --include and --exclude"
+	fewer = "name a folder of it in the URI, or select files by spec.model.include and spec.model.exclude"
 )
 
 // listing collects the files of a list that a server sends, within the bounds of what is held: those that a pattern of include matches, or
@@ -200,6 +225,7 @@ type listing struct {
 	settings  Settings
 	selectors []*selector
 	files     []File
+	empty     []string
 	// pages and entries are how many came, and names is how many bytes the names of the files have.
 	pages, entries, names int
 }
@@ -255,25 +281,57 @@ func (l *listing) selects(name string) bool {
 // entry counts an entry of the list.
 func (l *listing) entry() error {
 	if l.entries++; l.entries/maxListed >= l.settings.MaxFiles {
-		return failure.New(failure.TooBig, "the list has more than %d entries: check HF_ENDPOINT and the mirrors", l.settings.MaxFiles*maxListed)
+		return failure.New(failure.TooBig, "the list has more than %d entries: check %s", l.settings.MaxFiles*maxListed, l.settings.lister())
 	}
 	return nil
 }
 
 // add adds a file that is selected.
 func (l *listing) add(file File) error {
-	if clean, err := modeluri.Clean(file.Name); err != nil || clean != file.Name || clean == "." {
-		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by --exclude, or check HF_ENDPOINT and the mirrors", failure.Quote(file.Name))
-	}
-	l.names += len(file.Name)
-	switch {
-	case len(l.files) == l.settings.MaxFiles:
+	if len(l.files) == l.settings.MaxFiles {
 		return failure.New(failure.TooBig, "the model has more than %d files: %s", l.settings.MaxFiles, fewer)
-	case l.names > maxNames:
-		return failure.New(failure.TooBig, "the names of the model's files have more than %s: %s", report.Bytes(maxNames), fewer)
 	}
 	l.files = append(l.files, file)
+	return l.name(file.Name)
+}
+
+// directory adds a directory, which may be empty, if files in it are selected.
+func (l *listing) directory(name string) error {
+	if name == "" || !l.selects(name+"/") {
+		return nil
+	}
+	if l.empty = append(l.empty, name); len(l.empty) > l.settings.MaxFiles {
+		return failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
+	}
+	return l.name(name)
+}
+
+// name checks the name of a file or a directory.
+func (l *listing) name(name string) error {
+	if clean, err := modeluri.Clean(name); err != nil || clean != name || clean == "." {
+		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by spec.model.exclude, or check %s", failure.Quote(name), l.settings.lister())
+	}
+	if l.names += len(name); l.names > maxNames {
+		return failure.New(failure.TooBig, "the names of the model's files have more than %s: %s", report.Bytes(maxNames), fewer)
+	}
 	return nil
+}
+
+// directories returns those of the files, and those that may be empty.
+func (l *listing) directories() map[string]bool {
+	all := map[string]bool{".": true}
+	add := func(name string) {
+		for ; !all[name]; name = path.Dir(name) {
+			all[name] = true
+		}
+	}
+	for _, name := range l.empty {
+		add(name)
+	}
+	for _, file := range l.files {
+		add(path.Dir(file.Name))
+	}
+	return all
 }
 
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
@@ -288,25 +346,22 @@ func (l *listing) model(empty string) (Model, error) {
 		return Model{}, failure.New(failure.NotFound, "%s", empty)
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	directories, need := map[string]bool{".": true}, int64(place.Own)
+	directories := l.directories()
+	need := int64(place.Own + place.Block*(len(directories)-1))
 	for _, file := range l.files {
-		for name := path.Dir(file.Name); !directories[name]; name = path.Dir(name) {
-			directories[name] = true
-			need += place.Block
-		}
 		if need += place.InBlocks(min(file.Size, 1<<62)); need > l.settings.SizeLimit {
 			return Model{}, failure.New(failure.TooBig, "the model has more than the %s of spec.model.sizeLimit, with its directories, and in blocks of 4 KiB: raise it, %s",
 				report.Bytes(l.settings.SizeLimit), fewer)
 		}
-		if len(directories) > l.settings.MaxFiles+1 {
-			return Model{}, failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
-		}
+	}
+	if len(directories) > l.settings.MaxFiles+1 {
+		return Model{}, failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
 	}
 	for i, file := range l.files {
 		if directories[file.Name] || i > 0 && file.Name == l.files[i-1].Name {
-			return Model{}, failure.New(failure.Refused, "the model has %s twice, as a file or as a directory: leave one out by --exclude, or check HF_ENDPOINT and the mirrors",
-				failure.Quote(file.Name))
+			return Model{}, failure.New(failure.Refused, "the model has %s twice, as a file or as a directory: leave one out by spec.model.exclude, or check %s",
+				failure.Quote(file.Name), l.settings.lister())
 		}
 	}
-	return Model{Files: l.files}, nil
+	return Model{Files: l.files, Directories: l.empty}, nil
 }

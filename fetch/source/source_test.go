@@ -49,8 +49,8 @@ func TestURIs(t *testing.T) {
 			t.Errorf("%s: %v, %v", each.uri, model, err)
 			continue
 		}
-		if file := model.Files[0]; file.Name != each.name || file.URL.String() != each.url || file.Plain != (each.sha256 != "") || file.Authorization != "" {
-			t.Errorf("%s: %q %s", each.uri, file.Name, file.URL)
+		if file := item(t, model.Files[0]); model.Files[0].Name != each.name || file.URL.String() != each.url || file.Plain != (each.sha256 != "") || file.Authorization != "" {
+			t.Errorf("%s: %q %s", each.uri, model.Files[0].Name, file.URL)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestInvalidHashes(t *testing.T) {
 func TestAHashInUpperCase(t *testing.T) {
 	s := settings("https://a.test/a")
 	s.SHA256 = strings.ToUpper(hash)
-	if model, err := source.Resolve(t.Context(), s, nil); err != nil || model.Files[0].Hash.Want != hash {
+	if model, err := source.Resolve(t.Context(), s, nil); err != nil || item(t, model.Files[0]).Hash.Want != hash {
 		t.Error(model, err)
 	}
 }
@@ -145,7 +145,7 @@ func TestCredentials(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || model.Files[0].Authorization != each.header {
+		if err != nil || item(t, model.Files[0]).Authorization != each.header {
 			t.Errorf("%v: %v %v", each.environment, model, err)
 		}
 	}
@@ -154,13 +154,13 @@ func TestCredentials(t *testing.T) {
 func TestTheRegionsOfAmazon(t *testing.T) {
 	for region, want := range map[string]string{"eu-central-1": "https://bucket.s3.eu-central-1.amazonaws.com/a", "cn-north-1": "https://bucket.s3.cn-north-1.amazonaws.com.cn/a"} {
 		model, err := source.Resolve(t.Context(), settings("s3://bucket/a", "AWS_REGION", region), nil)
-		if err != nil || model.Files[0].URL.String() != want {
+		if err != nil || item(t, model.Files[0]).URL.String() != want {
 			t.Error(model, err)
 		}
 	}
 	s := settings("s3://public/a")
 	s.Mirrors = guard.Rules{{Prefix: "s3://public", Replacement: "s3://copy"}}
-	if model, err := source.Resolve(t.Context(), s, nil); err != nil || model.Files[0].URL.Host != "copy.s3.us-east-1.amazonaws.com" {
+	if model, err := source.Resolve(t.Context(), s, nil); err != nil || item(t, model.Files[0]).URL.Host != "copy.s3.us-east-1.amazonaws.com" {
 		t.Error(model, err)
 	}
 }
@@ -186,10 +186,10 @@ func FuzzURI(f *testing.F) {
 			}
 			return
 		}
-		file := model.Files[0]
-		if len(model.Files) != 1 || strings.ContainsAny(file.Name, "/\x00\\") || file.Name == ".." || file.Name == "." || file.URL.User != nil ||
+		name, file := model.Files[0].Name, item(t, model.Files[0])
+		if len(model.Files) != 1 || strings.ContainsAny(name, "/\x00\\") || name == ".." || name == "." || file.URL.User != nil ||
 			file.URL.Scheme != "https" && (file.URL.Scheme != "http" || !hashed) {
-			t.Errorf("%q becomes %q %s", uri, file.Name, file.URL)
+			t.Errorf("%q becomes %q %s", uri, name, file.URL)
 		}
 	})
 }

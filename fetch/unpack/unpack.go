@@ -25,7 +25,7 @@ import (
 const (
 	fileMode       = 0o644
 	executableMode = 0o755
-	directoryMode  = 0o755
+	directoryMode  = 0o775
 	// buffer is how many bytes are written at once.
 	buffer = 256 << 10
 )
@@ -76,7 +76,7 @@ func checkMagic(archive io.ReaderAt, format string) error {
 	if _, err := archive.ReadAt(begin, 0); err != nil && err != io.EOF {
 		return err
 	}
-	if string(begin) != want {
+	if skippable := "*M\x18"; string(begin) != want && (compression(format) != "zst" || string(begin[1:]) != skippable || begin[0]>>4 != 5) { // RFC 8878, 3.1.2.
 		return refused("is no %s, as its name says: check the file, or name it as what it is", format)
 	}
 	return nil

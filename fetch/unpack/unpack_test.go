@@ -550,3 +550,37 @@ func TestAZipWithALargeDirectory(t *testing.T) {
 	_, _, err := try(t, "zip", out.Bytes(), unpack.Limits{MaxFiles: 1000, MaxBytes: 1 << 30, MaxRatio: 1000})
 	mustRefuse(t, "directory", err, failure.TooBig, "a directory of more than 16 MiB")
 }
+
+// Frames that decoders skip may come first (RFC 8878, 3.1.2): pzstd, and tools that sign, write
+// such.
+func TestAZstandardThatBeginsWithASkippableFrame(t *testing.T) {
+	content := zstdOf(tarOf(t, entry{name: "a", body: "weights"}))
+	for nibble := range 16 {
+		frame := []byte{0x50 + byte(nibble), 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'}
+		into, _, err := try(t, "tar.zst", append(frame, content...), limits)
+		if got, readErr := os.ReadFile(filepath.Join(into, "a")); err != nil || readErr != nil || string(got) != "weights" {
+			t.Error(nibble, err, readErr)
+		}
+	}
+	_, _, err := try(t, "tar.zst", append([]byte{0x60, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, content...), limits)
+	mustRefuse(t, "another frame", err, failure.RefusedArchive, "is no tar.zst")
+}
+
+// A zip whose places are wrong is damaged: no error of it is one of the volume.
+func TestAZipWithWrongPlaces(t *testing.T) {
+	good := zipOf(t, nil, "a", "weights", "b", "more")
+	end := bytes.LastIndex(good, []byte("PK\x05\x06"))
+	header := bytes.Index(good, []byte("PK\x01\x02"))
+	for name, at := range map[string]int{"of its directory": end + 16, "of an entry": header + 42} {
+		for _, value := range []uint32{0, 1, 30, uint32(end) - 1, uint32(end) + 1, uint32(len(good)), 1 << 31, 1<<32 - 2} {
+			bad := bytes.Clone(good)
+			if binary.LittleEndian.Uint32(bad[at:]) == value {
+				continue
+			}
+			binary.LittleEndian.PutUint32(bad[at:], value)
+			if _, _, err := try(t, "zip", bad, limits); err != nil && failure.Of(err).Word != failure.RefusedArchive {
+				t.Errorf("the place %s is %d: %v", name, value, err)
+			}
+		}
+	}
+}

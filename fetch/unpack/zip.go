@@ -56,6 +56,9 @@ type boundedReaderAt struct {
 }
 
 func (b *boundedReaderAt) ReadAt(into []byte, at int64) (int, error) {
+	if at < 0 { // As the zip says, and not the volume.
+		return 0, io.ErrUnexpectedEOF
+	}
 	n, err := b.ReaderAt.ReadAt(into, at)
 	if b.left -= n; b.left < 0 {
 		return 0, failure.New(failure.TooBig, "the archive has a directory of more than 16 MiB: pack fewer files, or use tar")

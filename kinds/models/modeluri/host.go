@@ -81,8 +81,9 @@ func toASCII(host string) (string, error) {
 	return host, nil
 }
 
-// isLocalhost is true for the names that RFC 6761 reserves for the loopback addresses.
+// isLocalhost is true for the names that RFC 6761 reserves for the loopback addresses, and those
+// that kubelet writes into /etc/hosts.
 func isLocalhost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "ip6-localhost" || host == "ip6-loopback"
 }

@@ -1,0 +1,332 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package download_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/download"
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
+	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
+)
+
+// A load balancer cuts every answer at two fifths of the file, so that no answer alone can bring
+// it. One bad answer, or what an earlier process has left, decides for one attempt.
+func TestOneBadAnswerDecidesForOneAttempt(t *testing.T) {
+	size := len(content)
+	good := cut(400_000, serve(`"1"`))
+	for name, bad := range map[string]http.HandlerFunc{
+		"200 without ranges": cut(400_000, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			_, _ = w.Write(content)
+		}),
+		"200 without anything": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"1"`)
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"another part":             sendPart(fmt.Sprintf("bytes 399999-%d/%d", size-1, size), `"1"`, content[399_999:]),
+		"another total":            sendPart(fmt.Sprintf("bytes 400000-%d/%d", size-1, size+1), `"1"`, content[400_000:]),
+		"a part of another file":   sendPart(fmt.Sprintf("bytes 400000-%d/%d", size-1, size), `"2"`, content[400_000:]),
+		"a part without its place": sendPart("", `"1"`, content[400_000:]),
+		"416":                      status(http.StatusRequestedRangeNotSatisfiable),
+		"503":                      status(http.StatusServiceUnavailable),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := fetch(t, answers{good, bad, good})
+			if got.err != nil || !bytes.Equal(got.file.bytes, content) || len(got.requests) > 6 || got.took > 30*time.Second {
+				t.Errorf("%v after %s and %d requests\n%s", got.err, got.took, len(got.requests), got.log)
+			}
+			if strings.Contains(got.log, "from the start") {
+				t.Errorf("what was there is fetched again:\n%s", got.log)
+			}
+		})
+	}
+	wrong := func(i *download.Item, _ *download.Downloader, f *file) {
+		f.bytes = flipped(bytes.Clone(content))
+		i.Kept = &download.Kept{ETag: `"1"`, Size: int64(size), Missing: [][2]int64{{500_000, int64(size)}}}
+	}
+	got := fetch(t, answers{good}, wrong)
+	got.mustBeRight(t, 5)
+	fetch(t, answers{slowly(serve(`"1"`))}, parallel, wrong).mustBeRight(t, 16+9)
+}
+
+// A connection that is silent, or slow, keeps the others waiting for seconds alone.
+func TestAConnectionThatIsSlow(t *testing.T) {
+	large := bytes.Repeat(content, 32)
+	for name, bad := range map[string]func(http.ResponseWriter, *http.Request){
+		"silent":                 hang,
+		"silent after its start": cutOff(100_000),
+		"slow":                   func(w http.ResponseWriter, r *http.Request) { slow(w, r, large) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var count atomic.Int32
+				d, closer := downloader(func(w http.ResponseWriter, r *http.Request) {
+					if count.Add(1) == 3 {
+						bad(w, r)
+						return
+					}
+					w.Header().Set("ETag", `"1"`)
+					http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large)) // 1.6 MB/s.
+				})
+				defer closer()
+				d.Connections, d.Chunk = 4, 8<<20
+				item, to := theItem(), &file{}
+				item.Hash.Want = sum(large)
+				begin := time.Now()
+				if _, err := d.File(t.Context(), item, to, 64<<20); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begin); took > 12*time.Second { // 5 s with four good connections.
+					t.Errorf("took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// cutOff sends a part's first bytes, and then nothing.
+func cutOff(after int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(&silencer{ResponseWriter: w, left: after, done: r.Context().Done()}, r, "", time.Time{}, bytes.NewReader(bytes.Repeat(content, 32)))
+	}
+}
+
+type silencer struct {
+	http.ResponseWriter
+	left int
+	done <-chan struct{}
+}
+
+func (s *silencer) Write(all []byte) (int, error) {
+	n, err := s.ResponseWriter.Write(all[:min(len(all), s.left)])
+	if s.left -= n; s.left == 0 {
+		_ = http.NewResponseController(s.ResponseWriter).Flush()
+		<-s.done
+		return n, io.ErrClosedPipe
+	}
+	return n, err
+}
+
+// slow sends 20 kB in a second.
+func slow(w http.ResponseWriter, r *http.Request, all []byte) {
+	w.Header().Set("ETag", `"1"`)
+	http.ServeContent(trickling{w}, r, "", time.Time{}, bytes.NewReader(all))
+}
+
+type trickling struct{ http.ResponseWriter }
+
+func (s trickling) Write(all []byte) (int, error) {
+	for written := 0; written < len(all); {
+		<-time.After(100 * time.Millisecond) // The time of the bubble.
+		n, err := s.ResponseWriter.Write(all[written:min(written+2000, len(all))])
+		_ = http.NewResponseController(s.ResponseWriter).Flush()
+		if written += n; err != nil {
+			return written, err
+		}
+	}
+	return len(all), nil
+}
+
+// Each way in which servers say when they answer again is waited for, also before the first byte.
+func TestServersThatSayLater(t *testing.T) {
+	unix := func(w http.ResponseWriter, r *http.Request) {
+		status(429, "X-RateLimit-Reset", fmt.Sprint(time.Now().Unix()+26))(w, r)
+	}
+	code := func(code string) func(*download.Item, *download.Downloader, *file) {
+		return func(i *download.Item, _ *download.Downloader, _ *file) {
+			i.Explain = func(*http.Response, []byte) (string, string) { return code, "" }
+		}
+	}
+	many := func(first http.HandlerFunc) (list answers) {
+		for range 12 {
+			list = append(list, first)
+		}
+		return append(list, serve(`"1"`))
+	}
+	for name, each := range map[string]struct {
+		server answers
+		code   string
+		took   time.Duration
+	}{
+		"the hub":            {answers{status(429, "RateLimit", `"api";r=0;t=26`, "RateLimit-Policy", `"fixed window";"api";q=500;w=300`), serve(`"1"`)}, "", 26 * time.Second},
+		"one of two quotas":  {answers{status(429, "RateLimit", `"api";r=0;t=26, "pages";r=5;t=90`), serve(`"1"`)}, "", 26 * time.Second},
+		"an earlier draft":   {answers{status(429, "RateLimit", `limit=100, remaining=0, reset=26`), serve(`"1"`)}, "", 26 * time.Second},
+		"RateLimit-Reset":    {answers{status(429, "RateLimit-Reset", "26"), serve(`"1"`)}, "", 26 * time.Second},
+		"seconds":            {answers{status(429, "X-RateLimit-Reset", "26"), serve(`"1"`)}, "", 26 * time.Second},
+		"a time":             {answers{unix, serve(`"1"`)}, "", 26 * time.Second},
+		"Retry-After first":  {answers{status(429, "Retry-After", "7", "RateLimit", `"api";r=0;t=26`), serve(`"1"`)}, "", 7 * time.Second},
+		"503":                {answers{status(503, "Retry-After", "400"), serve(`"1"`)}, "", 400 * time.Second},
+		"nonsense":           {answers{status(429, "RateLimit", "nonsense", "X-RateLimit-Reset", "-5"), serve(`"1"`)}, "", time.Second},
+		"SlowDown":           {many(status(503)), "SlowDown", 241 * time.Second},
+		"Throttling":         {many(status(400)), "Throttling", 241 * time.Second},
+		"429 without a word": {many(status(429)), "", 241 * time.Second},
+		"RequestTimeout":     {answers{status(400), serve(`"1"`)}, "RequestTimeout", time.Second},
+		"the last request": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"api";r=0;t=26`)
+			cut(100, serve(`"1"`))(w, r)
+		}, serve(`"1"`)}, "", 26 * time.Second},
+		"not the last": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"api";r=1;t=26`)
+			cut(100, serve(`"1"`))(w, r)
+		}, serve(`"1"`)}, "", time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := fetch(t, each.server, connectFor, code(each.code))
+			if got.mustBeRight(t, len(each.server)); got.took.Round(time.Second) != each.took {
+				t.Errorf("took %s, want %s", got.took, each.took)
+			}
+		})
+	}
+	spread := func(_ *download.Item, d *download.Downloader, _ *file) { d.Spread = 0.5 }
+	if got := fetch(t, answers{status(429, "RateLimit", `"api";r=0;t=26`), serve(`"1"`)}, connectFor, spread); got.err != nil || got.took != 39*time.Second {
+		t.Error("with a spread:", got.took, got.err)
+	}
+	got := fetch(t, answers{status(429, "Retry-After", "7200")}, connectFor)
+	got.mustFail(t, failure.RateLimited, 1, "the next attempt is of use at 2000-01-01T02:00:00Z")
+	got = fetch(t, answers{status(429, "RateLimit", `"api";r=0;t=100`)}, connectFor)
+	if got.mustFail(t, failure.RateLimited, 0, "429 Too Many Requests"); got.took > 30*time.Minute {
+		t.Error(got.took)
+	}
+}
+
+// 300 pods behind one address start at once, and each needs a list and two files of a hub that
+// answers 500 requests in 300 s.
+func TestManyPodsAtARateLimitedHub(t *testing.T) {
+	const starts, quota, window = 300, 500, 300 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		var mutex sync.Mutex
+		answered, refused := map[int]int{}, map[int]int{}
+		begin := time.Now()
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			mutex.Lock()
+			since := time.Since(begin)
+			now := int(since / window)
+			left := quota - answered[now]
+			if left > 0 {
+				answered[now]++
+			} else {
+				refused[now]++
+			}
+			mutex.Unlock()
+			w.Header().Set("RateLimit", fmt.Sprintf(`"api";r=%d;t=%d`, max(0, left-1), int((window-since%window)/time.Second)+1))
+			if left <= 0 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			serve(`"1"`)(w, r)
+		}
+		var group sync.WaitGroup
+		for i := range starts {
+			d, closer := downloader(handler)
+			defer closer()
+			d.Connections, d.ConnectFor, d.Spread = 8, 10*time.Second, float64(i)/starts
+			group.Go(func() {
+				_, _, err := d.Read(t.Context(), theItem(), 2<<20)
+				if err == nil {
+					err = d.Each(t.Context(), 2, func(ctx context.Context, _ int) error {
+						_, err := d.File(ctx, theItem(), &file{}, 2<<20)
+						return err
+					})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		t.Log(answered, refused, time.Since(begin))
+		for window := range answered {
+			if window > 0 && answered[window]+refused[window] > quota {
+				t.Errorf("%d requests in window %d", answered[window]+refused[window], window)
+			}
+		}
+	})
+}
+
+// A host that cannot be connected to is told soon for each file, and not where a file has begun.
+func TestABlockedHostOfALaterFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, closer := downloader(cut(100_000, serve(`"1"`)))
+		defer closer()
+		d.ConnectFor = 10 * time.Second
+		good := d.Client
+		d.Client = &vanishing{Getter: good, from: 2, until: time.Now().Add(20 * time.Minute)}
+		begin := time.Now()
+		if _, err := d.File(t.Context(), theItem(), &file{}, 2<<20); err != nil || time.Since(begin) < 20*time.Minute {
+			t.Error("a server that was away for 20 minutes:", time.Since(begin), err)
+		}
+		d.Client = blackhole{}
+		begin = time.Now()
+		_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
+		if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second || !strings.Contains(err.Error(), "no attempt brought more for 10s") {
+			t.Error(took, err)
+		}
+	})
+}
+
+// vanishing is not there for some time, from a request on.
+type vanishing struct {
+	download.Getter
+	from, count int
+	until       time.Time
+}
+
+func (v *vanishing) Get(ctx context.Context, request guard.Request) (*http.Response, error) {
+	if v.count++; v.count >= v.from && time.Now().Before(v.until) {
+		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	}
+	return v.Getter.Get(ctx, request)
+}
+
+// A server that says that it serves parts, and never does, sends all of a large file twice at most.
+func TestAServerThatNeverServesParts(t *testing.T) {
+	large := bytes.Repeat(content, 32)
+	for name, part := range map[string]http.HandlerFunc{
+		"another part": sendPart("bytes 0-1/2", `"1"`, []byte("xx")), "416": status(http.StatusRequestedRangeNotSatisfiable),
+		"the whole file": func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Range")
+			w.Header().Set("ETag", `"1"`)
+			http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent observed
+			d, closer := downloader(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Range") != "" {
+					part(w, r)
+					return
+				}
+				w.Header().Set("ETag", `"1"`)
+				http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large)) // 1.6 MB/s, 20 s for all.
+			})
+			defer closer()
+			sent.Getter, d.Client = d.Client, &sent
+			d.Connections, d.Chunk = 4, 8<<20
+			item, to := theItem(), &file{}
+			item.Hash.Want = sum(large)
+			begin := time.Now()
+			_, err := d.File(t.Context(), item, to, 64<<20)
+			if took := time.Since(begin); err != nil || took > 60*time.Second || sent.parts > 20 {
+				t.Errorf("%s: took %s and %d requests for parts, %v", name, took, sent.parts, err)
+			}
+		})
+	}
+}
