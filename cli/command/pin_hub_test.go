@@ -115,7 +115,7 @@ func TestPinARevisionOfAPullRequest(t *testing.T) {
 }
 
 // A manifest is replaced as a whole: through a link, with its mode, and nothing is left beside it.
-func TestPinWritesBesideTheFile(t *testing.T) {
+func TestPinReplacesTheFileAsAWhole(t *testing.T) {
 	directory := t.TempDir()
 	file, link := filepath.Join(directory, "box.yaml"), filepath.Join(directory, "link.yaml")
 	if err := os.WriteFile(file, []byte(head+"  model: {uri: hf://org/name, sizeLimit: 1Gi}\n"), 0o640); err != nil {
