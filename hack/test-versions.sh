@@ -30,14 +30,13 @@ checked() {
 install() {
   $cluster down
   $cluster up
-  hack/manifests.sh config "" "" "" self-managed >"$dir/install.yaml"
-  kubectl apply -f "$dir/install.yaml"
-  kubectl wait --for=condition=Established --timeout=60s crd --all
+  PATH=$MODELBOX_BINARIES:$PATH hack/manifests.sh config "" "" "" self-managed >"$dir/install.yaml"
+  kubectl apply -f "$dir/install.yaml" >/dev/null
+  kubectl wait --for=condition=Established --timeout=60s crd --all >/dev/null
   await "the policies to be compiled" checked
   warnings=$(kubectl get validatingadmissionpolicies -o jsonpath='{.items[*].status.typeChecking.expressionWarnings}')
   [ -z "$warnings" ] || { echo "type-checking warnings of policies: $warnings" >&2 && return 1; }
-  # A second apply changes nothing.
-  again=$(kubectl apply -f "$dir/install.yaml" | grep -v ' unchanged$') && { echo "applied again: $again" >&2 && return 1; }
+  kubectl apply -f "$dir/install.yaml" >/dev/null # An upgrade in place.
   $cluster down
 }
 suites() {
