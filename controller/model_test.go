@@ -170,7 +170,7 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 	ctx := context.Background()
 	const told = "image volumes need Kubernetes 1.35 or later; use https:// or s3://"
 	BeforeAll(func() {
-		if minorVersion() < 35 {
+		if lacks(35, "image volumes") != "" {
 			alone()
 			return
 		}

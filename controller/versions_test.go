@@ -4,40 +4,30 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// minorVersion returns the minor version of Kubernetes that the suite runs on: "make test-versions"
-// runs it on several.
-func minorVersion() int {
+// lacks returns why a spec cannot run on a version of Kubernetes before 1.minor, or nothing.
+func lacks(minor int, what string) string {
 	GinkgoHelper()
-	c, err := discovery.NewDiscoveryClientForConfig(env.Config)
+	reason, err := env.Lacks(minor, what)
 	Expect(err).NotTo(HaveOccurred())
-	info, err := c.ServerVersion()
-	Expect(err).NotTo(HaveOccurred())
-	minor, err := strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
-	Expect(err).NotTo(HaveOccurred())
-	return minor
+	return reason
 }
 
 // since skips a spec on a version of Kubernetes that does not have what it is about.
 func since(minor int, what string) {
 	GinkgoHelper()
-	if minorVersion() < minor {
-		Skip(fmt.Sprintf("Kubernetes has %s since 1.%d", what, minor))
+	if reason := lacks(minor, what); reason != "" {
+		Skip(reason)
 	}
 }
 
