@@ -54,6 +54,8 @@ DOCKER_BUILD_FLAGS ?=
 # the whole cluster.
 NAMESPACE ?= modelbox-system
 NAMESPACES ?=
+# The versions of Kubernetes that test-versions runs, of hack/tools/kube/versions.
+VERSIONS ?= 1.30.14 1.33.13 1.34.4 1.36.3
 # Who issues the certificate of the webhook: cert-manager, or self-managed, which is the controller.
 CERTS ?= cert-manager
 MANIFESTS = ./hack/manifests.sh $(1) "$(NAMESPACE)" "$(NAMESPACES)"
@@ -134,6 +136,10 @@ test-long: ## Run all cases of faults, edits, agreement, upgrades and permission
 	@assets=$$(./hack/binaries.sh) && KUBEBUILDER_ASSETS=$$assets MODELBOX_LONG=1 \
 	  $(GO) test -vet=off -count 1 -timeout 8h $(TESTFLAGS) $(or $(LONG),./...)
 	@cd fetch && MODELBOX_LONG=1 $(GO) test -vet=off -count 1 -timeout 2h $(TESTFLAGS) ./...
+	@$(if $(LONG),,$(MAKE) --no-print-directory test-versions)
+
+test-versions: ## Install and test the operator on other versions of Kubernetes (VERSIONS=1.30.14; QUICK=1: what takes a minute)
+	@$(PROGRAMS) && ./hack/test-versions.sh $(VERSIONS)
 
 fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 	@./hack/fuzz.sh

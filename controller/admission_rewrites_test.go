@@ -24,6 +24,7 @@ import (
 // effect until the spec ends.
 func rewriting(ctx context.Context, namespace, expression string) {
 	GinkgoHelper()
+	since(36, "MutatingAdmissionPolicies")
 	inNamespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},

@@ -393,6 +393,7 @@ func (c specChange) try(ctx context.Context) bool {
 
 var _ = Describe("an edit", Ordered, ContinueOnFailure, long, func() {
 	BeforeAll(func() {
+		since(35, "all fields of the corpus")
 		alone()
 		installOptionalKinds()
 	})

@@ -148,6 +148,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 	})
 
 	It("becomes an image volume, and a claim", func() {
+		since(35, "image volumes")
 		box := serving(ctx, uri)
 		drive().settled(ctx, box)
 		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
@@ -169,6 +170,10 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 	ctx := context.Background()
 	const told = "image volumes need Kubernetes 1.35 or later; use https:// or s3://"
 	BeforeAll(func() {
+		if lacks(35, "image volumes") != "" {
+			alone()
+			return
+		}
 		if !thoroughly {
 			Skip("it needs a control plane of its own: make test-long")
 		}

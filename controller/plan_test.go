@@ -139,6 +139,7 @@ var plannedChanges = []specChange{
 var _ = Describe("modelbox plan predicts an apply", Ordered, ContinueOnFailure, long, func() {
 	a := &applier{}
 	BeforeAll(func(ctx context.Context) {
+		since(35, "all fields of the corpus")
 		alone()
 		installOptionalKinds()
 		a.namespace = newNamespace()

@@ -260,6 +260,7 @@ var _ = Describe("an upgrade", long, func() {
 				mark      int
 			)
 			BeforeAll(func(ctx context.Context) {
+				since(37, "all that is recorded")
 				all = readRecorded(folder)
 				namespace = all[0].owner.GetNamespace()
 				Expect(env.Kubectl("", "create", "namespace", namespace)).NotTo(BeEmpty())

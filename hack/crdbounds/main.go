@@ -21,6 +21,7 @@ const (
 	// Go decodes and calculates with at bounded cost. No field here may be negative.
 	vendoredQuantity  = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 	decodableQuantity = `^([0-9]{1,18}(\.[0-9]{0,9})?|\.[0-9]{1,9})(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]{1,2}))?$`
+	percentage        = `^(([1-9]?[0-9]|100)%)?$`
 	// encodableTime is how metav1.Time is encoded: with an offset, a time in the year 9999 may be
 	// in the year 10000 in UTC, which Go decodes and cannot encode.
 	encodableTime = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`
@@ -104,7 +105,8 @@ func bound(path string, node map[string]any) {
 		}
 	case node["x-kubernetes-int-or-string"] == true: // A step of a rollout; markers have the rest.
 		set("maxLength", len("100%"))
-		if strings.HasSuffix(path, ".rollingUpdate") {
+		set("pattern", percentage)
+		if strings.HasSuffix(path, ".rollingUpdate") || strings.Contains(path, ".disruption.") {
 			set("minimum", 1)
 		}
 		between(0, 1<<30-1)

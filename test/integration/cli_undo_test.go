@@ -101,6 +101,7 @@ REVISION   CREATED                REPLICAS   IMAGE     MODEL   CHANGE-CAUSE
 
 // The digest of a model is what verified it, and for the current revision what status says of the same model.
 func TestHistoryOfModels(t *testing.T) {
+	since(t, 35, "image volumes")
 	c, box := newCluster(t), newBox()
 	sum := strings.Repeat("0a", 32)
 	box.Status.Model = &modelv1.ModelStatus{URI: "hf://a/b", Digest: "sha256:" + sum}

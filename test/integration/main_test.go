@@ -110,3 +110,15 @@ func newNamespace(ctx context.Context, name string, annotations map[string]strin
 var count atomic.Int32
 
 func unique(name string) string { return fmt.Sprintf("%s-%d", name, count.Add(1)) }
+
+// since skips a test on a version of Kubernetes before 1.minor.
+func since(t *testing.T, minor int, what string) {
+	t.Helper()
+	reason, err := env.Lacks(minor, what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason != "" {
+		t.Skip(reason)
+	}
+}

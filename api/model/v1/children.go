@@ -86,7 +86,7 @@ type Disruption struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods from 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// minAvailable is the minimum number of pods that stay available in spite of evictions: a number of pods
@@ -96,6 +96,6 @@ type Disruption struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods from 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$`
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }

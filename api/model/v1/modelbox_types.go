@@ -188,7 +188,7 @@ type ModelBoxSpec struct {
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of pods from 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$`
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
 	// strategy is the strategy of the Deployment, for rollouts that rollingUpdate cannot
@@ -200,9 +200,7 @@ type ModelBoxSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['', 'RollingUpdate', 'Recreate']",message="must be RollingUpdate or Recreate",fieldPath=".type"
 	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate",fieldPath=".rollingUpdate"
-	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || type(self.rollingUpdate.maxSurge) == int || self.rollingUpdate.maxSurge.matches('^(([1-9]?[0-9]|100)%)?$')",message="must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%",fieldPath=".rollingUpdate.maxSurge"
-	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxUnavailable) || type(self.rollingUpdate.maxUnavailable) == int || self.rollingUpdate.maxUnavailable.matches('^(([1-9]?[0-9]|100)%)?$')",message="must be a number of pods from 0 to 1073741823, or a percentage from 0% to 100%",fieldPath=".rollingUpdate.maxUnavailable"
-	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || !(string(self.rollingUpdate.maxSurge) in ['0', '0%'] && string(self.rollingUpdate.maxUnavailable) in ['0', '0%'])",message="maxSurge and maxUnavailable may not both be 0, because no rollout could begin",fieldPath=".rollingUpdate"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || (self.rollingUpdate.maxSurge != 0 && self.rollingUpdate.maxSurge != '0%') || (self.rollingUpdate.maxUnavailable != 0 && self.rollingUpdate.maxUnavailable != '0%')",message="maxSurge and maxUnavailable may not both be 0, because no rollout could begin",fieldPath=".rollingUpdate"
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 
 	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
@@ -403,7 +401,7 @@ type Port struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self == '' || self.matches('^([a-z0-9]+-)*[a-z0-9]+$') && self.matches('[a-z]')",message="must be a number from 1 to 65535 or the name of a container port"
+	// +kubebuilder:validation:Pattern=`^(([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*)?$`
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 
 	// nodePort is the port on each node, 1 to 65535 and in the cluster's range for

@@ -13,7 +13,7 @@ type Monitoring struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self == '' || self.matches('^([a-z0-9]+-)*[a-z0-9]+$') && self.matches('[a-z]')",message="must be a number from 1 to 65535 or the name of a container port"
+	// +kubebuilder:validation:Pattern=`^(([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*)?$`
 	Port *intstr.IntOrString `json:"port,omitempty"`
 
 	// path is the path of the metrics. At most 1024 characters. /metrics if it is not set.

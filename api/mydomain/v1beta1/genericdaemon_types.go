@@ -101,7 +101,7 @@ type GenericdaemonSpec struct {
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1073741823 : self.matches('^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$')",message="must be a number of nodes from 1 to 1073741823, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?%|100%|[1-9][0-9]{0,8})?$`
 	RollingUpdate *intstr.IntOrString `json:"rollingUpdate,omitempty"`
 
 	// terminationGracePeriodSeconds is the time in seconds between the TERM signal and the
