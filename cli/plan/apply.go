@@ -183,8 +183,12 @@ func (o *Object) desired(owner client.Object) ([]*apply.Child, error) {
 
 // write makes the writes of the operator, or adds why it makes none.
 func (o *Object) write(ctx context.Context, c client.Client, owner client.Object, children []*apply.Child) error {
-	writer := apply.Writer{Client: c, Live: c, Recorder: &events.FakeRecorder{}, Rewrites: &apply.Rewrites{}}.ReadOnlyIf(kinds.IsPaused(o.Stored))
-	_, err := writer.Apply(ctx, owner, children...)
+	writer := apply.Writer{Client: c, Live: c, Recorder: &events.FakeRecorder{}}
+	of := &apply.Owner{Object: owner, Paused: kinds.IsPaused(o.Stored)}
+	err := writer.Read(ctx, of, children...)
+	if err == nil {
+		_, err = writer.Write(ctx, of, children...)
+	}
 	if status.HasReason(err, status.ReasonNameConflict) {
 		o.Conflicts = append(o.Conflicts, err.Error())
 		return nil

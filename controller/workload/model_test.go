@@ -164,25 +164,3 @@ func TestTheGroupOfAClaim(t *testing.T) {
 		}
 	}
 }
-
-func TestVerifyModel(t *testing.T) {
-	t.Parallel()
-	w := withModel(t, "oci://a@sha256:"+strings.Repeat("0a", 32), "", released)
-	stored := deploymentOf(t, w)
-	if err := w.VerifyModel(stored); err != nil {
-		t.Error(err)
-	}
-	for name, volumes := range map[string][]corev1.Volume{
-		"removed":        nil,
-		"another source": {{Name: "model", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
-	} {
-		stored.Spec.Template.Spec.Volumes = volumes
-		const want = `Deployment.apps "box" is invalid: spec.template.spec.volumes[model].image: Forbidden: image volumes need Kubernetes 1.35 or later; use https:// or s3://`
-		if err := w.VerifyModel(stored); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := withModel(t, uri, "", released).VerifyModel(&appsv1.Deployment{}); err != nil {
-		t.Error(err)
-	}
-}

@@ -35,8 +35,8 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 	for i, want := range []string{"bbc3fe209e509593", "323f7f1fa829ee49", "3204cbafe664e2dd"} {
 		for range 3 { // Maps have no order.
 			child := children[i].DeepCopyObject().(client.Object)
-			if err := setHash(child); err != nil || child.GetAnnotations()[AnnotationHash] != want {
-				t.Errorf("the annotations of the %s are %s, want the hash %s: %v", limit.KindOf(child), child.GetAnnotations(), want, err)
+			if got, err := hashOf(child); err != nil || got != want {
+				t.Errorf("the hash of the %s is %s, want %s: %v", limit.KindOf(child), got, want, err)
 			}
 		}
 	}
@@ -45,18 +45,19 @@ func TestHashIsTheSameInAllVersions(t *testing.T) {
 // Of a kind that has no Go type here, the hash is that of its JSON, in which keys are sorted.
 func TestHashOfAnUntypedObject(t *testing.T) {
 	t.Parallel()
-	hashOf := func(hosts ...any) string {
+	of := func(hosts ...any) string {
 		obj := &unstructured.Unstructured{Object: map[string]any{"kind": "HTTPRoute", "spec": map[string]any{"hostnames": hosts, "a": "b"}}}
-		if err := setHash(obj); err != nil {
+		hash, err := hashOf(obj)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return obj.GetAnnotations()[AnnotationHash]
+		return hash
 	}
 	const want = "21f9c1c3d8d7f61d"
-	if got := hashOf("a.example"); got != want {
+	if got := of("a.example"); got != want {
 		t.Errorf("the hash is %s, want %s", got, want)
 	}
-	if hashOf("b.example") == want {
+	if of("b.example") == want {
 		t.Error("another object has the same hash")
 	}
 }
