@@ -124,8 +124,8 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 			for _, fetcher := range []modelsource.Fetcher{installed, upgrade} {
 				released(fetcher)
 				change(ctx, deployment, func(d *appsv1.Deployment) {
-					d.Annotations["model.github.com/fetcher"] = fmt.Sprintf(
-						`{"template":%q,"image":"evil.example.com/steal:1","mirrors":["https://=https://evil.example.com"]}`, hash)
+					metav1.SetMetaDataAnnotation(&d.ObjectMeta, "model.github.com/fetcher", fmt.Sprintf(
+						`{"template":%q,"image":"evil.example.com/steal:1","mirrors":["https://=https://evil.example.com"]}`, hash))
 					edit(d)
 				})
 				drive().settled(ctx, box)

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -32,18 +35,32 @@ const maxRewritten, maxPath = 3, 256
 var kubernetes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme) })
 
 // rewritten returns the paths of fields that do not have their desired value in the response to a write, because
-// admission changed or removed them.
+// admission changed or removed them. What the API server itself completes or rounds is no such field.
 func rewritten(desired, answer client.Object) []string {
-	want, have := desired.DeepCopyObject().(client.Object), answer
-	want.SetManagedFields(nil)
-	if equality.Semantic.DeepDerivative(want, have) {
+	if equality.Semantic.DeepDerivative(desired, answer) {
 		return nil
 	}
-	paths := differing(desired, answer)
+	found := lacking(compare(desired, answer))
+	if found.Empty() {
+		return nil
+	}
+	paths := pathsOf(found.Intersection(lacking(compare(defaulted(desired), answer))))
 	for i := range paths {
 		paths[i] = rules.Cut(paths[i], maxPath)
 	}
 	return slices.Clip(paths[:min(len(paths), maxRewritten)])
+}
+
+// defaulted returns a desired state with Kubernetes' defaults of a pod template.
+func defaulted(desired client.Object) client.Object {
+	out := desired.DeepCopyObject().(client.Object)
+	switch out.(type) {
+	case *appsv1.Deployment, *appsv1.DaemonSet:
+		template := &corev1.PodTemplate{Template: *Template(out)}
+		corev1defaults.SetObjectDefaults_PodTemplate(template)
+		*Template(out) = template.Template
+	}
+	return out
 }
 
 // Rewritten returns, in a sentence that is empty if there are none, the fields of children that admission rewrote.
@@ -57,22 +74,24 @@ func Rewritten(children []modelv1.ChildStatus) string {
 	return strings.Join(parts, "; ")
 }
 
-// differing returns the paths of the fields of a desired state that another state does not have, or not with that value.
-func differing(desired, live client.Object) []string {
-	comparison := compare(desired, live)
-	if comparison == nil {
-		return nil
+// lacking returns what the second of two compared states does not have of the first, or not with that value.
+func lacking(c *typed.Comparison) *fieldpath.Set {
+	if c == nil {
+		return fieldpath.NewSet()
 	}
-	return pathsOf(comparison.Modified.Union(comparison.Removed))
+	return c.Modified.Union(c.Removed).Leaves()
 }
+
+// differing returns the paths of the fields of a desired state that another state does not have, or not with that value.
+func differing(desired, live client.Object) []string { return pathsOf(lacking(compare(desired, live))) }
 
 // changed returns the paths of the fields that differ between two versions of an object.
 func changed(before, after client.Object) []string {
-	comparison := compare(before, after)
-	if comparison == nil {
+	c := compare(before, after)
+	if c == nil {
 		return nil
 	}
-	return pathsOf(comparison.Modified.Union(comparison.Removed).Union(comparison.Added))
+	return pathsOf(c.Modified.Union(c.Removed).Union(c.Added))
 }
 
 func compare(a, b client.Object) *typed.Comparison {

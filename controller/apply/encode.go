@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"reflect"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +28,28 @@ func applyConfiguration(desired client.Object) ([]byte, error) {
 }
 
 func contentOf(desired client.Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withSources(desired))
 	delete(content, "status")
 	removeNulls(content)
 	return content, err
+}
+
+// withSources returns an object whose volumes without a source have the one that the API server gives them. An apply
+// that leaves it out would keep any source that another client has put there.
+func withSources(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *appsv1.Deployment, *appsv1.DaemonSet:
+	default:
+		return obj
+	}
+	obj = obj.DeepCopyObject().(client.Object)
+	volumes := Template(obj).Spec.Volumes
+	for i := range volumes {
+		if volumes[i].VolumeSource == (corev1.VolumeSource{}) {
+			volumes[i].EmptyDir = &corev1.EmptyDirVolumeSource{}
+		}
+	}
+	return obj
 }
 
 func removeNulls(value any) {
