@@ -33,6 +33,10 @@ const (
 // ignored, because it would undo every later restart.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
+// AnnotationRevision numbers the pod templates of a Deployment; Kubernetes' own controller sets it on
+// the Deployment and on each of its ReplicaSets.
+const AnnotationRevision = "deployment.kubernetes.io/revision"
+
 // AnnotationFrozen is the annotation of a Namespace that freezes it. Its value is the reason, for users. While
 // a Namespace has it, the operator replaces no pods there for a schedule or for changed configuration, and
 // updates that would replace them are refused (config/policies/frozen.yaml).

@@ -20,7 +20,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -138,8 +137,10 @@ var _ = Describe("an adopted Deployment", func() {
 			named, d, s := withDeployment(ctx, tc.flags...)
 			owner := tc.owner(named)
 			adopted(ctx, tc.kind, named)
-			Eventually(func() string { return get(ctx, d.DeepCopy()).Annotations[apply.AnnotationHash] }).ShouldNot(BeEmpty())
-			Eventually(func() string { return get(ctx, s.DeepCopy()).Annotations[apply.AnnotationHash] }).ShouldNot(BeEmpty())
+			Eventually(func() []modelv1.ChildStatus {
+				Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
+				return workloadStatus(owner).Children
+			}).Should(HaveLen(2))
 			unchanged(ctx, d, s)
 			Eventually(rolledOutAndReady(ctx, owner, named)).Should(Equal("True Ready"))
 			Expect(workloadStatus(owner).Selector).To(Equal("app=web"))

@@ -97,7 +97,8 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 				next := &crashingClient{}
 				Expect(reconcileWith(ctx, next.client(), box)).To(Succeed())
 				Expect(look(box)).To(Equal(want))
-				Expect(next.writes).To(BeNumerically("<=", writes-n+1), "what is done is not done again")
+				const again = 2 // The ownership of the fields of a child that was written, and its apply, which changes nothing.
+				Expect(next.writes).To(BeNumerically("<=", writes-n+1+again), "what is done is not done again")
 				settled := &crashingClient{}
 				Expect(reconcileWith(ctx, settled.client(), box)).To(Succeed())
 				Expect(settled.writes).To(BeZero())

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
@@ -116,7 +115,7 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 		hash, installed := box.Status.Fetcher.TemplateHash, modelFetcher
 		for name, edit := range map[string]func(d *appsv1.Deployment){
 			"the annotation of earlier versions": func(*appsv1.Deployment) {},
-			"and its desired-hash":               func(d *appsv1.Deployment) { d.Annotations[apply.AnnotationHash] = "0" },
+			"and managedFields":                  func(d *appsv1.Deployment) { d.ManagedFields = []metav1.ManagedFieldsEntry{{}} },
 			"and the image": func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.InitContainers[0].Image = "evil.example.com/steal:1"
 				d.Spec.Template.Spec.InitContainers[0].Args = append(d.Spec.Template.Spec.InitContainers[0].Args, "--mirror=https://=https://evil.example.com")
@@ -125,8 +124,8 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 			for _, fetcher := range []models.Fetcher{installed, upgrade} {
 				released(fetcher)
 				change(ctx, deployment, func(d *appsv1.Deployment) {
-					d.Annotations["model.github.com/fetcher"] = fmt.Sprintf(
-						`{"template":%q,"image":"evil.example.com/steal:1","mirrors":["https://=https://evil.example.com"]}`, hash)
+					metav1.SetMetaDataAnnotation(&d.ObjectMeta, "model.github.com/fetcher", fmt.Sprintf(
+						`{"template":%q,"image":"evil.example.com/steal:1","mirrors":["https://=https://evil.example.com"]}`, hash))
 					edit(d)
 				})
 				drive().settled(ctx, box)

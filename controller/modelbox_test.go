@@ -98,7 +98,7 @@ var _ = Describe("a ModelBox", func() {
 		ready()
 		By("an annotation and a sidecar of another client")
 		change(ctx, deployment, func(d *appsv1.Deployment) {
-			d.Annotations["mesh"] = "on"
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, "mesh", "on")
 			d.Spec.Template.Spec.Containers = append([]corev1.Container{{Name: "mesh", Image: "mesh:1"}}, d.Spec.Template.Spec.Containers...)
 		})
 		for round, step := range []func(*modelv1.ModelBox){
@@ -170,7 +170,10 @@ var _ = Describe("a ModelBox", func() {
 		}).Should(BeTrue())
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
 		By("annotations and labels of another field manager")
-		change(ctx, deployment, func(d *appsv1.Deployment) { d.Annotations["x"], d.Labels["x"] = "y", "y" })
+		change(ctx, deployment, func(d *appsv1.Deployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, "x", "y")
+			d.Labels["x"] = "y"
+		})
 		// The status of the ModelBox proves that the Deployment was reconciled since.
 		deployment.Status.ObservedGeneration, deployment.Status.Replicas = deployment.Generation, 7
 		Expect(env.Client.Status().Update(ctx, deployment)).To(Succeed())

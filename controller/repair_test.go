@@ -38,7 +38,6 @@ type driven struct {
 	client   client.Client
 	live     client.Reader
 	recorder *events.FakeRecorder
-	rewrites *apply.Rewrites
 	clock    clock.PassiveClock
 	requests map[string]int
 	// cached are the objects in a cache that is behind, nil for one that the cache does not
@@ -81,7 +80,7 @@ func drive() *driven {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	d.client, d.rewrites = limit.New(d.client, d), &apply.Rewrites{}
+	d.client = limit.New(d.client, d)
 	return d
 }
 
@@ -109,7 +108,7 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
-	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder, Rewrites: d.rewrites}
+	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder}
 	result, err := reconcilerOf(kindOf(obj), writer, d).Reconcile(ctx, requestFor(obj))
 	return d.requests, result, err
 }
@@ -265,7 +264,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 			if image() == "evil:1" {
 				condition := ready(ctx, box)
 				Expect(condition.Reason).To(Equal(status.ReasonContested))
-				Expect(condition.Message).To(And(ContainSubstring(`"other-manager"`), ContainSubstring("[name=box].image")))
+				Expect(condition.Message).To(And(ContainSubstring(`"other-manager"`), ContainSubstring(`[name="box"].image`)))
 				Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", 20*time.Second)))
 			}
 			for _, note := range d.events() {
@@ -293,10 +292,10 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		Expect(ready(ctx, box).Reason).NotTo(Equal(status.ReasonContested))
 	})
 
-	It("limits the repairs of its own annotation as well", func() {
+	It("limits the repairs of its labels as well", func() {
 		writes := 0
 		for range 20 {
-			update(deployment, func() { deployment.Annotations[apply.AnnotationHash] = "9999" })
+			update(deployment, func() { deployment.Labels["app.kubernetes.io/name"] = "evil" })
 			requests, _, err := d.reconcile(ctx, box)
 			Expect(err).NotTo(HaveOccurred())
 			writes += requests["apply"] + requests["patch"]
@@ -317,7 +316,7 @@ var _ = Describe("a child that another field manager changed", Ordered, Continue
 		update(box, func() { box.Spec.Paused, box.Spec.Image = true, "nginx:2" })
 		for _, edit := range []func(){
 			func() { deployment.Spec.Replicas = new(int32(7)) },
-			func() { deployment.Annotations[apply.AnnotationHash] = "other" },
+			func() { deployment.Labels["app.kubernetes.io/name"] = "other" },
 			func() { deployment.OwnerReferences = nil },
 		} {
 			update(deployment, edit)

@@ -342,7 +342,7 @@ func reconcileWith(ctx context.Context, c client.Client, obj client.Object) erro
 
 // writerWith returns a writer that discards its events.
 func writerWith(c client.Client, live client.Reader) apply.Writer {
-	return apply.Writer{Client: c, Live: live, Recorder: events.NewFakeRecorder(100), Rewrites: &apply.Rewrites{}}
+	return apply.Writer{Client: c, Live: live, Recorder: events.NewFakeRecorder(100)}
 }
 
 func requestFor(obj client.Object) reconcile.Request {

@@ -7,7 +7,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,10 +48,40 @@ func ApplyConfiguration(desired Object) ([]byte, error) {
 // Content returns a desired object without its status and without the nulls that the Go type cannot
 // omit: an apply would own these fields.
 func Content(desired Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withSources(desired))
 	delete(content, "status")
 	removeNulls(content)
 	return content, err
+}
+
+// withSources returns an object whose volumes without a source have the one that the API server gives
+// them. An apply that leaves it out would keep any source that another client has put there.
+func withSources(obj Object) Object {
+	template := PodTemplate(obj)
+	if template == nil || !slices.ContainsFunc(template.Spec.Volumes, isWithoutSource) {
+		return obj
+	}
+	obj = obj.DeepCopyObject().(Object)
+	volumes := PodTemplate(obj).Spec.Volumes
+	for i := range volumes {
+		if isWithoutSource(volumes[i]) {
+			volumes[i].EmptyDir = &corev1.EmptyDirVolumeSource{}
+		}
+	}
+	return obj
+}
+
+func isWithoutSource(v corev1.Volume) bool { return v.VolumeSource == corev1.VolumeSource{} }
+
+// PodTemplate returns the pod template of a Deployment or a DaemonSet, nil for another object.
+func PodTemplate(obj Object) *corev1.PodTemplateSpec {
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		return &obj.Spec.Template
+	case *appsv1.DaemonSet:
+		return &obj.Spec.Template
+	}
+	return nil
 }
 
 func removeNulls(value any) {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
@@ -32,12 +31,7 @@ func WritesOf(box *modelv1.ModelBox) (Writes, error) {
 	if err != nil {
 		return Writes{}, err
 	}
-	service := w.Service()
-	// The operator annotates each child with a hash of its desired state. Only the
-	// length of the value matters here.
-	mark := map[string]string{apply.AnnotationHash: "0123456789abcdef"}
-	deployment.Annotations, service.Annotations = mark, mark
-	return Writes{Deployment: deployment, Service: service, Status: statusOf(box, w)}, nil
+	return Writes{Deployment: deployment, Service: w.Service(), Status: statusOf(box, w)}, nil
 }
 
 func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {
@@ -46,6 +40,9 @@ func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {
 		Selector:           w.Selector().String(),
 		Address:            w.Address(),
 	}
+	// Only the length of the hashes matters here.
+	const hash = "0123456789abcdef0123456789abcdef"
+	into.Children = []modelv1.ChildStatus{{Kind: "Deployment", Desired: hash, Stored: hash}, {Kind: "Service", Desired: hash, Stored: hash}}
 	readiness := workload.Progress(&appsv1.Deployment{})
 	readiness.SetConditions(&into.Conditions, box.Generation, metav1.Now())
 	return mustJSON(map[string]any{"status": into})

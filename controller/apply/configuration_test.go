@@ -53,11 +53,11 @@ func TestResponseReplacesTheConfiguration(t *testing.T) {
 			return json.Unmarshal([]byte(response), into)
 		},
 	})
-	child := &Child{Desired: deployment, Live: deployment.DeepCopy()}
-	if err := (Writer{Client: c}).serverSideApply(t.Context(), child); err != nil {
+	answer, err := Writer{Client: c}.serverSideApply(t.Context(), deployment, deployment.DeepCopy())
+	if err != nil {
 		t.Fatal(err)
 	}
-	got := child.Live.(*appsv1.Deployment)
+	got := answer.(*appsv1.Deployment)
 	if diff := cmp.Diff([]corev1.Container{{Name: "main", Image: "mirror/server:1"}}, got.Spec.Template.Spec.Containers); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -110,7 +110,8 @@ type objectMeta struct {
 // trim removes what is not read of metadata, a spec that is longer than admission permits, and a status
 // that is longer than the controller writes.
 func (s *stored[T]) trim() {
-	s.objectMeta = objectMeta{ObjectMeta: trimmedMetadata(s)}
+	left := budget(maxContent)
+	s.objectMeta = objectMeta{ObjectMeta: left.metadata(s)}
 	if len(s.Spec) > rules.MaxBytes {
 		s.tooLong, s.Spec = len(s.Spec), nil
 	}

@@ -65,6 +65,7 @@ func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*work
 	children := &workload.Children{
 		Workload: w, Pods: &apply.Child{Live: &appsv1.DaemonSet{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
+		Stored: &into.ChildrenStatus,
 	}
 	children.Observe = func() workload.Observed {
 		return observe(children.Pods.Live.(*appsv1.DaemonSet), daemon.Spec.Label, into)

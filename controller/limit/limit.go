@@ -119,6 +119,8 @@ type owner struct {
 	*limiter
 	uid        types.UID
 	generation int64
+	// uncounted is true for writes that no other client can cause.
+	uncounted bool
 }
 
 // bucket holds when all writes of an owner are available again, which is a write later with each
@@ -138,9 +140,21 @@ type ownerKey struct{}
 // generation starts the limit anew, but not that of status.
 func For(ctx context.Context, c client.Client, uid types.UID, generation int64) context.Context {
 	if limited, ok := c.(*limited); ok {
-		return context.WithValue(ctx, ownerKey{}, &owner{limited.limiter, uid, generation})
+		return context.WithValue(ctx, ownerKey{}, &owner{limiter: limited.limiter, uid: uid, generation: generation})
 	}
 	return ctx
+}
+
+// Uncounted returns a context for a write of another desired state than the one that was written
+// last. No other client has undone that, so it does not count.
+func Uncounted(ctx context.Context) context.Context {
+	counted, ok := ctx.Value(ownerKey{}).(*owner)
+	if !ok {
+		return ctx
+	}
+	of := *counted
+	of.uncounted = true
+	return context.WithValue(ctx, ownerKey{}, &of)
 }
 
 // Contested returns what of the owner in a context is contested: from the time at which the limit
@@ -186,21 +200,25 @@ func inspect(ctx context.Context, read func(*owner, *bucket)) {
 }
 
 // write sends a write, unless none is available for the owner. One that the API server did not
-// accept does not count.
-func (o *owner) write(what ContestedError, send func() error) error {
+// accept, or that changed nothing, does not count.
+func (o *owner) write(what ContestedError, send func() (changed bool, err error)) error {
 	began := o.clock.Now()
-	if contested := o.take(what, began); contested != nil {
-		return contested
+	if !o.uncounted {
+		if contested := o.take(what, began); contested != nil {
+			return contested
+		}
 	}
-	err := send()
+	changed, err := send()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b, now := o.bucket(began), o.clock.Now()
+	if !o.uncounted && (err != nil || !changed) {
+		b.fullAt = b.fullAt.Add(-interval)
+	}
 	if err == nil {
 		b.failing, b.failed = time.Time{}, time.Time{}
 		return nil
 	}
-	b.fullAt = b.fullAt.Add(-interval)
 	// Attempts come in pauses that double. After a longer pause it is another failure.
 	if began.Sub(b.failed) > lasting+2*b.failed.Sub(b.failing) {
 		b.failing = began
@@ -312,7 +330,7 @@ func New(c client.Client, clk clock.PassiveClock) client.Client {
 var errNoOwner = errors.New("the write has no owner to count for")
 
 // write sends a write for the owner in a context. A dry run writes nothing.
-func (c *limited) write(ctx context.Context, obj client.Object, dryRun []string, send func() error) error {
+func (c *limited) write(ctx context.Context, obj client.Object, isPatch bool, dryRun []string, send func() error) error {
 	if len(dryRun) > 0 {
 		return send()
 	}
@@ -324,24 +342,29 @@ func (c *limited) write(ctx context.Context, obj client.Object, dryRun []string,
 	case o == nil:
 		o = &owner{limiter: c.limiter, uid: obj.GetUID()}
 	}
-	return o.write(what, send)
+	// The response to a patch that changed nothing has the version that was sent.
+	version := obj.GetResourceVersion()
+	return o.write(what, func() (bool, error) {
+		err := send()
+		return !isPatch || obj.GetResourceVersion() != version, err
+	})
 }
 
 // Create implements client.Writer.
 func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
+	return c.write(ctx, obj, false, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 // Delete implements client.Writer.
 func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.write(ctx, obj, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
+	return c.write(ctx, obj, false, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 // Patch implements client.Writer.
 func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return c.write(ctx, obj, true, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 // Status implements client.StatusClient.
@@ -364,5 +387,5 @@ func (s *subResource) Patch(ctx context.Context, obj client.Object, patch client
 	if o, ok := ctx.Value(ownerKey{}).(*owner); ok && s.name == "status" {
 		return o.writeStatus(send)
 	}
-	return s.limited.write(ctx, obj, nil, send)
+	return s.limited.write(ctx, obj, false, nil, send)
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
@@ -96,7 +97,7 @@ func setFetcher(into *modelv1.ModelBoxStatus, pods *workload.Workload, children 
 // which time it tries again, 0 for never.
 func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, all []models.Model, children *workload.Children) time.Duration {
 	live := children.Pods.Live.(*appsv1.Deployment)
-	revision, into := live.Annotations[problems.AnnotationRevision], &box.Status
+	revision, into := live.Annotations[api.AnnotationRevision], &box.Status
 	if r.Problems == nil || into.Fetcher == nil || box.Spec.Paused || into.ReadyReplicas == 0 || len(revision) > maxRevision || revision == into.Fetcher.Revision ||
 		!meta.IsStatusConditionTrue(into.Conditions, status.ConditionReady) {
 		return 0

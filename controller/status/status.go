@@ -230,7 +230,8 @@ func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.Und
 	NewStalled(ReasonInvalidSpec, "the stored object cannot be decoded, so it is not reconciled: "+failure.Error()).
 		SetConditions(&conditions, obj.GetGeneration(), metav1.Now())
 	clamp(reflect.ValueOf(&conditions).Elem())
-	members := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions}
+	// What was written to children is found out anew, in the few kinds that have it.
+	members := map[string]any{"observedGeneration": obj.GetGeneration(), "conditions": conditions, "children": nil}
 	maps.Copy(members, r.Undecodable)
 	after, err := json.Marshal(members)
 	if err == nil && !failure.StatusToo {
@@ -546,12 +547,14 @@ func SetAvailable(conditions *[]metav1.Condition, available metav1.Condition, cu
 
 // The bounds of the schemas. The API server would refuse the whole status for one value above them.
 const (
-	maxMessage, maxReason                  = 32768, 1024
-	maxConditions, maxHistory, maxProblems = 16, 100, 5
-	maxProblemMessage, maxProblemReason    = 1024, 128
-	maxContainer                           = 63
-	maxScheduleName, maxScheduledTimes     = 63, 3
-	maxPendingReason                       = 64
+	maxMessage, maxReason                   = 32768, 1024
+	maxConditions, maxHistory, maxProblems  = 16, 100, 5
+	maxProblemMessage, maxProblemReason     = 1024, 128
+	maxContainer                            = 63
+	maxScheduleName, maxScheduledTimes      = 63, 3
+	maxPendingReason                        = 64
+	maxChildren, maxChildKind, maxChildHash = 8, 63, 64
+	maxRewritten, maxPath                   = 3, 256
 )
 
 // reason is the rule of metav1.Condition for reasons.
@@ -583,6 +586,8 @@ func clamp(v reflect.Value) {
 		return
 	case *metav1.Condition:
 		clampCondition(value)
+	case *modelv1.ChildrenStatus:
+		clampChildren(value)
 	case *mtsrev1.EruHistory:
 		value.Slot, value.Reason = nearest(value.Slot), rules.Cut(value.Reason, maxReason)
 	case *mtsrev1.EruPending:
@@ -610,6 +615,21 @@ func clampList(list any) {
 		*value = (*value)[:min(len(*value), maxScheduledTimes)]
 	case *[]modelv1.Problem:
 		*value = (*value)[:min(len(*value), maxProblems)]
+	}
+}
+
+// clampChildren removes what the controller does not write, which costs a write of a child.
+func clampChildren(value *modelv1.ChildrenStatus) {
+	kinds := map[string]bool{}
+	value.Children = slices.DeleteFunc(value.Children, func(c modelv1.ChildStatus) bool {
+		invalid := c.Kind == "" || len(c.Kind) > maxChildKind || len(c.Desired) > maxChildHash || len(c.Stored) > maxChildHash ||
+			len(c.Rewritten) > maxRewritten || slices.ContainsFunc(c.Rewritten, func(path string) bool { return len(path) > maxPath })
+		known := kinds[c.Kind] || len(kinds) == maxChildren
+		kinds[c.Kind] = !invalid
+		return invalid || known
+	})
+	if len(value.Configuration) > modelv1.MaxConfiguration {
+		value.Configuration = ""
 	}
 }
 

@@ -41,18 +41,6 @@ func invalidSpec(err error) error {
 	return err
 }
 
-// checkSelector returns a status.Readiness if a live Deployment does not have the selector of an adopted
-// object. The API server would refuse to change it, and the Service would select other pods.
-func checkSelector(w *Workload, live *appsv1.Deployment) error {
-	have := metav1.FormatLabelSelector(live.Spec.Selector)
-	want := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: w.MatchLabels})
-	if have == want {
-		return nil
-	}
-	return status.NewStalled(status.ReasonInvalidSpec, fmt.Sprintf("spec.selector is %s, but Deployment %q has the selector %s, and neither can be changed: "+
-		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.Name, have))
-}
-
 // Buildable returns a status.Readiness with the errors of a spec that leave open what its children
 // have to be, nil if there are none.
 func Buildable(errs field.ErrorList) error { return invalidSpec(workload.Buildable(errs)) }
@@ -89,24 +77,6 @@ func keepFetcher(w *Workload, desired *appsv1.Deployment) error {
 	w.Fetcher = models.Fetcher{Image: applied.Image, Mirrors: applied.Mirrors}
 	desired.Spec.Template, err = w.Template()
 	return err
-}
-
-// VerifyModel returns an error if a stored Deployment does not have the volume of a model that is an image:
-// an API server that does not serve image volumes removes it.
-// https://kubernetes.io/docs/concepts/storage/volumes/#image
-func VerifyModel(w *Workload, stored client.Object) error {
-	volumes := stored.(*appsv1.Deployment).Spec.Template.Spec.Volumes
-	for i := range w.Models {
-		m := &w.Models[i]
-		if m.From.Scheme != models.Image || slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.VolumeName() && v.Image != nil }) {
-			continue
-		}
-		path := field.NewPath("spec", "template", "spec", "volumes").Key(m.VolumeName()).Child("image")
-		return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), w.Owner.GetName(), field.ErrorList{
-			field.Forbidden(path, "image volumes need Kubernetes 1.35 or later; use https:// or s3://"),
-		})
-	}
-	return nil
 }
 
 // observe returns the observed state of the Deployment, and copies its counters, and the address of the Service,

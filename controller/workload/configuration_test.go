@@ -28,6 +28,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // referring returns the children of an object that refers to a ConfigMap, with a live annotation.
@@ -38,8 +39,24 @@ func referring(restart modelv1.RestartOnChange, live string) *Children {
 	}}}
 	setConfiguration(&stored.Spec.Template, live)
 	return &Children{
+		Stored: &modelv1.ChildrenStatus{Configuration: live}, Conditions: &[]metav1.Condition{},
 		Workload: &Workload{Owner: &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "uid"}}, RestartOnChange: restart},
 		Pods:     &apply.Child{Desired: desired, Live: stored},
+	}
+}
+
+// read reads the child as it would be in the API server, and in the cache but that the cache has only hashes.
+func read(t *testing.T, r *Reconciler, c *Children) {
+	t.Helper()
+	stored := c.Pods.Live.(*appsv1.Deployment).DeepCopy()
+	stored.Namespace, stored.Name = c.Owner.GetNamespace(), c.Owner.GetName()
+	reference := []metav1.OwnerReference{*metav1.NewControllerRef(c.Owner, appv1.SchemeGroupVersion.WithKind("App"))}
+	stored.OwnerReferences = reference
+	c.Pods.Desired.SetOwnerReferences(reference)
+	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(stored).Build()
+	r.Writer = apply.Writer{Client: api, Live: api}
+	if err := r.Writer.Read(t.Context(), c.owner(), c.Pods); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -49,7 +66,7 @@ func TestWithoutRestartOnChangeNothingIsRead(t *testing.T) {
 	for _, r := range []*Reconciler{{}, {Configuration: &configuration.Sources{}}} {
 		for _, value := range []modelv1.RestartOnChange{"", modelv1.RestartOnChangeNone} {
 			c := referring(value, "")
-			if err := r.configure(t.Context(), c); err != nil || c.Pods.Keep != nil || templateOf(c.Pods.Desired).Annotations != nil {
+			if err := r.configure(t.Context(), c); err != nil || c.Pods.Expect != nil || kinds.PodTemplate(c.Pods.Desired).Annotations != nil {
 				t.Errorf("%q: %v, %v", value, err, c.Pods.Desired)
 			}
 		}
@@ -85,13 +102,11 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 			},
 		}
 		children := referring(modelv1.RestartOnChangeReferenced, live)
-		if err := r.configure(t.Context(), children); err != nil {
-			t.Fatal(err)
-		}
-		if err := children.Pods.Keep[0](); !errors.Is(err, test.want) {
+		read(t, r, children)
+		if err := r.configure(t.Context(), children); !errors.Is(err, test.want) {
 			t.Errorf("%s: the error is %v, want %v", name, err, test.want)
 		}
-		held := templateOf(children.Pods.Desired).Annotations[api.AnnotationConfiguration] == live
+		held := kinds.PodTemplate(children.Pods.Desired).Annotations[api.AnnotationConfiguration] == live
 		if test.want == nil && (held != test.held || (children.configured.waiting != "") != test.held || (children.configured.again == freeze.Again) != test.held) {
 			t.Errorf("%s: held: %t, %+v", name, held, children.configured)
 		}
@@ -114,10 +129,11 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 		children := referring(modelv1.RestartOnChangeReferenced, live)
 		children.Owner.SetName(name)
 		change(children)
-		if err := errors.Join(r.configure(t.Context(), children), children.Pods.Keep[0]()); err != nil {
+		read(t, r, children)
+		if err := r.configure(t.Context(), children); err != nil {
 			t.Fatal(err)
 		}
-		return templateOf(children.Pods.Desired).Annotations[api.AnnotationConfiguration], children.configured.reason + " " + children.configured.waiting
+		return kinds.PodTemplate(children.Pods.Desired).Annotations[api.AnnotationConfiguration], children.configured.reason + " " + children.configured.waiting
 	}
 	plain := func(*Children) {}
 	closed := func(c *Children) {

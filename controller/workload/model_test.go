@@ -4,7 +4,6 @@
 package workload
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,27 +111,5 @@ func TestKeepFetcher(t *testing.T) {
 		if err != nil || tc.keeps && !cmp.Equal(got, applied) || !tc.keeps && got != nil && got.Image != upgraded.Image || (got == nil) != (len(w.Models) == 0) {
 			t.Errorf("%s: status has %+v, %v", name, got, err)
 		}
-	}
-}
-
-func TestVerifyModel(t *testing.T) {
-	t.Parallel()
-	w := withModel(t, "oci://a@sha256:"+strings.Repeat("0a", 32), "", released)
-	stored := deploymentOf(t, w)
-	if err := VerifyModel(w, stored); err != nil {
-		t.Error(err)
-	}
-	for name, volumes := range map[string][]corev1.Volume{
-		"removed":        nil,
-		"another source": {{Name: "model", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
-	} {
-		stored.Spec.Template.Spec.Volumes = volumes
-		const want = `Deployment.apps "box" is invalid: spec.template.spec.volumes[model].image: Forbidden: image volumes need Kubernetes 1.35 or later; use https:// or s3://`
-		if err := VerifyModel(w, stored); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := VerifyModel(withModel(t, uri, "", released), &appsv1.Deployment{}); err != nil {
-		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
@@ -37,6 +39,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
@@ -95,7 +98,6 @@ func Setup[T status.Object](
 // forget removes what is held of an owner that was deleted.
 func (r *Reconciler) forget(owner types.NamespacedName) {
 	r.Problems.Forget(owner)
-	r.Writer.Rewrites.Forget(owner)
 	r.Configuration.Forget(owner)
 	r.Turns.Leave(r.subject(owner))
 }
@@ -114,12 +116,14 @@ type Children struct {
 	ObservedGeneration *int64
 	Conditions         *[]metav1.Condition
 	Problems           *[]modelv1.Problem
+	// Stored is the part of the status that says what was written last.
+	Stored *modelv1.ChildrenStatus
 
 	surroundings surroundings
-	// rewritten names the values that admission rewrote.
-	rewritten string
 	// configured is what Apply found out of the configuration.
 	configured configured
+	// later is after which time to call Apply again, 0 for never.
+	later time.Duration
 }
 
 // Observed is the observed state of the child that runs the pods.
@@ -141,6 +145,7 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 	children := &Children{
 		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
 		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
+		Stored: &into.ChildrenStatus,
 	}
 	children.Observe = func() Observed { return observe(w, children, into) }
 	if err := Buildable(errs); err != nil {
@@ -152,11 +157,7 @@ func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*
 	}
 	children.Pods.Desired = deployment
 	if len(w.MatchLabels) > 0 {
-		children.Pods.Keep = append(children.Pods.Keep, func() error { return checkSelector(w, children.Pods.Live.(*appsv1.Deployment)) })
-	}
-	if len(w.Models) > 0 {
-		children.Pods.Keep = append(children.Pods.Keep, func() error { return keepFetcher(w, deployment) })
-		children.Pods.Verify = func(stored client.Object) error { return VerifyModel(w, stored) }
+		children.Pods.Expect = append(children.Pods.Expect, apply.Selector(w.MatchLabels))
 	}
 	if service := w.Service(); service != nil {
 		children.Service.Desired = service
@@ -198,18 +199,43 @@ func (r *Reconciler) Run(
 }
 
 // Apply creates, applies or deletes the children; see apply.Writer for its errors.
-func (r *Reconciler) Apply(ctx context.Context, c *Children) (err error) {
-	if err := r.configure(ctx, c); err != nil {
-		return err
-	}
+func (r *Reconciler) Apply(ctx context.Context, c *Children) error {
 	if err := c.surroundings.watch(ctx, r.Watches); err != nil {
 		return err
 	}
 	if err := c.surroundings.rivals(ctx, r.Writer.Client, c.Owner); err != nil {
 		return err
 	}
-	c.rewritten, err = r.Writer.ReadOnlyIf(c.Paused).Apply(ctx, c.Owner, c.all()...)
+	owner := c.owner()
+	if err := r.Writer.Read(ctx, owner, c.all()...); err != nil {
+		return err
+	}
+	if err := c.keepFetcher(); err != nil {
+		return err
+	}
+	if err := r.configure(ctx, c); err != nil {
+		return err
+	}
+	later, err := r.Writer.Write(ctx, owner, c.all()...)
+	c.Stored.Children, c.later = owner.Children, later
 	return err
+}
+
+// owner returns the owner with what its status says of the children.
+func (c *Children) owner() *apply.Owner {
+	ready := meta.FindStatusCondition(*c.Conditions, status.ConditionReady)
+	return &apply.Owner{
+		Object: c.Owner, Children: c.Stored.Children, Paused: c.Paused,
+		Ready: ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == c.Owner.GetGeneration(),
+	}
+}
+
+// keepFetcher keeps what fetches a model in a Deployment that exists.
+func (c *Children) keepFetcher() error {
+	if desired, ok := c.Pods.Desired.(*appsv1.Deployment); ok && c.Pods.Exists() && len(c.Models) > 0 {
+		return keepFetcher(c.Workload, desired)
+	}
+	return nil
 }
 
 // UpdateStatus sets the status of the owner to the observed state. errs are the errors of its
@@ -236,6 +262,7 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 	r.setConditions(c, &observed, refused == nil, errs)
 	result, err := apply.Result(err)
 	result.RequeueAfter = trigger.Sooner(trigger.Sooner(max(result.RequeueAfter, again), c.configured.again), c.surroundings.again())
+	result.RequeueAfter = trigger.Sooner(result.RequeueAfter, c.later)
 	return result, err
 }
 
@@ -256,7 +283,7 @@ func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool
 	generation, now := c.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
 	*c.ObservedGeneration = generation
 	described := observed.Progress.WithSpecErrors(errs)
-	described.SetNotReady(status.ReasonRewritten, c.rewritten, true)
+	described.SetNotReady(status.ReasonRewritten, apply.Rewritten(c.Stored.Children), true)
 	described.SetNotReady(c.configured.reason, c.configured.waiting, false)
 	described.AppendMessage(c.configured.note)
 	described.AppendMessage(c.surroundings.note())
@@ -396,37 +423,77 @@ type configured struct {
 	again time.Duration
 }
 
-// configure makes the annotation of the configuration a part of the desired pod template, if the object asks for it.
-// The live annotation is the only state: while a rollout waits, the desired one is the live one.
+// configure makes the annotation of the configuration a part of the desired pod template, if the object has
+// spec.restartOnChange. The live annotation is the only state: while a rollout waits, the desired one is the live one.
 func (r *Reconciler) configure(ctx context.Context, c *Children) error {
 	owner := client.ObjectKeyFromObject(c.Owner)
 	if r.Configuration == nil || c.RestartOnChange != modelv1.RestartOnChangeReferenced {
 		r.Configuration.Forget(owner)
 		r.Turns.Leave(r.subject(owner))
+		c.Stored.Configuration = ""
 		return nil
 	}
-	refs := workload.References(templateOf(c.Pods.Desired))
+	template := kinds.PodTemplate(c.Pods.Desired)
+	refs := workload.References(template)
 	observed, err := r.Configuration.Observe(ctx, owner, refs)
 	if err != nil {
 		return err
 	}
 	c.configured = configured{note: observed.Note, again: observed.Again}
-	set := func(live string, hold bool) string {
-		value := observed.Digests.Annotation(c.Owner.GetUID(), refs, live, hold)
-		setConfiguration(templateOf(c.Pods.Desired), value)
-		return value
+	live, err := r.liveConfiguration(ctx, c)
+	if err != nil {
+		return err
 	}
-	set("", false) // For a child that does not exist.
-	c.Pods.Keep = append(c.Pods.Keep, func() error {
-		live := templateOf(c.Pods.Live).Annotations[api.AnnotationConfiguration]
-		held := set(live, true)
-		if value := set(live, false); value != held {
-			return r.holdIfDue(ctx, c, configuration.Changed(held, value), func() { set(live, true) })
+	value := observed.Digests.Annotation(c.Owner.GetUID(), refs, live, false)
+	if c.Pods.Exists() {
+		if value, err = r.hold(ctx, c, value, observed.Digests.Annotation(c.Owner.GetUID(), refs, live, true)); err != nil {
+			return err
 		}
-		r.Turns.Leave(r.subject(owner))
-		return nil
-	})
+		c.Pods.Expect = append(c.Pods.Expect, apply.Configuration(live))
+	}
+	setConfiguration(template, value)
+	c.Stored.Configuration = value
+	if len(value) > modelv1.MaxConfiguration {
+		c.Stored.Configuration = "" // It is read from the child each time.
+	}
 	return nil
+}
+
+// liveConfiguration returns the annotation that the pod template of the child has now: from status if the cache,
+// which has its hash, says that this is it, and otherwise from the API server.
+func (r *Reconciler) liveConfiguration(ctx context.Context, c *Children) (string, error) {
+	if !c.Pods.Exists() {
+		return "", nil
+	}
+	held := kinds.PodTemplate(c.Pods.Live).Annotations[api.AnnotationConfiguration]
+	if held == "" {
+		return "", nil
+	}
+	if recorded := c.Stored.Configuration; cache.Holds(held, recorded) {
+		return recorded, nil
+	}
+	live := kinds.NewOf(c.Pods.Live)
+	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(c.Owner), live); err != nil {
+		return "", fmt.Errorf("reading the configuration in the pod template of %q: %w", c.Owner.GetName(), err)
+	}
+	return kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration], nil
+}
+
+// hold returns the annotation to write: value, or held, which has nothing new, while the rollout of what has changed has to wait.
+func (r *Reconciler) hold(ctx context.Context, c *Children, value, held string) (string, error) {
+	if value == held {
+		r.Turns.Leave(r.subject(client.ObjectKeyFromObject(c.Owner)))
+		return value, nil
+	}
+	w, err := r.waits(ctx, c)
+	if err != nil || w.reason == "" {
+		return value, err
+	}
+	changed := configuration.Changed(held, value)
+	c.configured.reason = w.reason
+	c.configured.waiting = fmt.Sprintf("the rollout of changed configuration (%s) waits: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
+	c.configured.again = trigger.Sooner(c.configured.again, w.again)
+	return held, nil
 }
 
 // wait is why a rollout of changed configuration does not happen now: the reason of Ready, a cause for its message, and
@@ -434,19 +501,6 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) error {
 type wait struct {
 	reason, cause string
 	again         time.Duration
-}
-
-// holdIfDue calls hold if the rollout of what has changed has to wait.
-func (r *Reconciler) holdIfDue(ctx context.Context, c *Children, changed []string, hold func()) error {
-	w, err := r.waits(ctx, c)
-	if err != nil || w.reason == "" {
-		return err
-	}
-	hold()
-	c.configured.reason = w.reason
-	c.configured.waiting = fmt.Sprintf("the rollout of changed configuration (%s) waits: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
-	c.configured.again = trigger.Sooner(c.configured.again, w.again)
-	return nil
 }
 
 // waits returns what a rollout waits for: a window, then the end of a freeze, and then its turn, which it takes last and only
@@ -510,12 +564,4 @@ func setConfiguration(template *corev1.PodTemplateSpec, value string) {
 	if delete(template.Annotations, api.AnnotationConfiguration); value != "" {
 		metav1.SetMetaDataAnnotation(&template.ObjectMeta, api.AnnotationConfiguration, value)
 	}
-}
-
-// templateOf returns the pod template of a child.
-func templateOf(child client.Object) *corev1.PodTemplateSpec {
-	if daemonSet, ok := child.(*appsv1.DaemonSet); ok {
-		return &daemonSet.Spec.Template
-	}
-	return &child.(*appsv1.Deployment).Spec.Template
 }

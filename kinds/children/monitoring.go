@@ -44,7 +44,9 @@ func podMonitor(o *Object) kinds.Object {
 		selector[key] = value
 	}
 	return o.unstructured(podMonitorKind, map[string]any{
-		"selector":            map[string]any{"matchLabels": selector},
+		"selector": map[string]any{"matchLabels": selector},
+		// The default, which is sent so that no other client can select pods elsewhere.
+		"namespaceSelector":   map[string]any{"any": false, "matchNames": []any{o.Meta.Namespace}},
 		"podMetricsEndpoints": []any{endpoint},
 	})
 }

@@ -537,6 +537,8 @@ type WorkloadStatus struct {
 	//
 	// +optional
 	Schedule *ScheduleStatus `json:"schedule,omitempty"`
+
+	ChildrenStatus `json:",inline"`
 }
 
 // Problem is a reason why pods are not available, in the words of the cluster.

@@ -212,6 +212,8 @@ type GenericdaemonStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	modelv1.ChildrenStatus `json:",inline"`
 }
 
 // Genericdaemon runs one pod on each node that has a label, as a DaemonSet of the same

@@ -1,0 +1,59 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// ChildrenStatus is what the controller has written to the children of an object.
+type ChildrenStatus struct {
+	// children are the children as they were written last, one for each kind. The controller reads
+	// and writes a child only when one of these hashes changes. At most 8 items.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=8
+	Children []ChildStatus `json:"children,omitempty"`
+
+	// configuration are the ConfigMaps and Secrets that the pod template refers to, with a hash of
+	// the data of each, as in the annotation of the pod template. Present only with
+	// spec.restartOnChange, and if it has at most 32768 characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Configuration string `json:"configuration,omitempty"`
+}
+
+// MaxConfiguration is the longest value of status.configuration, in bytes.
+const MaxConfiguration = 32768
+
+// ChildStatus is one child as it was written last.
+type ChildStatus struct {
+	// kind is the kind of the child, such as Deployment.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// desired is the hash of the desired state.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Desired string `json:"desired,omitempty"`
+
+	// stored is the hash of what the controller owns in the child by metadata.managedFields, and
+	// of the values there, in the response of the API server.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Stored string `json:"stored,omitempty"`
+
+	// rewritten are the paths of fields that do not have their desired value in the response of the
+	// API server, because admission changed or removed them. At most 3 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=256
+	Rewritten []string `json:"rewritten,omitempty"`
+}
