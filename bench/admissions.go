@@ -24,6 +24,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/bench/modelboxes"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 )
@@ -83,7 +84,7 @@ func measureAdmissions(side string) error {
 
 func handlers(side string) (mutating, validating *ctrladmission.Webhook) {
 	if side == "ours" {
-		return &ctrladmission.Webhook{Handler: admission.NewDefaulter(modelbox.Kind())}, &ctrladmission.Webhook{Handler: admission.NewValidator(modelbox.Kind())}
+		return &ctrladmission.Webhook{Handler: admission.NewDefaulter(kinds.Erase(modelbox.Kind()))}, &ctrladmission.Webhook{Handler: admission.NewValidator(kinds.Erase(modelbox.Kind()))}
 	}
 	scheme := apiruntime.NewScheme()
 	_ = modelv1.AddToScheme(scheme) // It registers types that exist.

@@ -47,7 +47,7 @@ func rewriting(ctx context.Context, namespace, expression string) {
 		ObjectMeta: policy.ObjectMeta,
 		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
 	}
-	probe := foreignDeployment(metav1.ObjectMeta{Namespace: namespace, Name: "probe", Annotations: map[string]string{"a": "b"}}).(*appsv1.Deployment)
+	probe := foreignDeployment(metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: map[string]string{"a": "b"}}).(*appsv1.Deployment)
 	probe.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
 	created := func() string {
 		dry := probe.DeepCopy()

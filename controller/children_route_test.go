@@ -115,6 +115,7 @@ var _ = Describe("optional children of an object", func() {
 		Eventually(exists(ctx, child)).Should(BeTrue())
 		Expect(specOf(child)).To(Equal(specYAML(`
   selector: {matchLabels: {app.kubernetes.io/name: modelbox, app.kubernetes.io/instance: web}}
+  namespaceSelector: {any: false, matchNames: [` + named.Namespace + `]}
   podMetricsEndpoints: [{portNumber: 8080, path: /metrics}]
 `)))
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: named})

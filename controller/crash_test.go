@@ -97,7 +97,7 @@ var _ = Describe("a controller that dies at any of its writes", Ordered, func() 
 				next := &crashingClient{}
 				Expect(reconcileWith(ctx, next.client(), box)).To(Succeed())
 				Expect(look(box)).To(Equal(want))
-				const again = 2 // The ownership of the fields of a child that was written, and its apply, which changes nothing.
+				const again = 4 // For each child that was written, the ownership of its fields, and an apply that changes nothing.
 				Expect(next.writes).To(BeNumerically("<=", writes-n+1+again), "what is done is not done again")
 				settled := &crashingClient{}
 				Expect(reconcileWith(ctx, settled.client(), box)).To(Succeed())

@@ -259,7 +259,9 @@ var _ = Describe("the reason why an object is not ready", func() {
 		rolledOut := func(revision, message string) {
 			GinkgoHelper()
 			deployment := &appsv1.Deployment{ObjectMeta: named}
-			change(ctx, deployment, func(d *appsv1.Deployment) { d.Annotations["deployment.kubernetes.io/revision"] = revision })
+			change(ctx, deployment, func(d *appsv1.Deployment) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, "deployment.kubernetes.io/revision", revision)
+			})
 			deploymentStatus(ctx, named, 1)
 			template := podOf(ctx, named, "a-"+revision, corev1.ContainerStatus{})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "b-" + revision, Labels: template.Labels, OwnerReferences: template.OwnerReferences}}

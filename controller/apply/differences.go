@@ -44,11 +44,52 @@ func rewritten(desired, answer client.Object) []string {
 	if found.Empty() {
 		return nil
 	}
-	paths := pathsOf(found.Intersection(lacking(compare(defaulted(desired), answer))))
+	found = found.Intersection(lacking(compare(defaulted(desired), answer)))
+	paths := pathsOf(found.Difference(completed(found, desired, answer)))
 	for i := range paths {
 		paths[i] = rules.Cut(paths[i], maxPath)
 	}
 	return slices.Clip(paths[:min(len(paths), maxRewritten)])
+}
+
+// completed returns those of some differing fields whose desired value is a part of the value in the response: one that is merged as
+// a whole, in which the API server has set defaults.
+func completed(differing *fieldpath.Set, desired, answer client.Object) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	want, err := toTyped(desired)
+	have, err2 := toTyped(answer)
+	if err != nil || err2 != nil {
+		return out
+	}
+	for path := range differing.All() {
+		only := fieldpath.NewSet(path)
+		if contains(have.ExtractItems(only).AsValue().Unstructured(), want.ExtractItems(only).AsValue().Unstructured()) {
+			out.Insert(path.Copy())
+		}
+	}
+	return out
+}
+
+// contains reports whether a value has all that another one has, in lists of the same length.
+func contains(have, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		in, ok := have.(map[string]any)
+		for key, value := range want {
+			member, found := in[key]
+			ok = ok && found && contains(member, value)
+		}
+		return ok
+	case []any:
+		in, ok := have.([]any)
+		if ok = ok && len(in) == len(want); ok {
+			for i := range want {
+				ok = ok && contains(in[i], want[i])
+			}
+		}
+		return ok
+	}
+	return equality.Semantic.DeepEqual(have, want)
 }
 
 // defaulted returns a desired state with Kubernetes' defaults of a pod template.

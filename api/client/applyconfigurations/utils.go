@@ -47,6 +47,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmodelv1.AutoscalingApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Children"):
 		return &applyconfigurationsmodelv1.ChildrenApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ChildrenStatus"):
+		return &applyconfigurationsmodelv1.ChildrenStatusApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("ChildStatus"):
+		return &applyconfigurationsmodelv1.ChildStatusApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Disruption"):
 		return &applyconfigurationsmodelv1.DisruptionApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("FetcherStatus"):

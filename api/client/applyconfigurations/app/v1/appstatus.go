@@ -145,3 +145,24 @@ func (b *AppStatusApplyConfiguration) WithSchedule(value *modelv1.ScheduleStatus
 	b.WorkloadStatusApplyConfiguration.Schedule = value
 	return b
 }
+
+// WithChildren adds the given value to the Children field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Children field.
+func (b *AppStatusApplyConfiguration) WithChildren(values ...*modelv1.ChildStatusApplyConfiguration) *AppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChildren")
+		}
+		b.ChildrenStatusApplyConfiguration.Children = append(b.ChildrenStatusApplyConfiguration.Children, *values[i])
+	}
+	return b
+}
+
+// WithConfiguration sets the Configuration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Configuration field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithConfiguration(value string) *AppStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Configuration = &value
+	return b
+}

@@ -8,8 +8,9 @@ package v1
 // ChildrenApplyConfiguration represents a declarative configuration of the Children type for use
 // with apply.
 //
-// Children is what a ModelBox and an App define of their children beside the pods: optional children, labels, and fields of the
-// Deployment and the Service. Each part is off unless it is set.
+// Children is what a ModelBox and an App define of their children beside the pods: optional
+// children, labels, and fields of the Deployment and the Service. Each part is off unless it is
+// set.
 type ChildrenApplyConfiguration struct {
 	// podMetadata are labels and annotations of the pods, such as the label kueue.x-k8s.io/queue-name. A key
 	// may be set here or in podTemplate.metadata, but not in both. A change replaces the pods.

@@ -153,6 +153,27 @@ func (b *ModelBoxStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApp
 	return b
 }
 
+// WithChildren adds the given value to the Children field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Children field.
+func (b *ModelBoxStatusApplyConfiguration) WithChildren(values ...*ChildStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChildren")
+		}
+		b.ChildrenStatusApplyConfiguration.Children = append(b.ChildrenStatusApplyConfiguration.Children, *values[i])
+	}
+	return b
+}
+
+// WithConfiguration sets the Configuration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Configuration field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithConfiguration(value string) *ModelBoxStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Configuration = &value
+	return b
+}
+
 // WithFetcher sets the Fetcher field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Fetcher field is set to the value of the last call.

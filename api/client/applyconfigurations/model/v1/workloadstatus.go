@@ -52,7 +52,8 @@ type WorkloadStatusApplyConfiguration struct {
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.
-	Schedule *ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
+	Schedule                         *ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
+	ChildrenStatusApplyConfiguration `json:""`
 }
 
 // WorkloadStatusApplyConfiguration constructs a declarative configuration of the WorkloadStatus type for use with
@@ -180,5 +181,26 @@ func (b *WorkloadStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 // If called multiple times, the Schedule field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
 	b.Schedule = value
+	return b
+}
+
+// WithChildren adds the given value to the Children field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Children field.
+func (b *WorkloadStatusApplyConfiguration) WithChildren(values ...*ChildStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChildren")
+		}
+		b.ChildrenStatusApplyConfiguration.Children = append(b.ChildrenStatusApplyConfiguration.Children, *values[i])
+	}
+	return b
+}
+
+// WithConfiguration sets the Configuration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Configuration field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithConfiguration(value string) *WorkloadStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Configuration = &value
 	return b
 }

@@ -36,7 +36,8 @@ type GenericdaemonStatusApplyConfiguration struct {
 	// conditions are the latest available observations of the object's state. Ready and
 	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
 	// are present only while they are true.
-	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	Conditions                          []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	v1.ChildrenStatusApplyConfiguration `json:""`
 }
 
 // GenericdaemonStatusApplyConfiguration constructs a declarative configuration of the GenericdaemonStatus type for use with
@@ -124,5 +125,26 @@ func (b *GenericdaemonStatusApplyConfiguration) WithConditions(values ...*metav1
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithChildren adds the given value to the Children field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Children field.
+func (b *GenericdaemonStatusApplyConfiguration) WithChildren(values ...*v1.ChildStatusApplyConfiguration) *GenericdaemonStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChildren")
+		}
+		b.ChildrenStatusApplyConfiguration.Children = append(b.ChildrenStatusApplyConfiguration.Children, *values[i])
+	}
+	return b
+}
+
+// WithConfiguration sets the Configuration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Configuration field is set to the value of the last call.
+func (b *GenericdaemonStatusApplyConfiguration) WithConfiguration(value string) *GenericdaemonStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Configuration = &value
 	return b
 }
