@@ -44,6 +44,12 @@ func isException(err *field.Error) bool {
 }
 
 var exceptions = map[string]exception{
+	"names that no Secret can have": {
+		reason:   "such pods never start, and the controller could not read the object",
+		path:     `spec\.imagePullSecrets\[[0-9]+\]\.name|spec\.podTemplate\.spec\..+`,
+		detail:   `must be the name of a (Secret|ConfigMap|PersistentVolumeClaim)`,
+		examples: []string{`App {image: "a:1", imagePullSecrets: [{name: "-1"}]}`},
+	},
 	"the operator's own labels": {
 		reason:   "selectors depend on them",
 		path:     `spec\.podTemplate\.metadata\.labels\[app\.kubernetes\.io/(name|instance|managed-by)\]`,

@@ -97,9 +97,6 @@ var _ = Describe("autoscaling", func() {
 			Autoscaling: &modelv1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: 9},
 			Disruption:  &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))},
 		}}}
-		box.Spec.Replicas = new(int32(2))
-		Expect(env.Client.Create(ctx, box)).To(MatchError(ContainSubstring("spec.replicas: Invalid value")))
-		box.Spec.Replicas = nil
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		scaler, deployment := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}, &appsv1.Deployment{ObjectMeta: named}
 		Eventually(exists(ctx, scaler)).Should(BeTrue())

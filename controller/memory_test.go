@@ -23,7 +23,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +34,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 // The limits in config/controller, which config/pods_test.go compares with each other.
@@ -237,7 +237,7 @@ func newCrowd(count int, watchList bool) *crowd {
 	deleted := metav1.Now()
 	noted.DeletionTimestamp = &deleted // No children are created.
 	for _, kind := range all.Kinds {
-		resource, _ := meta.UnsafeGuessKindToResource(kind.GVK)
+		resource := testenv.Resource(kind.GVK)
 		large, deleting := &modelv1.ModelBox{ObjectMeta: named("")}, &modelv1.ModelBox{ObjectMeta: noted}
 		large.Spec.Image = long
 		c.kinds = append(c.kinds, newKind(resource.Resource, kind.GVK, large, deleting))

@@ -21,7 +21,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,7 +48,7 @@ var leaseName = metav1.ObjectMeta{Namespace: controllerNamespace, Name: "modelbo
 // may update the finalizers of the owner whose deletion the child blocks.
 var checkedByAdmission = func() (out []testenv.Permission) {
 	for _, kind := range all.Kinds {
-		if resource, _ := meta.UnsafeGuessKindToResource(kind.GVK); kind.HasPods() {
+		if resource := testenv.Resource(kind.GVK); kind.HasPods() {
 			out = append(out, testenv.Permission{Group: resource.Group, Resource: resource.Resource + "/finalizers", Verb: "update"})
 		}
 	}

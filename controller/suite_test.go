@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
@@ -409,7 +410,7 @@ func writeDeploymentStatus(ctx context.Context, named metav1.ObjectMeta, newTemp
 			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n, Conditions: rolledOut(),
 		}
 		if newTemplate {
-			d.Annotations["deployment.kubernetes.io/revision"] += "1"
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.AnnotationRevision, d.Annotations[api.AnnotationRevision]+"1")
 		}
 		how(d)
 		return env.Client.Status().Update(ctx, d)

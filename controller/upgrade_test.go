@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -283,8 +284,7 @@ var _ = Describe("an upgrade", long, func() {
 				for _, r := range all {
 					for _, child := range r.children {
 						live := stored(ctx, child)
-						Expect(live.GetGeneration()).To(Equal(child.GetGeneration()), r.name)
-						Expect(live.Object["spec"]).To(Equal(child.Object["spec"]), r.name)
+						Expect(gocmp.Diff(child.Object["spec"], live.Object["spec"])).To(BeEmpty(), r.name)
 						if !r.isPaused() {
 							Expect(live.GetAnnotations()).NotTo(HaveKey("model.github.com/desired-hash"), r.name)
 						}

@@ -67,6 +67,9 @@ func Run(env Env, args []string) int {
 	// The webhooks' handlers and the clients log; what matters is in errors.
 	log.SetLogger(klog.Logger{})
 	klog.SetLogger(klog.Logger{})
+	if env.Clock == nil {
+		env.Clock = clock.RealClock{}
+	}
 	root, code := New(env), exitFailed
 	for _, cmd := range root.Commands() {
 		run := cmd.RunE

@@ -159,7 +159,7 @@ func TestRenderIsWhatTheOperatorCreates(t *testing.T) {
 	const uid = "6a1e2c55-0000-4000-8000-000000000000"
 	var inputs []string
 	for _, kind := range []string{"modelbox", "app", "genericdaemon"} {
-		files, err := filepath.Glob(filepath.Join(testenv.Root(), "controller", kind, "testdata", "*.golden.yaml"))
+		files, err := filepath.Glob(filepath.Join(testenv.Root(), "kinds", kind, "testdata", "*.golden.yaml"))
 		if err != nil || len(files) < 2 {
 			t.Fatalf("%s: %v: %v", kind, files, err)
 		}

@@ -60,7 +60,15 @@ func applied(t *testing.T, text string) (out []client.Object) {
 	stored := found.Objects[0].Stored
 	stored.SetUID("00000000-0000-0000-0000-000000000000")
 	stored.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(last)})
-	return append(found.Objects[0].Children, stored)
+	server := cluster(t)
+	for _, child := range found.Objects[0].Children { // As the controller creates them.
+		child.SetResourceVersion("")
+		if err := server.Create(t.Context(), child, client.FieldOwner(api.FieldManager)); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, child)
+	}
+	return append(out, stored)
 }
 
 // planOf returns the sentences of a plan, and whether there are differences.

@@ -25,8 +25,6 @@ import (
 // violations are parts of a spec, each of which a CEL rule of the CRD does not allow. They are tried with each kind that has the
 // fields.
 var violations = []string{
-	`schedules: [{name: a, schedule: 0 8 * * *, replicas: 2}], replicas: 3, image: a:1`,
-	`autoscaling: {maxReplicas: 3}, replicas: 2`,
 	`autoscaling: {maxReplicas: 3}, schedules: [{name: a, schedule: 0 8 * * *, replicas: 2}]`,
 	`autoscaling: {maxReplicas: 2, minReplicas: 3}`,
 	`autoscaling: {maxReplicas: 2, minReplicas: 0}`,

@@ -55,8 +55,8 @@ x.yaml:6: error: ModelBox "web": spec.replicas: Invalid value: -1: must be betwe
 x.yaml:5: warning: ModelBox "web": spec.resourceType: vllm-l4 is a size of the cluster; name its file with --sizes to check the object with it`},
 		"a model that is not pinned": {box + "  image: a:1\n  model: {uri: hf://org/name@main}\n", `
 x.yaml:6: error: ModelBox "web": spec.model.uri: Invalid value: "hf://org/name@main": "main" is a branch, a tag or a short commit, which can stand for other files later; use the 40 hexadecimal digits of the commit; 'modelbox pin -f x.yaml' writes the commit`},
-		"only a rule of the schema": {box + "  image: a:1\n  replicas: 2\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
-x.yaml:6: error: ModelBox "web": spec.replicas: Invalid value: may not be set in a new object that has autoscaling, which sets it; remove it, or remove autoscaling`},
+		"a number that something else sets": {box + "  image: a:1\n  replicas: 2\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
+x.yaml:6: warning: ModelBox "web": spec.replicas: spec.autoscaling sets it too, and each apply of this number undoes that; remove it from the manifest`},
 		"errors, at their lines": {box + "  image: A b\n  ports:\n  - port: 80\n  - port: 0\n    targetPort: 1\n    name: b\n", `
 x.yaml:5: error: ModelBox "web": spec.image: Invalid value: "A b": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A b) must be lowercase
 x.yaml:8: error: ModelBox "web": spec.ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive`},

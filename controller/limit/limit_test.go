@@ -37,7 +37,8 @@ func newServer() *server {
 	}
 	s.client = New(interceptor.NewClient(nil, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer() },
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			obj.SetResourceVersion(obj.GetResourceVersion() + "1") // Each changes something.
 			return answer()
 		},
 		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {

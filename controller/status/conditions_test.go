@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
@@ -28,6 +27,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
+	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
 func at(minute int) metav1.Time {
@@ -202,7 +202,7 @@ func hostile(seed int64) *randfill.Filler {
 func TestAnyStatusCanBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, kind := range all.Kinds {
-		resource, _ := meta.UnsafeGuessKindToResource(kind.GVK)
+		resource := testenv.Resource(kind.GVK)
 		crd, object := resource.Group+"_"+resource.Resource, kind.New()
 		t.Run(crd, func(t *testing.T) {
 			t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -622,16 +623,19 @@ func clampList(list any) {
 func clampChildren(value *modelv1.ChildrenStatus) {
 	kinds := map[string]bool{}
 	value.Children = slices.DeleteFunc(value.Children, func(c modelv1.ChildStatus) bool {
-		invalid := c.Kind == "" || len(c.Kind) > maxChildKind || len(c.Desired) > maxChildHash || len(c.Stored) > maxChildHash ||
-			len(c.Rewritten) > maxRewritten || slices.ContainsFunc(c.Rewritten, func(path string) bool { return len(path) > maxPath })
+		invalid := c.Kind == "" || !fits(c.Kind, maxChildKind) || !fits(c.Desired, maxChildHash) || !fits(c.Stored, maxChildHash) ||
+			len(c.Rewritten) > maxRewritten || slices.ContainsFunc(c.Rewritten, func(path string) bool { return !fits(path, maxPath) })
 		known := kinds[c.Kind] || len(kinds) == maxChildren
 		kinds[c.Kind] = !invalid
 		return invalid || known
 	})
-	if len(value.Configuration) > modelv1.MaxConfiguration {
+	if !fits(value.Configuration, modelv1.MaxConfiguration) {
 		value.Configuration = ""
 	}
 }
+
+// fits reports whether a text has at most so many bytes, also in JSON, which has no other text than UTF-8.
+func fits(text string, most int) bool { return len(text) <= most && utf8.ValidString(text) }
 
 func clampParts(v reflect.Value) {
 	switch v.Kind() {
