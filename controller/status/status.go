@@ -625,9 +625,11 @@ func clampChildren(value *modelv1.ChildrenStatus) {
 	value.Children = slices.DeleteFunc(value.Children, func(c modelv1.ChildStatus) bool {
 		invalid := c.Kind == "" || !fits(c.Kind, maxChildKind) || !fits(c.Desired, maxChildHash) || !fits(c.Stored, maxChildHash) ||
 			len(c.Rewritten) > maxRewritten || slices.ContainsFunc(c.Rewritten, func(path string) bool { return !fits(path, maxPath) })
-		known := kinds[c.Kind] || len(kinds) == maxChildren
-		kinds[c.Kind] = !invalid
-		return invalid || known
+		if invalid || kinds[c.Kind] || len(kinds) == maxChildren {
+			return true
+		}
+		kinds[c.Kind] = true
+		return false
 	})
 	if !fits(value.Configuration, modelv1.MaxConfiguration) {
 		value.Configuration = ""
