@@ -58,7 +58,7 @@ var edits = map[string][2]string{
 	"resources":                     {``, `resources: {limits: {cpu: "1"}}`},
 	"rollingUpdate":                 {``, `rollingUpdate: 2`},
 	"schedules":                     {``, `schedules: [{name: a, schedule: "@daily", replicas: 2}]`},
-	"restartOnChange":               {`restartOnChange: None`, `restartOnChange: Referenced`},
+	"restartOnChange":               {`restartOnChange: None, envFrom: [{configMapRef: {name: a}}]`, `restartOnChange: Referenced`},
 	"disruption":                    {``, `disruption: {maxUnavailable: 1}`},
 	"route":                         {`ports: [{port: 80}]`, `ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}`},
 	"monitoring":                    {``, `monitoring: {port: 80}`},

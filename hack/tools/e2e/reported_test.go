@@ -86,7 +86,7 @@ var reported = []report{
 	stalled(scaled, "Terminating", "the namespace is being deleted: no object can be created in it"),
 	stalled(workloads, "NameConflict", `Deployment "web" has another owner`),
 	stalled(workloads, "Contested", "spec.replicas is changed by kubectl-edit as often as it is repaired"),
-	stalled(workloads, "Rewritten", "4 of 4 pods are available; Deployment spec.template.spec.containers[0].image rewritten by admission: web:1 -> mirror/web:1"),
+	stalled(workloads, "Rewritten", "4 of 4 pods are available; Deployment spec.template.spec.containers[web].image rewritten by admission"),
 	stalled(replicated, "ReplicaFailure", "pods is forbidden: exceeded quota"),
 	stalled(replicated, "ProgressDeadlineExceeded", `ReplicaSet "web-6c9f" has timed out progressing.`),
 	stalled(workloads, "ImagePullBackOff", "0 of 4 pods are available; ImagePullBackOff: not found"),
