@@ -194,8 +194,8 @@ func TestUndoRefuses(t *testing.T) {
 	c, box := withHistory(t)
 	version := box.ResourceVersion
 	for args, want := range map[string]string{
-		"":                  "revision 3 differs from the current one in more than the image, command, args, env, envFrom and resources of container \"web\"; nothing was written. Change the object itself; the other differences are:\n--- pod template (current)\n+++ pod template (revision)\n",
-		"--to-revision=9":   "there is no revision 9; see the command history\n",
+		"":                "revision 3 differs from the current one in more than the image, command, args, env, envFrom and resources of container \"web\"; nothing was written. Change the object itself; the other differences are:\n--- pod template (current)\n+++ pod template (revision)\n",
+		"--to-revision=9": "there is no revision 9; see the command history\n",
 	} {
 		got := c.run(append([]string{"undo", "modelbox/web", "-y"}, strings.Fields(args)...)...)
 		if got.code != 1 || !strings.Contains(got.err, want) {
