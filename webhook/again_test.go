@@ -86,7 +86,7 @@ var _ = It("what admission has stored can be created again, by any history", fun
 	stored, refused, scaled := 0, 0, 0
 	for name, kind := range again {
 		for seed := range histories {
-			rnd := rand.New(rand.NewPCG(38, uint64(seed))) //nolint:gosec // Not for secrets.
+			rnd := rand.New(rand.NewPCG(38, uint64(seed)))
 			obj, steps := kind.new(), []string{"sample"}
 			text, err := yaml.Marshal(sampleObject(name))
 			Expect(err).NotTo(HaveOccurred())

@@ -48,7 +48,7 @@ func pinned(t *testing.T, uri string, of func(path string, number int) *http.Res
 	if err := os.WriteFile(file, []byte(head+"  model: {uri: \""+uri+"\", sizeLimit: 1Gi}\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		hub, begin := &numbered{answer: of}, time.Now()
 		var errOut bytes.Buffer
 		command.Run(command.Env{

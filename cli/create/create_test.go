@@ -6,6 +6,7 @@ package create_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"path/filepath"
 	"slices"
@@ -312,8 +313,8 @@ func TestUnknownFields(t *testing.T) {
 		if len(r.Strict) != 1 {
 			t.Fatalf("%.80s: %v", unknown, r.Strict)
 		}
-		if got := r.Strict[0].(*create.UnknownField); got.Nearest != nearest {
-			t.Errorf("%.80s: %q, want %q", unknown, got.Nearest, nearest)
+		if got, ok := errors.AsType[*create.UnknownField](r.Strict[0]); !ok || got.Nearest != nearest {
+			t.Errorf("%.80s: %v, want %q", unknown, r.Strict[0], nearest)
 		}
 	}
 	r := dry(head + "metadata: {name: web}\nspec: {imag: 'a:1'}")

@@ -178,15 +178,20 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range children {
-		if o.pods(c, p.sizes); c.after != nil {
-			o.Children = append(o.Children, c.after)
-		}
-	}
+	o.count(children, p.sizes)
 	if o.Restart != nil && frozen != "" {
 		o.Notes = append(o.Notes, frozen+": the API server refuses a change of the pods by users that may not override it")
 	}
 	return o.compare(children)
+}
+
+// count sets the children, and what happens to the pods.
+func (o *Object) count(children []child, sizes modelbox.Sizes) {
+	for _, c := range children {
+		if o.pods(c, sizes); c.after != nil {
+			o.Children = append(o.Children, c.after)
+		}
+	}
 }
 
 // admit makes the steps of kubectl and of admission.

@@ -123,7 +123,8 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 // field that is dropped later leaves the child.
 func (w Writer) apply(ctx context.Context, desired, live client.Object) (client.Object, error) {
 	answer, err := w.serverSideApply(ctx, desired, live)
-	if err == nil || !isInvalid(err) && !(apierrors.IsInternalError(err) && hasDuplicates(live)) {
+	refused := isInvalid(err) || apierrors.IsInternalError(err) && hasDuplicates(live)
+	if !refused {
 		return answer, err
 	}
 	replaced, replaceErr := w.replaceSpec(ctx, desired, live)

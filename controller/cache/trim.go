@@ -52,7 +52,7 @@ func trim(in any) (any, error) {
 	left := budget(maxContent)
 	meta := left.metadata(obj)
 	// No API server sets this field, and none stores what a client sets.
-	meta.SelfLink = cmp.Or(Stored(obj), nothingOwned)
+	(&meta).SetSelfLink(cmp.Or(Stored(obj), nothingOwned))
 	left.keep(obj, meta)
 	return in, nil
 }
@@ -240,7 +240,7 @@ func setMetadata(obj *unstructured.Unstructured, meta metav1.ObjectMeta) {
 	obj.SetGeneration(meta.Generation)
 	obj.SetCreationTimestamp(meta.CreationTimestamp)
 	obj.SetDeletionTimestamp(meta.DeletionTimestamp)
-	obj.SetSelfLink(meta.SelfLink)
+	obj.SetSelfLink(meta.GetSelfLink())
 	obj.SetAnnotations(meta.Annotations)
 	obj.SetOwnerReferences(meta.OwnerReferences)
 }

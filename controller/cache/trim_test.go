@@ -99,7 +99,7 @@ func TestAForeignDeploymentKeepsWhatIsRead(t *testing.T) {
 	}
 	want.Spec.Template.Annotations = map[string]string{api.AnnotationRestartedAt: "2026-01-02T03:04:05Z"}
 	full := want.DeepCopy()
-	want.SelfLink = nothingOwned
+	want.SetSelfLink(nothingOwned)
 	full.Labels, full.Annotations["note"] = map[string]string{"a": "b"}, "x"
 	full.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "a:1"}}
 	if diff := cmp.Diff(want, trimmed(t, full)); diff != "" {

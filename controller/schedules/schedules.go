@@ -186,17 +186,26 @@ func plan(parsed schedules.Schedules, before *modelv1.ScheduleStatus, generation
 	if status.Pending == nil && latest.Replicas == status.Replicas {
 		open = open.Add(time.Second) // It is done, and no user has changed its number.
 	}
-	if due := parsed.Due(open, now); !due.IsZero() && !held {
-		status.ScheduledReplicas, status.Pending = scheduled(due), nil
-		if write = replicas != due.Replicas; write {
-			status.Pending = &modelv1.PendingReplicas{Generation: generation, Replicas: replicas}
-		}
+	if !held {
+		write = begin(status, parsed.Due(open, now), generation, replicas)
 	}
 	if latest.Equal(status.Time.Time) {
 		status.Name = latest.Name // A user may have changed it.
 	}
 	status.Next = next(parsed, status.Time.Time, now)
 	return status, write
+}
+
+// begin records a due time, if there is one, and reports whether its number is to be written.
+func begin(status *modelv1.ScheduleStatus, due schedules.Time, generation int64, replicas int32) (write bool) {
+	if due.IsZero() {
+		return false
+	}
+	status.ScheduledReplicas, status.Pending = scheduled(due), nil
+	if write = replicas != due.Replicas; write {
+		status.Pending = &modelv1.PendingReplicas{Generation: generation, Replicas: replicas}
+	}
+	return write
 }
 
 // isRemoved reports whether the time in status has passed and is not in the spec any more.

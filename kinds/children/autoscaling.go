@@ -238,8 +238,3 @@ func (r *Replicas) Keep(replicas **int32, ops *patch.Ops) {
 }
 
 const replicasPointer = "/spec/replicas"
-
-func (r *Replicas) isDeclared() bool {
-	owners := fieldownership.Of(r.Meta)
-	return owners.IsDeclared(replicasPointer)
-}

@@ -65,7 +65,7 @@ func (s Schedules) Due(open, now time.Time) Time {
 // Announced returns the next three scheduled times after an instant, fewer at the end of the
 // calendar.
 func (s Schedules) Announced(after time.Time) (out []Time) {
-	for next := s.Next(after); !next.IsZero() && len(out) < announced; next = s.Next(next.Slot.Time) {
+	for next := s.Next(after); !next.IsZero() && len(out) < announced; next = s.Next(next.Time) {
 		out = append(out, next)
 	}
 	return out

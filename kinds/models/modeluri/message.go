@@ -3,8 +3,6 @@
 
 package modeluri
 
-import ()
-
 // Argument is a model in the argument --models of the program that fetches, which is a list of them as JSON.
 type Argument struct {
 	// Name is that of spec.models; empty is spec.model.
