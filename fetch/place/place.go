@@ -526,6 +526,6 @@ func (v *Volume) removeLeftover(entry fs.DirEntry, model string, shared bool) er
 		}
 	}
 	v.log.Line("removing work in progress of an earlier start: %s", entry.Name())
-	name := entry.Name()[:strings.LastIndexByte(entry.Name(), '-')+17] + "." + rand.Text() // Nobody publishes it from now on.
+	name := entry.Name()[:strings.LastIndexByte(entry.Name(), '-')+17] + "." + rand.Text() // No process publishes it from now on.
 	return errors.Join(v.root.Rename(entry.Name(), name), v.root.RemoveAll(name))
 }

@@ -435,7 +435,7 @@ func (w *waiting) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Who may remove directories of the volume may remove those of models, and nobody else.
+// Only a user who may remove directories of the volume may remove those of models.
 func TestDirectoriesOfAClaim(t *testing.T) {
 	for mode, want := range map[os.FileMode]os.FileMode{0o775 | os.ModeSetgid: 0o775 | os.ModeSetgid, 0o755: 0o755} {
 		path := t.TempDir()

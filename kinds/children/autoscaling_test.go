@@ -284,7 +284,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestWarnReplicas: whoever sets the number beside what sets it later has a warning, at the creation and with each update.
+// TestWarnReplicas: a client that sets the number beside what sets it later has a warning, at the creation and with each update.
 func TestWarnReplicas(t *testing.T) {
 	t.Parallel()
 	auto, scheduled := autoscaled(func(*modelv1.Autoscaling) {}), &Object{Children: &modelv1.Children{}, Scheduled: true}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The names of /etc/hosts for the pod itself are loopback addresses, whoever resolves them.
+// The names of /etc/hosts for the pod itself are loopback addresses, whatever resolves them.
 func TestNamesOfThePodItself(t *testing.T) {
 	for host, local := range map[string]bool{
 		"localhost": true, "a.localhost": true, "LOCALHOST.": true, "ip6-localhost": true, "ip6-loopback": true, "IP6-Localhost.": true,
