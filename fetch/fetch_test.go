@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,10 +40,7 @@ func TestTheEnvironmentOfAModel(t *testing.T) {
 		{of: pod, key: "no_proxy", want: "a"},
 		{of: pod, own: map[string]string{"HTTPS_PROXY": "http://own"}, key: "HTTPS_PROXY", want: "http://own"},
 	} {
-		all := map[string]string{}
-		for key, value := range each.of {
-			all[key] = value
-		}
+		all := maps.Clone(each.of)
 		for key, value := range each.own {
 			all["M1_"+key] = value
 		}

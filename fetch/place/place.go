@@ -279,8 +279,11 @@ func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	if err := errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.root.WriteFile(ownerName, []byte(pod()), 0o666)); err != nil {
 		return nil, err
 	}
-	if earlier == "" || v.root.Rename(earlier, filepath.Join(w.name, earlierName)) != nil {
+	if earlier == "" {
 		return w, nil
+	}
+	if err := v.root.Rename(earlier, filepath.Join(w.name, earlierName)); err != nil {
+		return w, nil //nolint:nilerr // Another pod has taken it: this one begins with nothing.
 	}
 	v.log.Line("copying what another pod has fetched")
 	if err := w.copyEarlier(); err != nil {

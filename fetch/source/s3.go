@@ -323,7 +323,7 @@ func (b bucket) checksum(ctx context.Context, key string, item *download.Item) e
 	})
 	if err != nil {
 		if word := failure.Of(err).Word; word == failure.Denied || word == failure.Invalid || word == failure.NotFound {
-			return nil //nolint:nilerr // The request for the object says why.
+			return nil // The request for the object says why.
 		}
 		return err
 	}
@@ -361,14 +361,16 @@ type s3Error struct {
 const replaced = "the object was replaced while it was fetched: the next start fetches the new one"
 
 // waysOut are those of refusals that have another cause than their status says, by the beginnings
-// of their codes.
-var waysOut = map[string]string{ //nolint:gosec // They are texts.
-	"ExpiredToken":         "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials, all three of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
-	"TokenRefreshRequired": "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials",
-	"InvalidToken":         "AWS_SESSION_TOKEN does not belong to the other keys of the Secret of spec.model.credentials: write all three anew",
-	"RequestTimeTooSkewed": "the clock of the node is wrong: correct it",
-	"InvalidObjectState":   "the object is archived: restore it, or copy it to a storage class that is read at once",
-	"KMS.":                 aboutKey,
+// of their codes or a part of their messages.
+var waysOut = []struct{ code, message, wayOut string }{
+	{code: "ExpiredToken", wayOut: "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials, all three of AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"},
+	{code: "TokenRefreshRequired", wayOut: "the temporary credentials have expired: write new ones into the Secret of spec.model.credentials"},
+	{code: "InvalidToken", wayOut: "AWS_SESSION_TOKEN does not belong to the other keys of the Secret of spec.model.credentials: write all three anew"},
+	{code: "RequestTimeTooSkewed", wayOut: "the clock of the node is wrong: correct it"},
+	{code: "InvalidObjectState", wayOut: "the object is archived: restore it, or copy it to a storage class that is read at once"},
+	{code: "KMS.", wayOut: aboutKey},
+	{message: "kms:Decrypt", wayOut: aboutKey},
+	{message: "Server Side Encryption", wayOut: "the object is encrypted by a key that its owner sends with each request (SSE-C), which is not possible here: copy it without"},
 }
 
 const aboutKey = "the object is encrypted by a key of KMS: enable the key, and allow kms:Decrypt for it to the identity that fetches"
@@ -377,30 +379,24 @@ const aboutKey = "the object is encrypted by a key of KMS: enable the key, and a
 func (b bucket) explain(answer *http.Response, content []byte) (detail, wayOut string) {
 	var body s3Error
 	_ = xml.Unmarshal(content, &body)
-	region := body.Region
-	if region == "" && answer.StatusCode != http.StatusNotFound {
+	for _, known := range waysOut {
+		if strings.HasPrefix(body.Code, known.code) && strings.Contains(body.Message, known.message) {
+			return body.Code, known.wayOut
+		}
+	}
+	status, region := answer.StatusCode, body.Region
+	if region == "" && status != http.StatusNotFound {
 		region = answer.Header.Get("X-Amz-Bucket-Region")
 	}
-	for code, wayOut := range waysOut {
-		if strings.HasPrefix(body.Code, code) {
-			return body.Code, wayOut
-		}
+	if status == http.StatusBadRequest || status/100 == 3 {
+		wayOut = b.elsewhere(status, region)
 	}
-	if answer.StatusCode == http.StatusBadRequest || answer.StatusCode/100 == 3 {
-		if wayOut = b.elsewhere(answer.StatusCode, region); wayOut != "" {
-			return body.Code, wayOut
-		}
-	}
-	switch status := answer.StatusCode; {
-	case strings.Contains(body.Message, "kms:Decrypt"):
-		wayOut = aboutKey
-	case strings.Contains(body.Message, "Server Side Encryption"):
-		wayOut = "the object is encrypted by a key that its owner sends with each request (SSE-C), which is not possible here: copy it without"
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		wayOut = "check the keys AWS_* of the Secret of spec.model.credentials, and that they may read the object"
-	case status == http.StatusPreconditionFailed:
+	case http.StatusPreconditionFailed:
 		wayOut = replaced
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		wayOut = "check the bucket and the key in spec.model.uri, and AWS_ENDPOINT_URL"
 	}
 	return body.Code, wayOut

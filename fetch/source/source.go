@@ -40,8 +40,8 @@ type File struct {
 
 // one is the only file of a model.
 func one(name string, item download.Item) Model {
-	make := func(context.Context) (download.Item, error) { return item, nil }
-	return Model{Files: []File{{Name: name, Size: item.Size, Item: make}}, Archives: true}
+	known := func(context.Context) (download.Item, error) { return item, nil }
+	return Model{Files: []File{{Name: name, Size: item.Size, Item: known}}, Archives: true}
 }
 
 // Model is what a URI stands for.
