@@ -58,10 +58,9 @@ func (f *fileFlags) documents(env *Env, does string) ([]manifest.Document, error
 func nothing(docs []manifest.Document) error {
 	why := errors.New("there is no Kubernetes object in the input")
 	for i := range docs {
-		switch _, err := kinds.Match(docs[i].Object.GroupVersionKind()); {
-		case err != nil:
+		if _, err := kinds.Match(docs[i].Object.GroupVersionKind()); err != nil {
 			why = err
-		case docs[i].Err != nil || !lint.IsNone(&docs[i]):
+		} else if !lint.IsNone(&docs[i]) {
 			return nil
 		}
 	}
