@@ -246,7 +246,7 @@ var podFields = []string{
 // A delegated user is refused all of it, with the field; a user with the permissions is not.
 func TestDelegatedUsersMayNotUseMore(t *testing.T) {
 	t.Parallel()
-	c := user(t, "bounded", lists, kindsRole, delegatedRole)
+	c := user(t, "bounded", lists, kindsRole, delegatedRole, scalerRole)
 	editor := user(t, "unbounded", nil, "edit", delegatedRole)
 	refused := func(text, message string) {
 		check(t, c, text, byDelegated, message)

@@ -163,8 +163,8 @@ var nameless = map[string]string{
 // specFields.
 func TestEveryReferenceIsBounded(t *testing.T) {
 	t.Parallel()
-	// With optionalRole, no other policy refuses the fields.
-	c := user(t, "references", lists, kindsRole, delegatedRole, optionalRole)
+	// With these roles, no other policy refuses the fields.
+	c := user(t, "references", lists, kindsRole, delegatedRole, optionalRole, scalerRole)
 	found := map[string]bool{}
 	for _, k := range kinds {
 		for _, r := range referencesIn("spec", "spec", specOf(t, k), func(s any) any { return s }) {

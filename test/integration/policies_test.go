@@ -144,6 +144,8 @@ var (
 	kindsRole = []rbacv1.PolicyRule{{APIGroups: groups(), Resources: every, Verbs: every}}
 	// delegatedRole is what docs/security.md offers to platforms.
 	delegatedRole = []rbacv1.PolicyRule{rule(virtualGroup, []string{"use"}, "modelboxes", "apps", "genericdaemons", "uniteddeployments", "erus")}
+	// scalerRole allows the autoscaler by any metric, without which only the pods' own metrics may be used.
+	scalerRole = []rbacv1.PolicyRule{rule("autoscaling", every, "horizontalpodautoscalers")}
 	// optionalRole allows the children whose APIs a cluster may lack. edit does not.
 	optionalRole = []rbacv1.PolicyRule{
 		rule("gateway.networking.k8s.io", every, "httproutes"), rule("monitoring.coreos.com", every, "podmonitors"), rule("keda.sh", every, "scaledobjects"),
