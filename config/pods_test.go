@@ -204,7 +204,7 @@ func selects(t *testing.T, selector *metav1.LabelSelector, d *appsv1.Deployment)
 	return !s.Empty() && s.Matches(labels.Set(d.Spec.Template.Labels))
 }
 
-// A pod of the webhook needs the flag --drain, 15 s by default, and up to 20 s for requests in flight.
+// A pod of the webhook needs the flag --shutdown-delay, 15 s by default, and up to 20 s for requests in flight.
 func TestTheWebhookHasTimeToDrain(t *testing.T) {
 	const needed = 15 + 20
 	pod := find[*appsv1.Deployment](t, install(t), webhookName).Spec.Template.Spec

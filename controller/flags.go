@@ -55,7 +55,7 @@ type options struct {
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
-	flags.StringVar(&o.testAdmission, "test-admission", "", "test in this namespace whether the API server calls the webhook, which creates nothing, and exit")
+	flags.StringVar(&o.testAdmission, "test-admission", "", "check by a dry run in this namespace that the API server calls the webhook, then exit")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig; its current context if empty. Has no effect in a pod without a kubeconfig")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address that /metrics is served on; 0 disables it")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address that /healthz and /readyz are served on; 0 disables them")
@@ -69,10 +69,10 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's if empty, required outside a pod")
 	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
-	flags.IntVar(&o.workers, "workers", 8, "number of objects of one kind that are reconciled at the same time")
+	flags.IntVar(&o.workers, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
-	flags.IntVar(&o.restartRate, "restart-rate", 10, "number of rollouts of changed configuration (spec.restartOnChange) that begin in a minute, "+
-		"of all kinds and namespaces together; 0 or less is no bound")
+	flags.IntVar(&o.restartRate, "max-config-rollouts-per-minute", 10, "rollouts of changed configuration (spec.restartOnChange) that begin per minute, "+
+		"of all kinds and namespaces together; 0 means unlimited")
 	bindFetcher(flags, &o.fetcher)
 	// In an install without cert-manager, the leader issues the certificate of the webhook.
 	flags.StringVar(&o.certificate.Secret, "webhook-certificate-secret", "", "name of the Secret, in the namespace of the lease, for the webhook's certificate; "+

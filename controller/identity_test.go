@@ -77,10 +77,10 @@ var _ = Describe("the policy of the controller", func() {
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(readiness(ctx, box)).Should(Equal("False ChildRefused"))
 		Expect(message(ctx, box)()).To(
-			ContainSubstring("set the label modelbox-operator/workloads=allowed on the namespace"))
+			ContainSubstring("set the label modelbox-operator.github.io/workloads=allowed on the namespace"))
 
 		label := func(value string) {
-			change(ctx, namespace, func(n *corev1.Namespace) { n.Labels["modelbox-operator/workloads"] = value })
+			change(ctx, namespace, func(n *corev1.Namespace) { n.Labels["modelbox-operator.github.io/workloads"] = value })
 		}
 		label("allowed")
 		// The admission plugin has an informer of its own, which may see the label later.

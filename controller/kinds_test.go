@@ -154,6 +154,10 @@ var _ = Describe("every kind", func() {
 		for _, kind := range kinds {
 			requests, _ := writes(namespaces[kind], 0)
 			for request, n := range requests {
+				if _, optional := variants[kind]; optional && strings.HasPrefix(request, "get ") {
+					Expect(n).To(BeNumerically("<=", count), "%s: the cache of a kind that may be lost is late: %s", kind, request)
+					continue
+				}
 				if strings.HasSuffix(request, " 201") || strings.HasSuffix(request, " 200") && !strings.Contains(request, "/status") {
 					Expect(n).To(Equal(count), "%s: once for each object: %s", kind, request)
 				}
@@ -165,9 +169,9 @@ var _ = Describe("every kind", func() {
 		// conflict is an object, and a foreign one of the kind and the name of one of its children.
 		type conflict struct {
 			guarantee
-			about   string
-			obj     status.Object
-			foreign client.Object
+			kind, about string
+			obj         status.Object
+			foreign     client.Object
 		}
 		var conflicts []*conflict
 		var namespaces []string
@@ -175,7 +179,7 @@ var _ = Describe("every kind", func() {
 			for i, foreign := range all[kind].children {
 				named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 				namespaces = append(namespaces, named.Namespace)
-				conflicts = append(conflicts, &conflict{all[kind], fmt.Sprintf("%s, %d", kind, i+1), all[kind].object(named), foreign(named)})
+				conflicts = append(conflicts, &conflict{all[kind], kind, fmt.Sprintf("%s, %d", kind, i+1), all[kind].object(named), foreign(named)})
 			}
 		}
 		haveOptionalKinds(namespaces...)
@@ -184,6 +188,10 @@ var _ = Describe("every kind", func() {
 			Eventually(readiness(ctx, c.obj)).Should(Equal("False NameConflict"), c.about)
 			version := c.foreign.GetResourceVersion()
 			Expect(get(ctx, c.foreign).GetResourceVersion()).To(Equal(version), c.about)
+			if _, optional := variants[c.kind]; optional {
+				Expect(exists(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.obj.GetNamespace(), Name: "box"}})()).To(BeTrue(), c.about)
+				return
+			}
 			count, _ := writes(c.obj.GetNamespace(), 0)
 			Expect(describe(count)).NotTo(Or(ContainSubstring("create "), MatchRegexp(`patch [a-z]+ `)),
 				"%s: one conflict keeps all children as they are", c.about)
@@ -239,6 +247,11 @@ func haveOptionalKinds(namespaces ...string) {
 		}
 	})
 	start()
+	named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "first"}
+	first := everyBlock(named)
+	Expect(env.Client.Create(context.Background(), first)).To(Succeed())
+	Eventually(exists(context.Background(), podMonitor(named))).Should(BeTrue(), "the informers run")
+	Expect(env.Client.Delete(context.Background(), first)).To(Succeed())
 }
 
 // everyBlock returns the ModelBox of a golden test that has every block.

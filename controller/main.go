@@ -38,6 +38,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/genericdaemon"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/uniteddeployment"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -47,11 +48,12 @@ import (
 // kinds returns functions that add the controllers of this process to a manager, one for each
 // kind.
 func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
-	shared := workload.Reconciler{Turns: &configuration.Turns{PerMinute: o.restartRate, Clock: clock.RealClock{}}, Watches: o.watches}
+	shared := workload.Reconciler{Queue: &configuration.RolloutQueue{PerMinute: o.restartRate, Clock: clock.RealClock{}}, Watches: o.watches}
 	return []func(manager.Manager, clock.PassiveClock) error{
+		schedules.Index,
 		modelbox.SetupWithManager(o.fetcher, shared),
 		app.SetupWithManager(shared),
-		genericdaemon.SetupWithManager(workload.Reconciler{Turns: shared.Turns}),
+		genericdaemon.SetupWithManager(workload.Reconciler{Queue: shared.Queue}),
 		uniteddeployment.SetupWithManager,
 		eru.SetupWithManager,
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,14 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 )
 
 // refusal is an error response of the API server, of a webhook or of a proxy that is the same
@@ -148,33 +144,6 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 			return box
 		}, func(verb string, _ any) bool { return verb == "delete" }),
 	)
-
-	It("is quoted within 30 s if it is worth a retry and stays the same", func() {
-		each([]refusal{
-			{http.StatusConflict, metav1.StatusReasonAlreadyExists},
-			{http.StatusConflict, metav1.StatusReasonConflict},
-			{http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
-			{http.StatusTooManyRequests, ""},
-			{http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
-			{http.StatusServiceUnavailable, ""},
-			{http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
-			{http.StatusGatewayTimeout, ""},
-		}, func(r refusal) {
-			box, d := newBox(), drive()
-			now := clocktesting.NewFakePassiveClock(time.Now())
-			d.clock = now
-			d.client = limit.New(refusing(r.error(), func(verb string, _ any) bool { return verb == "create" }), d)
-			backoff, end := trigger.Options().RateLimiter, now.Now().Add(30*time.Second)
-			for readiness(ctx, box)() != "False ChildRefused" {
-				_, _, err := d.reconcile(ctx, box)
-				Expect(err).To(HaveOccurred())
-				now.SetTime(now.Now().Add(backoff.When(requestFor(box))))
-				Expect(now.Now()).To(BeTemporally("<", end), "%d %s: %s", r.code, r.reason, readiness(ctx, box)())
-			}
-			says(box, r)
-			Expect(d.events()).To(ContainElement(HavePrefix("Warning ChildRefused")))
-		})
-	})
 
 	It("is quoted by a UnitedDeployment as well", func() {
 		each(refusals, func(r refusal) {

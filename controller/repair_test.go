@@ -108,7 +108,7 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
-	writer := apply.Writer{Client: d.client, Live: d.live, Recorder: d.recorder}
+	writer := apply.Writer{Access: apply.Access{Client: d.client, Live: d.live}, Recorder: d.recorder}
 	result, err := reconcilerOf(kindOf(obj), writer, d).Reconcile(ctx, requestFor(obj))
 	return d.requests, result, err
 }

@@ -290,7 +290,7 @@ func leftOut(namespace string) bool {
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			if family.GetName() == "modelbox_namespace_left_out" && metric.GetLabel()[0].GetValue() == namespace {
+			if family.GetName() == "modelbox_namespaces_skipped" && metric.GetLabel()[0].GetValue() == namespace {
 				return metric.GetGauge().GetValue() == 1
 			}
 		}

@@ -323,16 +323,16 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker, Configuration: sources, Freeze: freeze.Reader{Live: writer.Live}}
 	switch kind {
 	case "ModelBox":
-		return status.Recorded[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: modelFetcher}, status.Options{})
+		return status.NewReconciler[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: modelFetcher}, status.Options{Clock: clk})
 	case "UnitedDeployment":
-		return status.Recorded(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{})
+		return status.NewReconciler(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{Clock: clk})
 	case "Eru":
-		return status.Recorded(writer.Client, writer.Recorder, &eru.Reconciler{Client: writer.Client, Recorder: writer.Recorder, Clock: clk}, status.Options{})
+		return status.NewReconciler(writer.Client, writer.Recorder, &eru.Reconciler{Client: writer.Client, Recorder: writer.Recorder, Clock: clk}, status.Options{Clock: clk})
 	case "App":
-		return status.Recorded[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared}, status.Options{})
+		return status.NewReconciler[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared}, status.Options{Clock: clk})
 	}
-	return status.Recorded[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
-		&genericdaemon.Reconciler{Reconciler: shared}, status.Options{})
+	return status.NewReconciler[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
+		&genericdaemon.Reconciler{Reconciler: shared}, status.Options{Clock: clk})
 }
 
 // reconcileWith reconciles an object with a client, as a process that has just started does.
@@ -343,7 +343,8 @@ func reconcileWith(ctx context.Context, c client.Client, obj client.Object) erro
 
 // writerWith returns a writer that discards its events.
 func writerWith(c client.Client, live client.Reader) apply.Writer {
-	return apply.Writer{Client: c, Live: live, Recorder: events.NewFakeRecorder(100)}
+	c = unindexed{c}
+	return apply.Writer{Access: apply.Access{Client: c, Live: live}, Recorder: events.NewFakeRecorder(100)}
 }
 
 func requestFor(obj client.Object) reconcile.Request {

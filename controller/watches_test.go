@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
@@ -107,6 +111,10 @@ func (p *own) pass(ctx context.Context, d time.Duration, box *modelv1.ModelBox) 
 	change(ctx, box, func(b *modelv1.ModelBox) { metav1.SetMetaDataAnnotation(&b.ObjectMeta, "wake", p.clock.Now().String()) })
 }
 
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func httpRoute(named metav1.ObjectMeta) *unstructured.Unstructured {
 	return untypedChild("gateway.networking.k8s.io/v1", "HTTPRoute", named)
 }
@@ -171,8 +179,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p, box := startOwn(asController), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		rollOut(ctx, named)
-		unavailable := ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute of gateway.networking.k8s.io/v1, which this cluster does not have: " +
-			"install the Gateway API, or remove spec.route")
+		unavailable := ContainSubstring("Unavailable: HTTPRoute (gateway.networking.k8s.io/v1) is not installed; install the Gateway API or remove spec.route")
 		Eventually(message(ctx, box)).Should(unavailable)
 		Eventually(readiness(ctx, box)).Should(HavePrefix("True"), "the rest is served")
 		Expect(p.ready()).To(Succeed())
@@ -195,7 +202,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Eventually(func() string {
 			p.pass(ctx, time.Millisecond, box) // The next reconcile of the object reports it.
 			return message(ctx, box)()
-		}).Should(ContainSubstring("Unavailable: spec.route needs the kind HTTPRoute"))
+		}).Should(ContainSubstring("Unavailable: HTTPRoute (gateway.networking.k8s.io/v1) is not installed"))
 		Eventually(p.ready).Should(Succeed())
 
 		other := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
@@ -208,6 +215,86 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
 		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
+	})
+
+	It("may come back: nothing waits for what an earlier informer has seen", func(ctx SpecContext) {
+		remove := installCRD(monitorsCRD)
+		p := startOwn(asController)
+		var boxes []*modelv1.ModelBox
+		for i := range 9 { // More than there are workers.
+			box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: fmt.Sprint("web-", i)}, Spec: modelv1.ModelBoxSpec{
+				Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Monitoring: &modelv1.Monitoring{}},
+			}}
+			Expect(env.Client.Create(ctx, box)).To(Succeed())
+			boxes = append(boxes, box)
+		}
+		each := func(say string, want bool) {
+			GinkgoHelper()
+			for _, box := range boxes {
+				Eventually(exists(ctx, podMonitor(metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}))).Should(Equal(want), say)
+			}
+		}
+		each("at first", true)
+		remove()
+		p.transport.CloseWatches("podmonitors")
+		Eventually(func() string {
+			p.pass(ctx, time.Millisecond, boxes[0])
+			return message(ctx, boxes[0])()
+		}).Should(ContainSubstring("Unavailable: PodMonitor (monitoring.coreos.com/v1) is not installed"))
+		installCRD(monitorsCRD)
+		p.clock.SetTime(p.clock.Now().Add(time.Minute))
+		for _, box := range boxes {
+			p.pass(ctx, time.Millisecond, box)
+		}
+		each("when the kind is there again", true)
+		for _, box := range boxes {
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring, b.Spec.Image = nil, "nginx:2" })
+		}
+		other := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		Eventually(exists(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}})).WithTimeout(5 * time.Second).Should(BeTrue())
+		each("without the block", false)
+		for _, box := range boxes {
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}
+			Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.Containers[0].Image }).Should(Equal("nginx:2"))
+		}
+	})
+
+	It("may have a list that never completes: no object waits for it", func(ctx SpecContext) {
+		installCRD(monitorsCRD)
+		cfg := rest.CopyConfig(asController)
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/podmonitors") && r.URL.Query().Get("limit") != "1" {
+					body := `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"message":"conversion webhook failed"}`
+					return &http.Response{StatusCode: http.StatusInternalServerError, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: io.NopCloser(strings.NewReader(body))}, nil
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		p := startOwn(cfg)
+		const many = 50
+		app := func(namespace, name string, monitoring *modelv1.Monitoring) *appv1.App {
+			return &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: appv1.AppSpec{
+				Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Monitoring: monitoring},
+			}}
+		}
+		deployed := func(app *appv1.App) func() bool {
+			return exists(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}})
+		}
+		for i := range many {
+			Expect(env.Client.Create(ctx, app(named.Namespace, fmt.Sprint("web-", i), &modelv1.Monitoring{}))).To(Succeed())
+		}
+		other := app(newNamespace(), "other", nil)
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		Eventually(deployed(other)).WithTimeout(5 * time.Second).Should(BeTrue())
+		for i := range many {
+			Eventually(deployed(app(named.Namespace, fmt.Sprint("web-", i), nil))).Should(BeTrue())
+		}
+		first := app(named.Namespace, "web-0", nil)
+		p.clock.SetTime(p.clock.Now().Add(11 * time.Second))
+		Eventually(message(ctx, first)).Should(ContainSubstring("Unavailable: the controller cannot list PodMonitor, which spec.monitoring needs"))
 	})
 
 	It("is removed from an object whose block was removed while no controller ran", func(ctx SpecContext) {
@@ -233,7 +320,7 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		p, box := startOwn(cfg), routed(named)
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
 		Eventually(message(ctx, box)).Should(And(
-			ContainSubstring("Unavailable: spec.route needs a permission of the operator, see docs/optional-children.md, or remove it: "),
+			ContainSubstring("Unavailable: the controller may not list HTTPRoute; grant it (docs/optional-children.md) or remove spec.route: "),
 			ContainSubstring(`cannot list resource "httproutes"`)))
 		p.pass(ctx, 30*time.Second, box)
 		Eventually(message(ctx, box)).Should(ContainSubstring("Unavailable"))

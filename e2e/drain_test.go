@@ -66,7 +66,7 @@ var _ = Describe("no admission request is lost", disturbing-1, func() {
 			Eventually(podsWithArgs).WithArguments(ctx, "modelbox-webhook").Should(BeEmpty())
 			Eventually(dryRunErrors).WithArguments(ctx).Should(BeEmpty())
 		})
-		setArgs(ctx, "modelbox-webhook", "--drain=0s")
+		setArgs(ctx, "modelbox-webhook", "--shutdown-delay=0s")
 		load := admitting(ctx, often)
 		for range 4 * rounds {
 			restart("modelbox-webhook")

@@ -61,9 +61,9 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 
 		load := admitting(ctx, often)
 		By("helm upgrade, with other values")
-		release.run("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--drain=12s}", "--set", "dashboard.enabled=true")
+		release.run("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--shutdown-delay=12s}", "--set", "dashboard.enabled=true")
 		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(1))
-		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--drain=12s"}))
+		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--shutdown-delay=12s"}))
 		run(kubectl, "-n", system, "get", "configmap", "modelbox-operator-dashboard")
 		Expect(survivorOf(ctx, ns)).To(Equal(before))
 

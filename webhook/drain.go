@@ -115,7 +115,7 @@ func (s *server) Register(path string, hook http.Handler) {
 		if err != nil {
 			// Upon which the API server tries again, as long as its own timeout lasts.
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "other large requests take the memory for this one: "+err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, "too many large requests in flight; retry: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		defer release()
@@ -180,7 +180,7 @@ func (o *tlsOptions) addFlags(flags *flag.FlagSet) {
 		return nil
 	})
 	flags.StringVar(&o.clientCA, "client-ca", "", "file of CA certificates; if set, a client of the webhooks must present a certificate issued by one of them")
-	flags.Func("client-name", "comma-separated common names of the client certificates that --client-ca accepts; all by default", func(names string) error {
+	flags.Func("client-ca-allowed-names", "comma-separated common names of the client certificates that --client-ca accepts; all by default", func(names string) error {
 		o.clientNames = strings.Split(names, ",")
 		return nil
 	})
@@ -202,7 +202,7 @@ func (o *tlsOptions) configure(config *tls.Config) {
 // webhooks returns the options of the webhook server.
 func (o *tlsOptions) webhooks() ([]func(*tls.Config), error) {
 	if o.clientCA == "" && len(o.clientNames) > 0 {
-		return nil, errors.New("--client-name has no effect without --client-ca: set both, or none")
+		return nil, errors.New("--client-ca-allowed-names has no effect without --client-ca: set both, or none")
 	}
 	return o.withClientCA("--client-ca", o.clientCA, o.clientNames)
 }

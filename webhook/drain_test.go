@@ -170,7 +170,7 @@ func (l *load) sendMore(n int64) {
 // connections, and then ends without an error.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	p := startReady(t, nil, "--drain=3s")
+	p := startReady(t, nil, "--shutdown-delay=3s")
 	p.client.Transport.(*http.Transport).DisableKeepAlives = false
 	if p.send("").Close {
 		t.Error("a connection is closed before the end")

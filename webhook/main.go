@@ -77,9 +77,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "address that /debug/pprof is served on; 0 disables it")
 	flags.StringVar(&o.address, "webhook-bind-address", ":9443", "address that the webhooks are served on")
 	flags.StringVar(&o.certDir, "cert-dir", "/etc/modelbox-webhook/tls", "directory of tls.crt and tls.key, read again when they change")
-	flags.DurationVar(&o.drain, "drain", 15*time.Second, "how long to keep serving after becoming unready, while endpoints are updated")
-	flags.StringVar(&o.sizes, "sizes", "/etc/modelbox-webhook/sizes/sizes.yaml", "file of the cluster's sizes, read again when it changes; "+
-		"without it, only small, medium and large are there")
+	flags.DurationVar(&o.drain, "shutdown-delay", 15*time.Second, "how long to keep serving after becoming unready, while endpoints are updated")
+	flags.StringVar(&o.sizes, "sizes-file", "/etc/modelbox-webhook/sizes/sizes.yaml", "file of the cluster's sizes, read again when it changes; "+
+		"if it does not exist, only small, medium and large are available")
 	o.tls.addFlags(flags)
 	o.tracing.AddFlags(flags)
 }

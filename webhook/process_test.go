@@ -164,7 +164,7 @@ func startProcess(t *testing.T, env []string, flags ...string) *process {
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"--cert-dir=" + dir, "--webhook-bind-address=" + p.webhooks, "--metrics-bind-address=" + p.metrics,
-		"--health-probe-bind-address=" + p.probes, "--drain=0s"}, flags...)...)
+		"--health-probe-bind-address=" + p.probes, "--shutdown-delay=0s"}, flags...)...)
 	p.Env, p.Stdout, p.Stderr = env, &p.output, &p.output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -275,13 +275,13 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--metrics-cert-path=/nowhere":   "--metrics-secure",
 		"--metrics-client-ca=ca.crt":     "--metrics-secure",
-		"--client-name=kube-apiserver":   "--client-ca",
+		"--client-ca-allowed-names=kube-apiserver":   "--client-ca",
 		"--client-ca=/nowhere/ca.crt":    "--client-ca: open /nowhere/ca.crt",
 		"--tls-min-version=1.1":          "must be 1.2 or 1.3",
 		"--metrics-bind-address=nowhere": "nowhere",
 		"--webhook-bind-address=9443":    "missing port",
 	} {
-		command := exec.CommandContext(t.Context(), os.Args[0], "--cert-dir="+dir, "--drain=0s", "--health-probe-bind-address=0", "--metrics-bind-address=0",
+		command := exec.CommandContext(t.Context(), os.Args[0], "--cert-dir="+dir, "--shutdown-delay=0s", "--health-probe-bind-address=0", "--metrics-bind-address=0",
 			"--webhook-bind-address=127.0.0.1:0", flag)
 		command.Env = []string{asProcess + "=1"}
 		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {

@@ -29,7 +29,7 @@ func newAdopt(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "adopt deployment/NAME [service/NAME]",
 		GroupID: online,
-		Short:   "Let the operator keep a Deployment and a Service that run already, without a restart",
+		Short:   "Adopt a running Deployment and its Service without a restart",
 		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run already. What has no field of
 its own is in spec.podTemplate, and spec.selector keeps the selector. With --apply, the operator takes them over: no pod
 restarts, and the Service keeps its address.

@@ -42,7 +42,7 @@ func newNext(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "next [KIND/NAME | SCHEDULE | -f FILE | -A] [--time-zone ZONE]",
 		GroupID: offline,
-		Short:   "Show the next times of a schedule, of an object, or of all that is scheduled",
+		Short:   "List upcoming scheduled times: of a schedule, of an object, or of everything",
 		Long: `List the next scheduled times of a cron schedule, of an object, of the objects in files, of those of the namespace, or
 with -A of those of all namespaces, in one table and in one time zone: restarts of Erus, replicas, and windows that open.
 

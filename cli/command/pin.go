@@ -46,7 +46,7 @@ func newPin(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pin -f FILE [--check]",
 		GroupID: offline,
-		Short:   "Write into manifests which bytes their models are",
+		Short:   "Pin models in manifests to a commit and SHA-256",
 		Long: `Write into the manifests of ModelBoxes what decides the bytes of their models: for hf:// the commit of a branch or a
 tag, for https:// the SHA-256 of the file, which is read for it, and a sizeLimit that fits. Comments and the order of the
 fields stay. A model that has all of it is not asked for, so a second run changes nothing.

@@ -31,8 +31,8 @@ func newRender(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "render -f FILE|FOLDER|- [--defaults]",
 		GroupID: offline,
-		Short:   "Show the Deployment, Service or DaemonSet that the operator makes of a manifest",
-		Long: `Show the Deployment, Service or DaemonSet that the operator makes of a manifest, as the operator sends them to the
+		Short:   "Print the children that the operator makes of a manifest",
+		Long: `Print the children that the operator makes of a manifest, as the operator sends them to the
 API server. With --defaults, show the object itself as it would be stored. No cluster is used: plan shows what an apply
 would change in one. Objects of other kinds are passed over; UnitedDeployments and Erus have no children.
 

@@ -30,7 +30,7 @@ import (
 func newResize(env Env) *cobra.Command {
 	return onTarget(env, &cobra.Command{
 		Use:   "resize modelbox/NAME",
-		Short: "Give a ModelBox the current values of its size",
+		Short: "Apply the current values of its size to a ModelBox",
 		Long: `Give a ModelBox all current values of its size, the image of the server included, which another update of its pods leaves as it is.
 Its pods are replaced by a rollout if one of their fields changes. What clients have set stays.`,
 		Example: `  {} status --sizes sizes.yaml

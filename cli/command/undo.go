@@ -29,7 +29,7 @@ func newUndo(env Env) *cobra.Command {
 	o := &undoOptions{}
 	cmd := onTarget(env, &cobra.Command{
 		Use:   "undo KIND/NAME [--to-revision N]",
-		Short: "Return a ModelBox or an App to a revision",
+		Short: "Roll a ModelBox or an App back to a revision",
 		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
 resources of the main container into the fields of the object itself, after showing the difference. (A change of
 the Deployment, as by "kubectl rollout undo", would be reverted by the operator.) Environment variables that

@@ -34,7 +34,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager returns a function that adds the controller for Apps to a manager. shared is
-// what it has in common with other controllers: Turns and Watches.
+// what it has in common with other controllers: Queue and Watches.
 func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
 		r := &Reconciler{shared}

@@ -20,6 +20,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,19 +34,25 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // FieldManager is the field manager of all writes.
 const FieldManager = api.FieldManager
 
-// Writer writes the children of the objects of one kind.
-type Writer struct {
+// Access is how children are read and written.
+type Access struct {
 	// Client reads from the cache and sees its own writes there.
 	Client client.Client
 	// Live reads a child from the API server before it is changed, and the owner of a child before
 	// it is written, except the children of a new owner.
 	Live client.Reader
+}
+
+// Writer writes the children of the objects of one kind.
+type Writer struct {
+	Access
 	// Recorder emits the events for repairs.
 	Recorder events.EventRecorder
 	// Pace bounds the writes after which a child is as it was: those of owners that have lost, or
@@ -57,8 +64,9 @@ type Writer struct {
 func NewWriter(mgr manager.Manager) Writer {
 	const perSecond = 10
 	return Writer{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(FieldManager),
-		Pace: flowcontrol.NewTokenBucketPassiveRateLimiter(perSecond, perSecond),
+		Access:   Access{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Recorder: mgr.GetEventRecorder(FieldManager),
+		Pace:     flowcontrol.NewTokenBucketPassiveRateLimiter(perSecond, perSecond),
 	}
 }
 
@@ -71,23 +79,42 @@ type Child struct {
 	Live client.Object
 	// Expect is what Live must be like in the API server before it is changed.
 	Expect []Expectation
+	// Optional is set for a child that never keeps the others from being written, whatever is wrong with it.
+	Optional bool
+	// Access replaces that of the Writer for a kind that a cluster may lose while the controller runs. Its
+	// Client does not see its own writes in the cache.
+	Access *Access
+	// Err is why the child cannot be read, or its desired state is not known. It is not written then.
+	Err error
 
-	found bool
+	found, settled bool
+}
+
+// of returns the Writer of one child.
+func (w Writer) of(child *Child) Writer {
+	if child.Access != nil {
+		w.Access = *child.Access
+	}
+	return w
 }
 
 // Exists reports whether Read or Observe found, or Write left, the child.
 func (c *Child) Exists() bool { return c.found }
 
-// Read fills Live with the state in the cache. All children are read before any is written, so that
-// one name conflict leaves all of them as they are.
+// Settled reports whether Write has found, or left, the child with its desired state.
+func (c *Child) Settled() bool { return c.settled }
+
+// Read fills Live with the state in the cache, or sets Err. All children are read before any is written,
+// so that one name conflict leaves all of them as they are, unless the child is optional.
 //
-// Errors: a status.Readiness if a child's name is taken, and while an old child is being deleted; any other
-// error is worth a retry.
+// Errors: a status.Readiness if a child's name is taken, and while an old child is being deleted.
 func (w Writer) Read(ctx context.Context, owner *Owner, children ...*Child) error {
 	for _, child := range children {
-		if err := w.read(ctx, owner, child); err != nil {
+		err := w.of(child).read(ctx, owner, child)
+		if _, known := errors.AsType[status.Readiness](err); known && !child.Optional {
 			return err
 		}
+		child.Err = cmp.Or(child.Err, err)
 	}
 	return nil
 }
@@ -107,25 +134,24 @@ func (w Writer) read(ctx context.Context, owner *Owner, child *Child) error {
 	return checkOwner(child.Live, child.Desired)
 }
 
-// Observe fills Live with the children that owner controls, and empties the others. It is
+// Observe fills Live with the children that owner controls, and empties the others, or sets Err. It is
 // for an object whose children could not be applied: an object of the child's name that
 // belongs to another owner does not count for the status, whatever /scale selects.
-func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
+func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*Child) {
 	for _, child := range children {
-		err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
+		err := w.of(child).Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
 		child.found = err == nil && metav1.IsControlledBy(child.Live, owner)
 		if !child.found {
 			child.Live = kinds.NewOf(child.Live)
 		}
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
+		if child.Err = client.IgnoreNotFound(err); child.Err != nil {
+			child.Err = fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
 		}
 	}
-	return nil
 }
 
 // Write creates, applies or deletes the children that Read has read, so that they have their desired
-// state, fills in Live, and sets owner.Children. One that is refused does not keep the others from
+// state, fills in Live, and sets owner.Children. One that fails does not keep the others from
 // being written. It emits an event for a repair. After the time that it returns, 0 for never, it is to
 // be called again.
 //
@@ -141,18 +167,16 @@ func (w Writer) Write(ctx context.Context, owner *Owner, children ...*Child) (ti
 		return 0, err
 	}
 	var later time.Duration
-	var refused error
+	var failed error
 	for _, child := range children {
-		wait, err := w.write(ctx, owner, child)
-		later = max(later, wait)
-		if _, ok := errors.AsType[*RefusedError](err); ok {
-			refused = alsoRefused(refused, err)
-		} else if err != nil {
+		wait, err := w.of(child).write(ctx, owner, child)
+		if concernsAll(err) && !child.Optional {
 			return 0, err
 		}
+		later, failed = max(later, wait), join(failed, err)
 	}
-	if refused == nil && contested != nil {
+	if failed == nil && contested != nil {
 		return later, contested
 	}
-	return later, refused
+	return later, failed
 }

@@ -4,9 +4,10 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,47 +21,59 @@ import (
 
 // RefusedError reports that the API server refused to write a child, with the API server's
 // message: a quota, a policy, missing rights, an invalid value.
-type RefusedError struct{ error }
+type RefusedError struct {
+	// Again is the time until the write is sent again, 0 if it was sent now.
+	Again time.Duration
+
+	error
+}
 
 // Unwrap returns the error in the API server's response.
 func (e *RefusedError) Unwrap() error { return e.error }
 
-// Refused wraps the error of a write. An error that a retry may resolve is not a refusal, unless it
-// lasts: a conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or
-// one that was deleted meanwhile.
+// Reported implements status.Reported: ReadinessOf returns what status says of it.
+func (*RefusedError) Reported() {}
+
+// Refused wraps the error of a write. An error that a retry may resolve is not a refusal: a conflict,
+// a timeout, an overloaded API server, a child that is not in the cache yet, or one that was deleted
+// meanwhile.
 func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
 	}
 	described := fmt.Errorf("%s %s %q: %w", doing, kinds.KindOf(obj), obj.GetName(), err)
-	_, lasting := errors.AsType[*limit.LastingError](err)
-	if !lasting && (isTransient(err) || apierrors.IsNotFound(err) && doing != "creating") {
+	if limit.IsTransient(err) || apierrors.IsNotFound(err) && doing != "creating" {
 		return described
 	}
-	return &RefusedError{described}
+	refused := &RefusedError{error: described}
+	if again, ok := errors.AsType[*limit.RefusedError](err); ok {
+		refused.Again = again.Again
+	}
+	return refused
 }
 
-// alsoRefused adds a refusal to those of other children.
-func alsoRefused(refused, also error) error {
-	if refused == nil {
-		return also
-	}
-	return &RefusedError{fmt.Errorf("%w; %w", refused, also)}
+// concernsAll reports whether an error of one child is one of the others, too: of their owner, or of all its writes.
+func concernsAll(err error) bool {
+	_, isReadiness := errors.AsType[status.Readiness](err)
+	_, isContested := errors.AsType[*limit.ContestedError](err)
+	return isReadiness || isContested || errors.Is(err, ErrOwnerGone) || errors.Is(err, ErrStale)
 }
 
-// isTransient reports whether the error is one of the network, or a response that a retry may change. It goes by the code:
-// the responses of a proxy or a load balancer have no reason, nor have some of the API server, such as the
-// 500 for a list with the same key twice, which stays.
-func isTransient(err error) bool {
-	var response apierrors.APIStatus
-	if !errors.As(err, &response) {
-		return true
+// join joins the errors of two children. If one of them is a refusal, that is one too.
+func join(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
 	}
-	switch response.Status().Code {
-	case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true // A conflict is also a child that exists already.
+	first, isFirst := errors.AsType[*RefusedError](a)
+	second, isSecond := errors.AsType[*RefusedError](b)
+	joined := &RefusedError{error: fmt.Errorf("%w; %w", a, b)}
+	switch {
+	case isFirst && isSecond:
+		joined.Again = min(first.Again, second.Again)
+	case !isFirst && !isSecond:
+		return joined.error
 	}
-	return apierrors.IsServerTimeout(err)
+	return joined
 }
 
 // ReadinessOf returns the readiness of an owner whose children could not be built or
@@ -73,7 +86,9 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
 	case known:
-		err = nil
+		if errors.Is(readiness, err) { // Otherwise there is an error of another child.
+			err = nil
+		}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		readiness, err = status.NewStalled(status.ReasonTerminating, "the namespace is being deleted: no object can be created in it"), nil
 	case isContested:
@@ -87,15 +102,18 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 }
 
 // Result returns the result of a reconcile for an error of Apply: the owner of a contested
-// child is reconciled again after RetryAfter, a deleted owner is not, and any other error is
-// retried with back-off.
+// child is reconciled again after RetryAfter, that of a refused one when it is written again, a deleted
+// owner is not, and any other error is retried with back-off.
 func Result(err error) (reconcile.Result, error) {
 	var contested *limit.ContestedError
+	var refused *RefusedError
 	switch {
 	case errors.Is(err, ErrOwnerGone):
 		return reconcile.Result{}, nil
 	case errors.As(err, &contested):
 		return reconcile.Result{RequeueAfter: contested.RetryAfter}, nil
+	case errors.As(err, &refused) && refused.Again > 0:
+		return reconcile.Result{RequeueAfter: refused.Again}, nil
 	}
 	return reconcile.Result{}, err
 }

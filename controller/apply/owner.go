@@ -27,7 +27,7 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children 
 		return nil
 	}
 	reported, ok := owner.Object.(interface{ GetConditions() []metav1.Condition })
-	if ok && len(reported.GetConditions()) > 0 || limit.Knows(ctx) || slices.ContainsFunc(children, (*Child).Exists) {
+	if ok && len(reported.GetConditions()) > 0 || limit.HasRecentWrites(ctx) || slices.ContainsFunc(children, (*Child).Exists) {
 		return w.checkLive(ctx, owner)
 	}
 	return nil

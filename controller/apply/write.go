@@ -34,14 +34,21 @@ var errPaused = status.Readiness{Reason: status.ReasonPaused, Message: "spec.pau
 func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later time.Duration, err error) {
 	kind := kinds.KindOf(child.Live)
 	recorded := owner.recorded(kind)
-	if child.Desired == nil {
+	switch {
+	case child.Err != nil:
+		return 0, child.Err
+	case child.Desired == nil:
 		return 0, w.remove(ctx, owner, child, kind)
 	}
 	desired, err := hashOf(child.Desired)
+	if err == nil && !child.found && child.Access != nil && recorded.Desired != "" {
+		err = w.readLive(ctx, owner, child)
+	}
 	switch {
 	case err != nil:
 		return 0, err
 	case child.isSettled(recorded, desired):
+		child.settled = true
 		return 0, nil
 	case owner.Paused:
 		return 0, errPaused
@@ -57,8 +64,23 @@ func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later ti
 	if err := w.createOrUpdate(ctx, owner, child, recorded); err != nil {
 		return 0, err
 	}
+	child.settled = true
 	owner.record(modelv1.ChildStatus{Kind: kind, Desired: desired, Stored: cache.Stored(child.Live), Rewritten: rewritten(child.Desired, child.Live)})
 	return 0, nil
+}
+
+// readLive reads a child that was written before and that the cache does not have: it may not have it yet.
+func (w Writer) readLive(ctx context.Context, owner *Owner, child *Child) error {
+	live := kinds.NewOf(child.Live)
+	err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(live), owner.GetName(), err)
+	}
+	child.Live, child.found = live, true
+	return checkOwner(live, child.Desired)
 }
 
 // createOrUpdate writes a child. recorded is what status says of it if that is of the same desired state: then another
@@ -104,7 +126,7 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 	}
 	answer, err := w.apply(ctx, child.Desired, live)
 	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
-		limit.Blame(ctx, contested, first(differing(child.Desired, live)), limit.Manager(live))
+		limit.SetManager(ctx, contested, first(differing(child.Desired, live)), limit.Manager(live))
 	}
 	if err != nil {
 		return Refused("applying", child.Desired, err)
@@ -154,6 +176,8 @@ func (w Writer) serverSideApply(ctx context.Context, desired, live client.Object
 	answer := kinds.NewOf(desired)
 	answer.SetNamespace(desired.GetNamespace())
 	answer.SetName(desired.GetName())
+	answer.SetUID(live.GetUID())
+	answer.SetGeneration(live.GetGeneration()) // For package limit.
 	answer.SetResourceVersion(live.GetResourceVersion())
 	return answer, w.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, configuration),
 		client.FieldOwner(FieldManager), client.ForceOwnership, client.FieldValidation("Strict"))

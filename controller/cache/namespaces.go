@@ -23,10 +23,10 @@ import (
 )
 
 // ErrListable reports that a namespace without which the cache was made may be listed now.
-var ErrListable = errors.New("the process has to be started again to serve it")
+var ErrListable = errors.New("restarting to include the namespace")
 
 var leftOut = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "modelbox_namespace_left_out",
+	Name: "modelbox_namespaces_skipped",
 	Help: "1 for each namespace of --namespaces that is not served, because its objects may not be listed.",
 }, []string{"namespace"})
 
@@ -53,7 +53,7 @@ func (l *LeftOut) New(config *rest.Config, opts ctrlcache.Options) (_ ctrlcache.
 	for name := range opts.DefaultNamespaces {
 		// Informers repeat what fails for another reason.
 		if refusal := l.list(ctx, name); apierrors.IsForbidden(refusal) {
-			log.Log.Error(refusal, "Leaving out a namespace, in which nothing is reconciled until it may be listed", "namespace", name)
+			log.Log.Error(refusal, "Skipping a namespace: list is forbidden", "namespace", name)
 			leftOut.WithLabelValues(name).Set(1)
 			l.names, err = append(l.names, name), errors.Join(err, refusal)
 			delete(opts.DefaultNamespaces, name)

@@ -32,7 +32,7 @@ const (
 	keyNextCert, keyNextKey = "next.crt", "next.key"
 	// AnnotationRenew requests a renewal, whatever its value. It is removed when the new
 	// certificate is the one that is served.
-	AnnotationRenew = "modelbox-operator/renew-certificate"
+	AnnotationRenew = "modelbox-operator.github.io/renew-certificate"
 )
 
 const (

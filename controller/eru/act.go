@@ -31,7 +31,7 @@ import (
 // another rollout.
 const fieldManager = "modelbox-eru"
 
-// restart restarts the Deployment, after status says so: see status.WriteAhead. In a frozen
+// restart restarts the Deployment, after status says so: see status.WriteFirst. In a frozen
 // namespace the scheduled time is skipped. If the API server refuses it, the decision becomes to
 // wait; any other error leaves everything as it is.
 func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan) error {
@@ -41,7 +41,7 @@ func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *
 		p.settle(d, d.next, mtsrev1.EruSkipped, status.ReasonFrozen)
 	case err == nil:
 		setRestarting(obj, d.next, r.Clock.Now())
-		if err := status.WriteAhead(ctx); err != nil {
+		if err := status.WriteFirst(ctx); err != nil {
 			return err
 		}
 		if err = r.patch(ctx, deployment, d.next); err == nil {

@@ -115,8 +115,8 @@ func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 
 // recorded returns the reconciler with all that is the same for every kind.
 func (r *Reconciler) recorded() reconcile.Reconciler {
-	return status.Recorded(r.Client, r.Recorder, r, status.Options{
-		OnGone: nextRestarts.remove, Undecodable: map[string]any{"phase": mtsrev1.EruFailed, "nextScheduleTime": nil},
+	return status.NewReconciler(r.Client, r.Recorder, r, status.Options{
+		Clock: r.Clock, OnGone: nextRestarts.remove, Undecodable: map[string]any{"phase": mtsrev1.EruFailed, "nextScheduleTime": nil},
 	})
 }
 

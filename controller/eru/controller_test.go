@@ -438,8 +438,8 @@ func TestAnnouncement(t *testing.T) {
 		clock      string
 		want       string
 	}{
-		{recent, func(*appsv1.Deployment) {}, "11:59:00", `Deployment "web" is restarted next at 2026-03-02T12:00:00Z`},
-		{windowed, func(*appsv1.Deployment) {}, "11:59:00", `Deployment "web" is restarted next at 2026-03-02T12:00:00Z`},
+		{recent, func(*appsv1.Deployment) {}, "11:59:00", `next restart of Deployment "web" at 2026-03-02T12:00:00Z`},
+		{windowed, func(*appsv1.Deployment) {}, "11:59:00", `next restart of Deployment "web" at 2026-03-02T12:00:00Z`},
 		{windowed, func(*appsv1.Deployment) {}, "12:00:00", "the next scheduled time, 2026-03-02T13:00:00Z, is outside of spec.windows and will be skipped"},
 		{recent, restartedBy("2030-01-01T00:00:00Z"), "11:59:00", "scheduled times are skipped until 2030-01-01T00:00:00Z"},
 		{recent, restartedBy("2030-01-01T00:00:00Z"), "12:00:00", "scheduled times are skipped until 2030-01-01T00:00:00Z"},

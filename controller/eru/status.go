@@ -108,7 +108,7 @@ func announcement(target *appsv1.Deployment, d decision, p plan) string {
 		return fmt.Sprintf("scheduled times are skipped until %s, because Deployment %q has that time in the annotation %s",
 			formatTime(restartedAt(target)), target.Name, api.AnnotationRestartedAt)
 	}
-	return fmt.Sprintf("Deployment %q is restarted next at %s", target.Name, formatTime(d.next))
+	return fmt.Sprintf("next restart of Deployment %q at %s", target.Name, formatTime(d.next))
 }
 
 // pendingOf returns status.pending after a decision: the scheduled time that waits, or the one

@@ -111,7 +111,7 @@ func progress(live *appsv1.DaemonSet, label string) status.Readiness {
 	case observed.NumberAvailable < desired:
 		return status.NewReconciling(status.ReasonProgressing, availableOn(observed.NumberAvailable, desired))
 	case observed.NumberMisscheduled > 0:
-		return status.Progressing("%d nodes run the daemon and should not", observed.NumberMisscheduled)
+		return status.Progressing("%d pods run on nodes that no longer match", observed.NumberMisscheduled)
 	}
 	return status.NewReady(availableOn(observed.NumberAvailable, desired))
 }

@@ -26,7 +26,7 @@ func TestProgress(t *testing.T) {
 			want: "NoMatchingNodes", text: `the label "logs"`},
 		{name: "no matching node any more, and a pod left", change: func(s *appsv1.DaemonSet) {
 			s.Status = appsv1.DaemonSetStatus{ObservedGeneration: 2, NumberMisscheduled: 1}
-		}, want: "Progressing", text: "1 nodes run the daemon and should not"},
+		}, want: "Progressing", text: "1 pods run on nodes that no longer match"},
 		{name: "an old template", change: func(s *appsv1.DaemonSet) { s.Status.UpdatedNumberScheduled = 1 }, want: "Progressing", text: "1 of 3 nodes run"},
 		{name: "not available", change: func(s *appsv1.DaemonSet) { s.Status.NumberAvailable = 2 }, want: "Progressing", text: "on 2 of 3"},
 	} {

@@ -8,7 +8,6 @@ package limit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,12 +15,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
-	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 const (
@@ -33,9 +30,6 @@ const (
 	// calm is how many writes must be available again before an owner is no longer contested.
 	// Otherwise its status would change with each write.
 	calm = 3
-	// lasting is how long writes fail before that is more than a passing failure, and longest is
-	// more than the time between two attempts.
-	lasting, longest = 10 * time.Second, 5 * time.Minute
 	// fewest is how many owners are held in any case.
 	fewest = 1024
 )
@@ -71,12 +65,6 @@ type LaterError struct{ After time.Duration }
 func (e *LaterError) Error() string {
 	return fmt.Sprintf("status is written at most once a second, next in %s", e.After)
 }
-
-// LastingError is the error of a write for an owner all of whose writes have failed for a while.
-type LastingError struct{ error }
-
-// Unwrap returns the error in the API server's response.
-func (e *LastingError) Unwrap() error { return e.error }
 
 // Describe returns a field manager as it is named in a message.
 func Describe(manager string) string {
@@ -129,9 +117,7 @@ type bucket struct {
 	generation           int64
 	fullAt, statusFullAt time.Time
 	contested            *ContestedError
-	// failing is when the first of the writes began that failed one after the other, failed when
-	// the last of these ended.
-	failing, failed time.Time
+	refusals             refusals
 }
 
 type ownerKey struct{}
@@ -168,9 +154,9 @@ func Contested(ctx context.Context) (contested *ContestedError) {
 	return contested
 }
 
-// Blame completes an error for the owner in a context, and what Contested returns from now on, with the field that another
+// SetManager completes an error for the owner in a context, and what Contested returns from now on, with the field that another
 // client modifies, and its field manager.
-func Blame(ctx context.Context, contested *ContestedError, field, manager string) {
+func SetManager(ctx context.Context, contested *ContestedError, field, manager string) {
 	contested.Field, contested.Manager = field, manager
 	inspect(ctx, func(_ *owner, b *bucket) {
 		if b.contested != nil {
@@ -179,9 +165,9 @@ func Blame(ctx context.Context, contested *ContestedError, field, manager string
 	})
 }
 
-// Knows reports whether there were writes for the owner in a context, in whatever generation. It
+// HasRecentWrites reports whether there were writes for the owner in a context, in whatever generation. It
 // forgets an owner some time after its last write.
-func Knows(ctx context.Context) (known bool) {
+func HasRecentWrites(ctx context.Context) (known bool) {
 	inspect(ctx, func(_ *owner, b *bucket) { known = !b.fullAt.IsZero() })
 	return known
 }
@@ -211,20 +197,8 @@ func (o *owner) write(what ContestedError, send func() (changed bool, err error)
 	changed, err := send()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b, now := o.bucket(began), o.clock.Now()
-	if !o.uncounted && (err != nil || !changed) {
+	if b := o.bucket(began); !o.uncounted && (err != nil || !changed) {
 		b.fullAt = b.fullAt.Add(-interval)
-	}
-	if err == nil {
-		b.failing, b.failed = time.Time{}, time.Time{}
-		return nil
-	}
-	// Attempts come in pauses that double. After a longer pause it is another failure.
-	if began.Sub(b.failed) > lasting+2*b.failed.Sub(b.failing) {
-		b.failing = began
-	}
-	if b.failed = now; now.Sub(b.failing) >= lasting {
-		return &LastingError{err}
 	}
 	return err
 }
@@ -294,98 +268,19 @@ func (o *owner) bucket(now time.Time) *bucket {
 		*b = bucket{generation: o.generation, statusFullAt: b.statusFullAt}
 	}
 	if b != nil {
+		if b.fullAt.Sub(now) > burst*interval || b.statusFullAt.Sub(now) > burst*statusInterval { // The clock was set back.
+			b.fullAt, b.statusFullAt = now, now
+		}
 		return b
 	}
 	// Those of owners that were deleted mean nothing after a while, and neither do full ones.
 	if len(o.buckets) >= max(fewest, o.sweepAt) {
 		maps.DeleteFunc(o.buckets, func(_ types.UID, b *bucket) bool {
-			return !now.Before(later(later(b.fullAt, b.statusFullAt), b.failed.Add(longest)))
+			return !now.Before(later(later(b.fullAt, b.statusFullAt), b.refusals.end()))
 		})
 		o.sweepAt = 2 * len(o.buckets)
 	}
 	b = &bucket{generation: o.generation}
 	o.buckets[o.uid] = b
 	return b
-}
-
-// limited is a client whose writes are limited. It has the verbs that the controller's role has:
-// create, patch and delete. An apply is a Patch of the type types.ApplyPatchType.
-type limited struct {
-	client.Client
-	limiter *limiter
-}
-
-// NewClient creates the client of a manager.
-func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) {
-	c, err := client.New(cfg, options)
-	return New(c, clock.RealClock{}), err
-}
-
-// New returns a client that limits the writes of another one. They count for the owner in the
-// context, see For, or else for the object that is written.
-func New(c client.Client, clk clock.PassiveClock) client.Client {
-	return &limited{Client: c, limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
-}
-
-var errNoOwner = errors.New("the write has no owner to count for")
-
-// write sends a write for the owner in a context. A dry run writes nothing.
-func (c *limited) write(ctx context.Context, obj client.Object, isPatch bool, dryRun []string, send func() error) error {
-	if len(dryRun) > 0 {
-		return send()
-	}
-	what := ContestedError{Object: fmt.Sprintf("%s %q", kinds.KindOf(obj), obj.GetName()), Manager: Manager(obj)}
-	o, _ := ctx.Value(ownerKey{}).(*owner)
-	switch {
-	case o == nil && obj.GetUID() == "":
-		return errNoOwner
-	case o == nil:
-		o = &owner{limiter: c.limiter, uid: obj.GetUID()}
-	}
-	// The response to a patch that changed nothing has the version that was sent.
-	version := obj.GetResourceVersion()
-	return o.write(what, func() (bool, error) {
-		err := send()
-		return !isPatch || obj.GetResourceVersion() != version, err
-	})
-}
-
-// Create implements client.Writer.
-func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, false, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
-}
-
-// Delete implements client.Writer.
-func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.write(ctx, obj, false, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
-}
-
-// Patch implements client.Writer.
-func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, true, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
-}
-
-// Status implements client.StatusClient.
-func (c *limited) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-// SubResource implements client.SubResourceClientConstructor.
-func (c *limited) SubResource(name string) client.SubResourceClient {
-	return &subResource{SubResourceClient: c.Client.SubResource(name), limited: c, name: name}
-}
-
-type subResource struct {
-	client.SubResourceClient
-	limited *limited
-	name    string
-}
-
-// Patch implements client.SubResourceWriter.
-func (s *subResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	send := func() error { return s.SubResourceClient.Patch(ctx, obj, patch, opts...) }
-	if o, ok := ctx.Value(ownerKey{}).(*owner); ok && s.name == "status" {
-		return o.writeStatus(send)
-	}
-	return s.limited.write(ctx, obj, false, nil, send)
 }

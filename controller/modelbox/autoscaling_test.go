@@ -154,7 +154,7 @@ func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 		r := &Reconciler{}
 		r.Reconciler = workload.Reconciler{
 			Clock:  clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)),
-			Writer: apply.Writer{Client: s, Live: s, Recorder: &events.FakeRecorder{}},
+			Writer: apply.Writer{Access: apply.Access{Client: s, Live: s}, Recorder: &events.FakeRecorder{}},
 		}
 		return r
 	}

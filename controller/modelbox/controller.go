@@ -50,7 +50,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager returns a function that adds the controller for ModelBoxes to a manager. shared is
-// what it has in common with other controllers: Turns and Watches.
+// what it has in common with other controllers: Queue and Watches.
 func SetupWithManager(fetcher models.Fetcher, shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
 	return func(mgr manager.Manager, clk clock.PassiveClock) error {
 		r := &Reconciler{Reconciler: shared, Fetcher: fetcher}
@@ -121,7 +121,7 @@ func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (
 	all = slices.DeleteFunc(slices.Clone(all), func(m models.Model) bool { return !m.From.IsFetched() })
 	said := make([]modelv1.ModelStatus, len(all))
 	for i := range pods {
-		if of := saidBy(all, fetch, &pods[i]); of != nil {
+		if of := modelsFromPod(all, fetch, &pods[i]); of != nil {
 			said = of
 			break
 		}
@@ -138,17 +138,17 @@ func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (
 
 var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// saidBy returns what a pod says of each model, nil if that cannot be believed: another program has run in it, or the
+// modelsFromPod returns what a pod says of each model, nil if that cannot be believed: another program has run in it, or the
 // message is not one of this program for these models.
-func saidBy(all []models.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
+func modelsFromPod(all []models.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
 	var says modeluri.Message
-	if err := json.Unmarshal([]byte(lastWord(fetch, pod)), &says); err != nil || len(says.Models) != len(all) {
+	if err := json.Unmarshal([]byte(terminationMessage(fetch, pod)), &says); err != nil || len(says.Models) != len(all) {
 		return nil
 	}
 	out := make([]modelv1.ModelStatus, len(all))
 	for i := range all {
 		m := &says.Models[i]
-		if m.Name != all[i].Name || !isCredible(m.Digest, m.Bytes, all[i].SHA256) {
+		if m.Name != all[i].Name || !isValidDigest(m.Digest, m.Bytes, all[i].SHA256) {
 			return nil
 		}
 		out[i] = modelv1.ModelStatus{URI: all[i].URI, Digest: m.Digest, Bytes: m.Bytes}
@@ -156,9 +156,9 @@ func saidBy(all []models.Model, fetch *corev1.Container, pod *corev1.Pod) []mode
 	return out
 }
 
-// lastWord returns the termination message of the container that fetches, if it is that of the Deployment and has
+// terminationMessage returns the termination message of the container that fetches, if it is that of the Deployment and has
 // succeeded, and "" otherwise.
-func lastWord(fetch *corev1.Container, pod *corev1.Pod) string {
+func terminationMessage(fetch *corev1.Container, pod *corev1.Pod) string {
 	ran := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == fetch.Name && c.Image == fetch.Image && slices.Equal(c.Command, fetch.Command) && slices.Equal(c.Args, fetch.Args)
 	})
@@ -172,9 +172,9 @@ func lastWord(fetch *corev1.Container, pod *corev1.Pod) string {
 	return pod.Status.InitContainerStatuses[ended].State.Terminated.Message
 }
 
-// isCredible reports whether the schema has room for a digest and a number of bytes, and the digest is that of the spec, if it has
+// isValidDigest reports whether the schema has room for a digest and a number of bytes, and the digest is that of the spec, if it has
 // one. Both are unknown for a model that an earlier release has left in a claim.
-func isCredible(digest string, bytes int64, want string) bool {
+func isValidDigest(digest string, bytes int64, want string) bool {
 	if digest == "" {
 		return bytes == 0
 	}

@@ -115,7 +115,14 @@ type diagnosis struct {
 	read, due time.Time
 	pause     time.Duration
 	result    Result
+	// failed is when the object ceased to be ready in this generation, the zero time if it has never been, and alternates
+	// whether crashes was true since then.
+	failed     time.Time
+	alternates bool
 }
+
+// alternates is the readiness of an object whose pods are available between two exits of a container.
+var alternates = status.Progressing("its pods are available only between two restarts of a container")
 
 // Diagnose returns the readiness of an object whose children have been applied, with the reason
 // why it is not ready, and after which time it is to be reconciled again for that, 0 for never.
@@ -124,14 +131,47 @@ type diagnosis struct {
 func (d *Diagnoser) Diagnose(ctx context.Context, s *Subject, readiness status.Readiness, skip bool) (status.Readiness, []modelv1.Problem, time.Duration) {
 	switch {
 	case d == nil:
+	case readiness.Ready && d.crashes(ctx, s):
+		known := d.diagnosisOf(s)
+		return known.result.describe(alternates), known.result.Problems, transientPeriod
 	case readiness.Ready:
 		d.Forget(client.ObjectKeyFromObject(s.Owner))
 	case !skip:
 		known := d.diagnosisOf(s)
 		again := d.update(ctx, s, known)
+		if known.alternates && known.result.crashes() && readiness.Reason == status.ReasonProgressing {
+			readiness = alternates
+		}
 		return known.result.describe(readiness), known.result.Problems, again
 	}
 	return readiness, nil, 0
+}
+
+// crashes reports whether an object that is ready again, a moment after it was not, has a container that was restarted
+// meanwhile: without probes, one that exits every few seconds is ready between two exits. It reads the pods.
+func (d *Diagnoser) crashes(ctx context.Context, s *Subject) bool {
+	last, ok := d.known.Load(client.ObjectKeyFromObject(s.Owner))
+	if !ok {
+		return false
+	}
+	known, now := last.(*diagnosis), d.Clock.Now()
+	if known.uid != s.Owner.GetUID() || known.generation != s.Owner.GetGeneration() || known.failed.IsZero() {
+		return false
+	}
+	if known.alternates && now.Sub(known.read) < firstPause {
+		return known.result.crashes()
+	}
+	if !known.alternates && now.Sub(known.failed) >= transientPeriod || !acquire(ctx) {
+		return false
+	}
+	result, err := d.read(ctx, s)
+	reading.Release(1)
+	if err != nil || !result.crashes() {
+		return false
+	}
+	known.alternates = true
+	known.set(ctx, result, nil, now)
+	return true
 }
 
 // Forget is called for an object that is ready, or that was deleted.
@@ -145,6 +185,9 @@ func (d *Diagnoser) diagnosisOf(s *Subject) *diagnosis {
 	}
 	known := &diagnosis{uid: uid, generation: generation, version: s.Workload.GetResourceVersion(), read: d.Clock.Now(), pause: firstPause}
 	if ready := meta.FindStatusCondition(s.Conditions, status.ConditionReady); ready != nil && ready.ObservedGeneration == generation {
+		if ready.Status == metav1.ConditionTrue {
+			known.failed = known.read
+		}
 		if since := ready.LastTransitionTime.Time; ready.Status != metav1.ConditionTrue && since.Before(known.read) {
 			known.read = since
 		}
@@ -231,6 +274,10 @@ func (r *Result) describe(readiness status.Readiness) status.Readiness {
 	}
 	readiness.AppendMessage(r.Note)
 	return readiness
+}
+
+func (r *Result) crashes() bool {
+	return len(r.Problems) > 0 && (r.Problems[0].Reason == reasonCrashLoopBackOff || r.Problems[0].Reason == reasonOOMKilled)
 }
 
 func (r *Result) isFetching() bool {

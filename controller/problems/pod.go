@@ -44,12 +44,12 @@ var needIntervention = sets.New(status.ReasonReplicaFailure, "InvalidImageName",
 const (
 	// maxMessage is how much is read of a message, in bytes. What is written to status is bounded there.
 	maxMessage = 1024
-	// long is how long kubelet or the scheduler may need before that is a problem.
-	long = time.Minute
-	// briefly is how long a pod may be unschedulable (during a rollout, what it needs is often that of a
+	// pendingGracePeriod is how long kubelet or the scheduler may need before that is a problem.
+	pendingGracePeriod = time.Minute
+	// transientPeriod is how long a pod may be unschedulable (during a rollout, what it needs is often that of a
 	// pod that is being deleted), how long it may exist after its grace period, and how long a container that was
 	// restarted must run until it counts as one that does not crash.
-	briefly = 30 * time.Second
+	transientPeriod = 30 * time.Second
 	// recentExit is how long after an exit a container that runs and is not ready counts as one
 	// that crashes. kubelet's longest pause between two starts is 5 minutes.
 	recentExit = 10 * time.Minute
@@ -70,7 +70,7 @@ func ofPod(pod *corev1.Pod, now time.Time) *modelv1.Problem {
 	_, scheduled := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		if now.Sub(pod.DeletionTimestamp.Time) < briefly {
+		if now.Sub(pod.DeletionTimestamp.Time) < transientPeriod {
 			return nil
 		}
 		return newProblem(pod, "PodNotDeleted", "the pod still exists after its grace period: its node may be down, or it has a finalizer")
@@ -84,7 +84,7 @@ func ofPod(pod *corev1.Pod, now time.Time) *modelv1.Problem {
 		return unscheduled(pod, scheduled, now)
 	case len(pod.Status.ContainerStatuses) > 0 || len(pod.Status.InitContainerStatuses) > 0:
 		return ofContainers(pod, now)
-	case now.Sub(pod.CreationTimestamp.Time) < long:
+	case now.Sub(pod.CreationTimestamp.Time) < pendingGracePeriod:
 		return nil
 	}
 	message := "kubelet has not started the pod: check that its node is ready"
@@ -96,7 +96,7 @@ func ofPod(pod *corev1.Pod, now time.Time) *modelv1.Problem {
 
 // unscheduled returns the problem of a pod that the scheduler cannot place, nil for a while.
 func unscheduled(pod *corev1.Pod, scheduled *corev1.PodCondition, now time.Time) *modelv1.Problem {
-	if now.Sub(scheduled.LastTransitionTime.Time) < briefly {
+	if now.Sub(scheduled.LastTransitionTime.Time) < transientPeriod {
 		return nil
 	}
 	f := newProblem(pod, reasonOr(scheduled.Reason, reasonPending), clean(scheduled.Message))
@@ -165,7 +165,7 @@ func (c *container) recentExit() (exit *corev1.ContainerStateTerminated, started
 	if last == nil || c.status.RestartCount == 0 || c.now.Sub(last.FinishedAt.Time) >= recentExit {
 		return nil, false
 	}
-	return last, running != nil && c.now.Sub(running.StartedAt.Time) < briefly
+	return last, running != nil && c.now.Sub(running.StartedAt.Time) < transientPeriod
 }
 
 func (c *container) running() *modelv1.Problem {
@@ -197,7 +197,7 @@ func (c *container) waiting(state *corev1.ContainerStateWaiting) *modelv1.Proble
 	case "", reasonPodInitializing:
 		return nil // An init container has the problem.
 	case reasonContainerCreating: // kubelet knows the reason, and says it only in an event.
-		if c.now.Sub(c.pod.CreationTimestamp.Time) < long {
+		if c.now.Sub(c.pod.CreationTimestamp.Time) < pendingGracePeriod {
 			return nil
 		}
 		return c.newProblem(reasonContainerCreating,

@@ -271,6 +271,58 @@ func TestPodsAreReadWhenTheObjectHasNotBeenReadyForLong(t *testing.T) {
 	}
 }
 
+// crashing returns a pod whose container has exited n times, and runs since then.
+func crashing(n int32, since time.Time) corev1.Pod {
+	pod := waiting("a", "new", "", "")
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "box", Ready: true, RestartCount: n, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(since)}},
+	}}
+	return pod
+}
+
+// A container without probes that exits every few seconds is ready between two exits. Its object is not, until the container
+// has run for half a minute; nothing is read of one that was never ready, or was not for long.
+func TestReadyDoesNotAlternate(t *testing.T) {
+	for name, test := range map[string]struct {
+		// every is the time between two exits, after which the object is not ready for two seconds.
+		every time.Duration
+		// ready is whether it has been ready before.
+		ready         bool
+		writes, lists int
+	}{
+		"every 5 s":             {every: 5 * time.Second, ready: true, writes: 2, lists: 2 * 10},
+		"every 12 s":            {every: 12 * time.Second, ready: true, writes: 2, lists: 2 * 10},
+		"once":                  {every: time.Hour, ready: true, writes: 3, lists: 2 * 4},
+		"a start, without exit": {every: time.Hour, writes: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObject()
+			if test.ready {
+				o.pods = []corev1.Pod{crashing(0, start.Add(-time.Hour))}
+				o.reconcile(true)
+			}
+			o.writes, o.lists = 0, 0
+			var last status.Readiness
+			exits, since := int32(0), start
+			for second := range 150 {
+				if test.ready && time.Duration(second)*time.Second%test.every == 0 {
+					exits, since = exits+1, o.clock.Now()
+					o.pods = []corev1.Pod{crashing(exits, since)}
+				}
+				last = o.reconcile(o.clock.Since(since) >= 2*time.Second)
+				o.clock.SetTime(o.clock.Now().Add(time.Second))
+			}
+			if crashes := test.every < time.Minute; last.Ready == crashes || crashes && last.Reason != "CrashLoopBackOff" {
+				t.Errorf("it ends as %+v", last)
+			}
+			if o.writes > test.writes || o.lists > test.lists {
+				t.Errorf("%d writes and %d lists, want at most %d and %d", o.writes, o.lists, test.writes, test.lists)
+			}
+		})
+	}
+}
+
 func TestTheSameProblemsAreReadMoreAndMoreSeldom(t *testing.T) {
 	o := newObject()
 	o.pods = []corev1.Pod{badImage("a")}

@@ -39,6 +39,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -115,7 +116,7 @@ func (s *Step) Scale(ctx context.Context, o *Object) (scaled bool, wake time.Dur
 
 // write writes status first, and then the replicas: see the documentation of the package.
 func (s *Step) write(ctx context.Context, o *Object) error {
-	if err := status.WriteAhead(ctx); err != nil {
+	if err := status.WriteFirst(ctx); err != nil {
 		return err
 	}
 	planned := *o.Status
@@ -125,8 +126,8 @@ func (s *Step) write(ctx context.Context, o *Object) error {
 		client.WithSubResourceBody(&autoscalingv1.Scale{}), client.DisableReadYourWritesConsistency)
 	if err == nil {
 		times.WithLabelValues(o.Kind.Kind).Inc()
-		s.Recorder.Eventf(o.Object, nil, corev1.EventTypeNormal, reasonScaled, "Scale", "schedule %q: replicas were changed from %d to %d",
-			planned.Name, o.Replicas, planned.Replicas)
+		s.Recorder.Eventf(o.Object, nil, corev1.EventTypeNormal, reasonScaled, "Scale", "scaled from %d to %d by schedule %q",
+			o.Replicas, planned.Replicas, planned.Name)
 	}
 	return apply.Refused("scaling", o.Object, err)
 }
@@ -139,7 +140,7 @@ func (s *Step) frozen(ctx context.Context, o *Object, planned *modelv1.ScheduleS
 	}
 	if frozen {
 		return status.NewReconciling(status.ReasonFrozen, fmt.Sprintf(
-			"the namespace is frozen (%s): %d replicas of the schedule %q wait for the end of that", reason, planned.Replicas, planned.Name))
+			"schedule %q is on hold: namespace is frozen (%s)", planned.Name, reason))
 	}
 	return nil
 }
@@ -155,13 +156,28 @@ func (s *Step) autoscaled(ctx context.Context, o *Object) error {
 		"HorizontalPodAutoscaler %q scales this object, and so do its schedules; delete it, or remove spec.schedules", all[0].Name))
 }
 
+// indexTarget is the name of the index of HorizontalPodAutoscalers by what they scale.
+const indexTarget = "spec.scaleTargetRef"
+
+// Index adds that index to the cache of a manager. Without it, each reconcile would copy all of a namespace.
+func Index(mgr manager.Manager, _ clock.PassiveClock) error {
+	return mgr.GetFieldIndexer().IndexField(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, func(obj client.Object) []string {
+		target := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef
+		return []string{scaled(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind(), target.Name)}
+	})
+}
+
+func scaled(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
+
 // Autoscalers returns the HorizontalPodAutoscalers that scale an object, those of ScaledObjects included.
 func Autoscalers(ctx context.Context, c client.Reader, obj client.Object, kind schema.GroupKind) ([]autoscalingv2.HorizontalPodAutoscaler, error) {
 	var all autoscalingv2.HorizontalPodAutoscalerList
-	if err := c.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.DisableReadYourWritesConsistency); err != nil {
+	err := c.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexTarget: scaled(kind, obj.GetName())},
+		client.DisableReadYourWritesConsistency)
+	if err != nil {
 		return nil, fmt.Errorf("reading HorizontalPodAutoscalers: %w", err)
 	}
-	return slices.DeleteFunc(all.Items, func(scaler autoscalingv2.HorizontalPodAutoscaler) bool {
+	return slices.DeleteFunc(all.Items, func(scaler autoscalingv2.HorizontalPodAutoscaler) bool { // A reader without the index lists others too.
 		target := &scaler.Spec.ScaleTargetRef
 		return target.Name != obj.GetName() || schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind() != kind
 	}), nil

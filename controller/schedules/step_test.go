@@ -214,7 +214,7 @@ func kindOf[T status.Object](gvk schema.GroupVersionKind, of func(T) (*[]modelv1
 		sync:   fakeserver.Sync[T],
 		reconciler: func(s *server, c *fakeserver.Client, clk *clocktesting.FakePassiveClock) reconcile.Reconciler {
 			step := Step{Client: c, Recorder: &events.FakeRecorder{}, Clock: clk}
-			return status.Recorded(c, step.Recorder, &holder[T]{step, &s.held, fields}, status.Options{})
+			return status.NewReconciler(c, step.Recorder, &holder[T]{step, &s.held, fields}, status.Options{})
 		},
 	}
 }

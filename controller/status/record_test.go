@@ -137,7 +137,7 @@ func TestReconcilesCountObjectsThatAreNotReady(t *testing.T) {
 		{"is deleted", nil, progressing, ""},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(step.objects...).WithStatusSubresource(&modelv1.ModelBox{}).Build()
-		r := Recorded(c, events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](setsConditions{step.state}), Options{})
+		r := NewReconciler(c, events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](setsConditions{step.state}), Options{})
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: name}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func recorded(t *testing.T, kind reconcile.ObjectReconciler[*modelv1.ModelBox], 
 		},
 	}).Build()
 	t.Cleanup(func() { notReadyObjects.set("ModelBox", client.ObjectKeyFromObject(box), "") })
-	result, err := Recorded(c, recorder, kind, Options{}).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)})
+	result, err := NewReconciler(c, recorder, kind, Options{}).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)})
 	stored := &modelv1.ModelBox{}
 	if readErr := c.Get(t.Context(), client.ObjectKeyFromObject(box), stored); readErr != nil && stored.Name == "" {
 		t.Fatal(readErr)
@@ -275,7 +275,7 @@ func TestTheLastStateIsAlwaysWritten(t *testing.T) {
 	}).Build()
 	t.Cleanup(func() { notReadyObjects.set("ModelBox", client.ObjectKeyFromObject(box), "") })
 	kind := &changing{}
-	reconciler := Recorded(limit.New(c, clk), events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](kind), Options{})
+	reconciler := NewReconciler(limit.New(c, clk), events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](kind), Options{})
 	var changed, due time.Time
 	run := func() {
 		result, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)})

@@ -34,7 +34,10 @@ import (
 // in 50 ms, doubled with each further error up to 2 minutes, for that object alone.
 func Options() controller.Options {
 	const first, longest = 50 * time.Millisecond, 2 * time.Minute
-	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, longest)}
+	return controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, longest),
+		NewQueue:    newFairQueue,
+	}
 }
 
 // Longest is how long the controller relies on its timers. They do not follow a clock that is set, so this is

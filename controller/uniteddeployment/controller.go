@@ -90,7 +90,7 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
 	if err := errors.Join(r.rivals.Index(ctx, indexer), r.autoscalers.Index(ctx, indexer)); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments and HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
-	return r.watch(mgr).Complete(status.Recorded(r.client, recorder, r, status.Options{}))
+	return r.watch(mgr).Complete(status.NewReconciler(r.client, recorder, r, status.Options{Clock: clk}))
 }
 
 // watch watches UnitedDeployments and everything that can hold or change their Deployments.
@@ -196,7 +196,7 @@ func (r *Reconciler) scale(
 		readiness = status.NewStalled(status.ReasonContested, contested.Error())
 	}
 	r.updateStatus(ud, target, &readiness)
-	if err := status.WriteAhead(ctx); err != nil {
+	if err := status.WriteFirst(ctx); err != nil {
 		return nil, err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
@@ -205,7 +205,7 @@ func (r *Reconciler) scale(
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
 	if denied, ok := errors.AsType[*limit.ContestedError](err); ok {
-		limit.Blame(ctx, denied, "spec.replicas", r.scaler(ctx, target))
+		limit.SetManager(ctx, denied, "spec.replicas", r.scaler(ctx, target))
 	}
 	switch {
 	case err == nil && contested != nil:

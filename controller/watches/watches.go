@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,27 +31,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
-// again is how long an informer that could not be started is not tried again.
-const again = time.Minute
-
-// UnavailableError reports that the objects of a kind cannot be listed: the cluster does not have the kind, or the
-// controller has no permission.
+// UnavailableError reports that the objects of a kind cannot be listed: the cluster does not have the kind, the
+// controller has no permission, or the API server does not answer with all of them.
 type UnavailableError struct {
 	Block *children.Block
 	Err   error
 }
 
 func (e *UnavailableError) Error() string {
-	if meta.IsNoMatchError(e.Err) || apierrors.IsNotFound(e.Err) {
-		return fmt.Sprintf("Unavailable: spec.%s needs the kind %s of %s, which this cluster does not have: install %s, or remove spec.%s",
-			e.Block.Field, e.Block.Kind.Kind, e.Block.Kind.GroupVersion(), e.Block.Provider, e.Block.Field)
+	switch {
+	case meta.IsNoMatchError(e.Err) || apierrors.IsNotFound(e.Err):
+		return fmt.Sprintf("Unavailable: %s (%s) is not installed; install %s or remove spec.%s",
+			e.Block.Kind.Kind, e.Block.Kind.GroupVersion(), e.Block.Provider, e.Block.Field)
+	case apierrors.IsForbidden(e.Err):
+		return fmt.Sprintf("Unavailable: the controller may not list %s; grant it (docs/optional-children.md) or remove spec.%s: %.300s", e.Block.Kind.Kind, e.Block.Field, e.Err)
 	}
-	return fmt.Sprintf("Unavailable: spec.%s needs a permission of the operator, see docs/optional-children.md, or remove it: %.300s", e.Block.Field, e.Err)
+	return fmt.Sprintf("Unavailable: the controller cannot list %s, which spec.%s needs: %.300s", e.Block.Kind.Kind, e.Block.Field, e.Err)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
@@ -64,25 +64,17 @@ type Watches struct {
 
 	cache ctrlcache.Cache
 	live  client.Reader
-	clock clock.PassiveClock
 
-	// starting is held while an informer is started.
-	starting sync.Mutex
-	owners   []owner
-
-	states sync.Map // A state for each of children.Blocks.
+	owners []owner
+	starts map[*children.Block]*Start
+	// access is how the children of each block are read and written.
+	access map[*children.Block]*apply.Access
 }
 
 // owner is a controller whose objects have such children.
 type owner struct {
 	controller.Controller
 	schema.GroupKind
-}
-
-// state is the result of the last attempt to start an informer.
-type state struct {
-	err error
-	at  time.Time
 }
 
 // Add adds w to a manager, with the first of the controllers whose objects have such children. The objects of a
@@ -92,9 +84,13 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 	if len(w.owners) > 1 {
 		return nil
 	}
-	w.cache, w.live, w.clock = mgr.GetCache(), mgr.GetAPIReader(), clk
+	w.cache, w.live = mgr.GetCache(), mgr.GetAPIReader()
+	w.starts, w.access = map[*children.Block]*Start{}, map[*children.Block]*apply.Access{}
 	for _, block := range children.Blocks {
-		w.states.Store(block, state{})
+		w.starts[block] = &Start{Clock: clk, Try: func(ctx context.Context) error { return w.start(ctx, block) }, Then: w.handle(block)}
+		if !block.Shared {
+			w.access[block] = newAccess(mgr.GetClient(), w.live)
+		}
 	}
 	return mgr.Add(w)
 }
@@ -104,9 +100,9 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 func (w *Watches) Start(ctx context.Context) error {
 	unknown := slices.Clone(children.Blocks)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, block := range children.Blocks {
-			if w.state(block).err != nil {
-				_ = w.Ensure(ctx, block) // An owner that needs it reports the error.
+		for _, start := range w.starts {
+			if start.Failed() {
+				_ = start.Ensure(ctx) // An owner that needs it reports the error.
 			}
 		}
 		unknown = slices.DeleteFunc(unknown, func(block *children.Block) bool { return w.resume(ctx, block) })
@@ -123,9 +119,9 @@ func (w *Watches) resume(ctx context.Context, block *children.Block) (known bool
 		found, err = cache.Find(ctx, w.live, w.cache, block.Kind, client.MatchingLabels{api.LabelManagedBy: api.ManagedBy})
 	}
 	if err == nil && found {
-		err = w.Ensure(ctx, block)
+		_ = w.starts[block].Ensure(ctx)
 	}
-	if err != nil && !isUnavailable(err) {
+	if err != nil && !IsUnavailable(err) {
 		log.FromContext(ctx).Error(err, "Looking for children", "kind", block.Kind.Kind)
 		return false
 	}
@@ -133,68 +129,59 @@ func (w *Watches) resume(ctx context.Context, block *children.Block) (known bool
 }
 
 // Runs reports whether the informer of a block runs.
-func (w *Watches) Runs(block *children.Block) bool {
+func (w *Watches) Runs(block *children.Block) bool { return w != nil && w.starts[block].Runs() }
+
+// Access returns how the children of a block are read and written, nil for that of all other kinds.
+func (w *Watches) Access(block *children.Block) *apply.Access {
 	if w == nil {
-		return false
+		return nil
 	}
-	s := w.state(block)
-	return s.err == nil && !s.at.IsZero()
+	return w.access[block]
 }
 
-func (w *Watches) state(block *children.Block) state {
-	s, _ := w.states.Load(block)
-	return s.(state)
-}
-
-func (w *Watches) failed(block *children.Block, err error) {
-	w.states.Store(block, state{err, w.clock.Now()})
-}
-
-// Ensure starts the informer of a block, unless it runs. It returns an *UnavailableError if it cannot run, which is
-// tried again after a minute; any other error is worth a retry.
+// Ensure starts the informer of a block, unless it runs, and does not wait for it. It returns ErrStarting if it does not
+// run yet, and an *UnavailableError if it cannot run.
 func (w *Watches) Ensure(ctx context.Context, block *children.Block) error {
 	if w == nil {
 		return nil // The reader has no informers.
 	}
-	w.starting.Lock()
-	defer w.starting.Unlock()
-	s := w.state(block)
-	switch {
-	case w.Runs(block):
-		return nil
-	case s.err != nil && w.clock.Since(s.at) < again:
-		return &UnavailableError{block, s.err}
-	}
-	var err error
-	if !block.Shared {
-		_, err = cache.Find(ctx, w.live, w.cache, block.Kind)
-	}
-	if isUnavailable(err) {
-		w.failed(block, err)
-		return &UnavailableError{block, err}
-	}
-	if err != nil {
-		return fmt.Errorf("listing objects of the kind %s: %w", block.Kind.Kind, err)
-	}
-	informer, err := trigger.Synced(ctx, w.cache, block.New())
-	if err != nil {
+	err := w.starts[block].Ensure(ctx)
+	if err == nil || errors.Is(err, ErrStarting) {
 		return err
 	}
-	// Before the first event: its reconcile looks only at what runs. One that has failed meanwhile is gone.
-	if !w.states.CompareAndSwap(block, s, state{at: w.clock.Now()}) {
-		return &UnavailableError{block, w.state(block).err}
+	return &UnavailableError{block, err}
+}
+
+// start starts the informer of a block, and waits until it has all objects.
+func (w *Watches) start(ctx context.Context, block *children.Block) error {
+	if !block.Shared { // Without the kind or the permission, it would never have them.
+		if _, err := cache.Find(ctx, w.live, w.cache, block.Kind); err != nil {
+			return err
+		}
 	}
-	for _, o := range w.owners {
-		// Children have the name of their owner.
-		err = errors.Join(err, o.Watch(&source.Informer{
-			Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
-		}))
-	}
+	_, err := trigger.Synced(ctx, w.cache, block.New())
 	return err
 }
 
-// isUnavailable reports whether an error of a list says that there is no such kind, or no permission.
-func isUnavailable(err error) bool {
+// handle returns the function that adds the event handlers of all owners to the informer of a block that has started.
+// Children have the name of their owner.
+func (w *Watches) handle(block *children.Block) func(context.Context) error {
+	return func(ctx context.Context) error {
+		informer, err := trigger.Synced(ctx, w.cache, block.New())
+		if err != nil {
+			return err
+		}
+		for _, o := range w.owners {
+			err = errors.Join(err, o.Watch(&source.Informer{
+				Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
+			}))
+		}
+		return err
+	}
+}
+
+// IsUnavailable reports whether an error says that there is no such kind, or no permission: neither passes by itself.
+func IsUnavailable(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
 
@@ -202,14 +189,14 @@ func isUnavailable(err error) bool {
 // unless other controllers have it as well.
 func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
-	if !isUnavailable(err) {
+	if !IsUnavailable(err) {
 		return
 	}
 	for _, block := range children.Blocks {
 		// A reflector describes a kind that has no Go type here by its name.
 		described := []string{block.Kind.String(), reflect.TypeOf(block.New()).String()}
 		if !block.Shared && slices.Contains(described, r.TypeDescription()) {
-			w.failed(block, err)
+			w.starts[block].Stop(err)
 			_ = w.cache.RemoveInformer(ctx, block.New()) // It returns an error for an object without a kind.
 		}
 	}

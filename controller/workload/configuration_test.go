@@ -27,6 +27,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
@@ -54,7 +55,7 @@ func read(t *testing.T, r *Reconciler, c *Children) {
 	stored.OwnerReferences = reference
 	c.Pods.Desired.SetOwnerReferences(reference)
 	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(stored).Build()
-	r.Writer = apply.Writer{Client: api, Live: api}
+	r.Writer = apply.Writer{Access: apply.Access{Client: api, Live: api}}
 	if err := r.Writer.Read(t.Context(), c.owner(), c.Pods); err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,8 @@ func TestWithoutRestartOnChangeNothingIsRead(t *testing.T) {
 	for _, r := range []*Reconciler{{}, {Configuration: &configuration.Sources{}}} {
 		for _, value := range []modelv1.RestartOnChange{"", modelv1.RestartOnChangeNone} {
 			c := referring(value, "")
-			if err := r.configure(t.Context(), c); err != nil || c.Pods.Expect != nil || kinds.PodTemplate(c.Pods.Desired).Annotations != nil {
-				t.Errorf("%q: %v, %v", value, err, c.Pods.Desired)
+			if unread, err := r.configure(t.Context(), c); errors.Join(unread, err) != nil || c.Pods.Expect != nil || kinds.PodTemplate(c.Pods.Desired).Annotations != nil {
+				t.Errorf("%q: %v, %v", value, errors.Join(unread, err), c.Pods.Desired)
 			}
 		}
 	}
@@ -82,7 +83,7 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 		held      bool
 	}{
 		"not frozen":   {},
-		"no answer":    {err: cut, want: cut},
+		"no answer":    {err: cut, want: cut, held: true},
 		"may not read": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "team", errors.New("no permission")), held: true},
 	} {
 		c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
@@ -103,11 +104,13 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 		}
 		children := referring(modelv1.RestartOnChangeReferenced, live)
 		read(t, r, children)
-		if err := r.configure(t.Context(), children); !errors.Is(err, test.want) {
-			t.Errorf("%s: the error is %v, want %v", name, err, test.want)
+		unread, err := r.configure(t.Context(), children)
+		if err != nil || !errors.Is(unread, test.want) {
+			t.Errorf("%s: the errors are %v and %v, want %v", name, unread, err, test.want)
 		}
 		held := kinds.PodTemplate(children.Pods.Desired).Annotations[api.AnnotationConfiguration] == live
-		if test.want == nil && (held != test.held || (children.configured.waiting != "") != test.held || (children.configured.again == freeze.Again) != test.held) {
+		waits := test.held && test.want == nil
+		if held != test.held || (children.configured.reason == status.ReasonForbidden) != waits || (children.configured.again == freeze.Again) != waits {
 			t.Errorf("%s: held: %t, %+v", name, held, children.configured)
 		}
 	}
@@ -119,7 +122,7 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}, Data: map[string]string{"a": "b"}}
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(settings).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
-	r := &Reconciler{Clock: clk, Turns: &configuration.Turns{PerMinute: 1, Clock: clk}, Configuration: &configuration.Sources{
+	r := &Reconciler{Clock: clk, Queue: &configuration.RolloutQueue{PerMinute: 1, Clock: clk}, Configuration: &configuration.Sources{
 		Metadata: c, Live: c, Clock: clk, Watch: func(context.Context, string) error { return nil },
 	}}
 	const old = "ConfigMap/a 0123456789abcdef"
@@ -130,8 +133,8 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 		children.Owner.SetName(name)
 		change(children)
 		read(t, r, children)
-		if err := r.configure(t.Context(), children); err != nil {
-			t.Fatal(err)
+		if unread, err := r.configure(t.Context(), children); errors.Join(unread, err) != nil {
+			t.Fatal(unread, err)
 		}
 		return kinds.PodTemplate(children.Pods.Desired).Annotations[api.AnnotationConfiguration], children.configured.reason + " " + children.configured.waiting
 	}
@@ -146,13 +149,13 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 		held             bool
 		says             string
 	}{
-		{"the second", "two", old, plain, true, "WaitingForTurn the rollout of changed configuration (ConfigMap/a) waits: it is number 1 in the queue of the controller, which begins 1 in a minute"},
-		{"the third", "three", old, plain, true, "it is number 2 "},
+		{"the second", "two", old, plain, true, "RolloutQueued rollout of changed ConfigMap/a is on hold: queued (position 1; 1 rollouts per minute)"},
+		{"the third", "three", old, plain, true, "position 2;"},
 		{"nothing to write", "paused", old, func(c *Children) { c.Paused = true }, false, ""},
 		{"the data is back", "two", current, plain, false, ""},
-		{"the third again", "three", old, plain, true, "it is number 1 "},
+		{"the third again", "three", old, plain, true, "position 1;"},
 		{"no window is open", "three", old, closed, true, "WaitingForWindow"},
-		{"it left", "two", old, plain, true, "it is number 1 "},
+		{"it left", "two", old, plain, true, "position 1;"},
 	} {
 		annotation, message := keep(step.name, step.live, step.change)
 		if held := annotation == old; held != step.held || !strings.Contains(message, step.says) || !step.held && message != " " {

@@ -4,7 +4,7 @@
 # cluster after that. CLUSTER is the name of the cluster.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export CLUSTER=${CLUSTER:-modelbox-demo} LOCAL=1 CONTEXT='' ENABLE_WEBHOOKS=true WEBHOOK_ARGS=--sizes=config/sizes/sizes.yaml
+export CLUSTER=${CLUSTER:-modelbox-demo} LOCAL=1 CONTEXT='' ENABLE_WEBHOOKS=true WEBHOOK_ARGS=--sizes-file=config/sizes/sizes.yaml
 export KUBECONFIG=$PWD/bin/kubeconfig-$CLUSTER
 [ "$CLUSTER" != modelbox ] || KUBECONFIG=$PWD/bin/kubeconfig
 log=bin/$CLUSTER.log operator='' within=90

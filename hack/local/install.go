@@ -31,7 +31,7 @@ import (
 
 const (
 	// runLabel is the label of what is installed only for as long as the processes run.
-	runLabel = "modelbox-operator/run"
+	runLabel = "modelbox-operator.github.io/run"
 	// resources are the kinds of these objects, as kubectl names them.
 	resources = "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicybindings,validatingadmissionpolicies"
 	// runSuffix distinguishes their names from those of a deployed operator.

@@ -125,7 +125,7 @@ func (o *operator) startWebhook(ctx context.Context) error {
 	}
 	o.certs = hooks.LocalServingCertDir
 	address := fmt.Sprintf("%s:%d", hooks.LocalServingHost, hooks.LocalServingPort)
-	if err := o.launch(ctx, "webhook", "--webhook-bind-address="+address, "--cert-dir="+o.certs, "--drain=0s"); err != nil {
+	if err := o.launch(ctx, "webhook", "--webhook-bind-address="+address, "--cert-dir="+o.certs, "--shutdown-delay=0s"); err != nil {
 		return err
 	}
 	return o.installed.webhooks(ctx, hooks)

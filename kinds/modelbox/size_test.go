@@ -266,7 +266,7 @@ func TestAServer(t *testing.T) {
 	step("scaled", s.clientSideApply(specOfText(t, `{resourceType: llm, replicas: 2}`)), "llm:1", "--old")
 	step("the manifest replaced", s.update(manifest(specOfText(t, `{resourceType: llm, replicas: 3}`)), "kubectl-replace"), "llm:1", "--old")
 	step("another command", s.mergePatch(`{"spec":{"command":["serve"]}}`, "client"), "llm:1", "--port=9000")
-	resize := `{"metadata":{"annotations":{"model.github.com/resize":"7"},"generation":%d},"spec":{"args":null}}`
+	resize := `{"metadata":{"annotations":{"modelbox-operator.github.io/resize":"7"},"generation":%d},"spec":{"args":null}}`
 	step("a resize of an earlier generation", s.mergePatch(fmt.Sprintf(resize, 8), "client"), "llm:1", "--port=9000")
 	step("resized", s.mergePatch(fmt.Sprintf(resize, 7), "modelbox-resize"), "llm:2", "--port=9000")
 	step("another size", s.mergePatch(`{"spec":{"resourceType":"gpu","image":"a:1"}}`, "client"), "a:1", "")

@@ -74,7 +74,7 @@ const (
 	eventOf    = `{eventTime: "2026-01-01T00:00:00.000000Z", series: {count: 2, lastObservedTime: "2026-01-01T00:00:00.000000Z"}, reportingInstance: "1", action: A, reason: A, type: Normal, regarding: {namespace: ` + elsewhere + `}, reportingController: `
 	leaseSpec  = `{holderIdentity: a, leaseDurationSeconds: 15, leaseTransitions: 1, acquireTime: "2026-01-01T00:00:00.000000Z", renewTime: "2026-01-01T00:00:00.000000Z"}`
 	webhooks   = `webhooks: [{name: walk.example.com, clientConfig: {service: {namespace: modelbox-system, name: modelbox-webhook}}, sideEffects: None, admissionReviewVersions: [v1]}, {name: walk2.example.com, clientConfig: {service: {namespace: modelbox-system, name: modelbox-webhook}}, sideEffects: None, admissionReviewVersions: [v1]}]`
-	secretData = `{metadata: {annotations: {modelbox-operator/renew-certificate: now, other: a}}, data: {tls.crt: YQ==, tls.key: YQ==, ca.crt: YQ==, next.crt: YQ==, next.key: YQ==, other: YQ==}}`
+	secretData = `{metadata: {annotations: {modelbox-operator.github.io/renew-certificate: now, other: a}}, data: {tls.crt: YQ==, tls.key: YQ==, ca.crt: YQ==, next.crt: YQ==, next.key: YQ==, other: YQ==}}`
 )
 
 // controlledBy returns the owner reference of a child that is called like its owner.

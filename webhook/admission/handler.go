@@ -77,7 +77,7 @@ type object struct {
 		Generation        int64  `json:"generation"`
 		Annotations       struct {
 			Manifest string `json:"kubectl.kubernetes.io/last-applied-configuration"`
-			Resize   string `json:"model.github.com/resize"`
+			Resize   string `json:"modelbox-operator.github.io/resize"`
 		} `json:"annotations"`
 		ManagedFields json.RawMessage `json:"managedFields"`
 	} `json:"metadata"`

@@ -38,7 +38,7 @@ type File struct {
 
 // invalid is the metric of the process.
 var invalid = prometheus.NewGauge(prometheus.GaugeOpts{
-	Name: "modelbox_webhook_sizes_invalid", Help: "1 if the file of --sizes is invalid, so that the last valid one is in use.",
+	Name: "modelbox_webhook_sizes_invalid", Help: "1 if the file of --sizes-file is invalid, so that the last valid one is in use.",
 })
 
 func init() { metrics.Registry.MustRegister(invalid) }

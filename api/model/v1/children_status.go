@@ -21,6 +21,12 @@ type ChildrenStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Configuration string `json:"configuration,omitempty"`
+
+	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Template string `json:"template,omitempty"`
 }
 
 // MaxConfiguration is the longest value of status.configuration, in bytes.

@@ -34,7 +34,7 @@ const (
 // ResizeAnnotation is the annotation of a ModelBox by which an update asks for all current values of its
 // size, the image included. Its value is metadata.generation of the object that the client has read, so
 // that it has no effect on later updates.
-const ResizeAnnotation = "model.github.com/resize"
+const ResizeAnnotation = "modelbox-operator.github.io/resize"
 
 // DefaultProbes defines whether admission sets probes that are not specified.
 //

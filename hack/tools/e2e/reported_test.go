@@ -67,7 +67,7 @@ func paused(r report) report {
 // reported are the states that controllers report, with every reason of Ready.
 var reported = []report{
 	ready(scaled, "Ready", "4 of 4 pods are available"),
-	ready("Eru", "Scheduled", `Deployment "web" is restarted next at 2026-01-03T00:00:00Z`),
+	ready("Eru", "Scheduled", `next restart of Deployment "web" at 2026-01-03T00:00:00Z`),
 	ready("Eru", "Disabled", "spec.enabled is false: nothing is restarted"),
 	// The restart of a Deployment is what a healthy Eru does.
 	{

@@ -98,9 +98,9 @@ controller: {goMemLimit: "off", resources: {requests: {cpu: 100m}}}`,
 	},
 	"flags": {
 		values: `
-webhook: {extraArgs: [--drain=30s, -v=1]}
+webhook: {extraArgs: [--shutdown-delay=30s, -v=1]}
 controller: {modelMirrors: ["hf://=https://hf-mirror.example", "https://a.example=https://b.example/c?d={}"], extraArgs: [--metrics-secure]}`,
-		patches: patch("webhook", add("/containers/0/args", "[--drain=30s, -v=1]")) +
+		patches: patch("webhook", add("/containers/0/args", "[--shutdown-delay=30s, -v=1]")) +
 			patch("controller", add("/containers/0/args", `["--model-mirror=hf://=https://hf-mirror.example", "--model-mirror=https://a.example=https://b.example/c?d={}", "--metrics-secure"]`)),
 	},
 	"nodes": {
@@ -125,9 +125,9 @@ controller: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringE
 	},
 	"the network of the nodes": {values: `webhook: {hostNetwork: true}`, kustomization: "components: [CONFIG/host-network]"},
 	"ports": {
-		values: `webhook: {ports: {webhook: 10250, metrics: 18080, health: 18081}, extraArgs: [--drain=30s]}`,
+		values: `webhook: {ports: {webhook: 10250, metrics: 18080, health: 18081}, extraArgs: [--shutdown-delay=30s]}`,
 		patches: patch("webhook", add("/containers/0/ports/0/containerPort", "10250"), add("/containers/0/ports/1/containerPort", "18080"), add("/containers/0/ports/2/containerPort", "18081"),
-			add("/containers/0/args", `["--health-probe-bind-address=:18081", "--metrics-bind-address=:18080", "--webhook-bind-address=:10250", "--drain=30s"]`)),
+			add("/containers/0/args", `["--health-probe-bind-address=:18081", "--metrics-bind-address=:18080", "--webhook-bind-address=:10250", "--shutdown-delay=30s"]`)),
 	},
 	"the image that fetches models": {
 		values:        `{controller: {image: {repository: r.io/c, tag: v2, digest: "` + digest + `"}}, fetch: {image: {repository: "public.example:5000/team/c"}}}`,
@@ -204,13 +204,13 @@ configMapGenerator:
 	"tracing, with other flags, to a collector elsewhere": {
 		values: `
 namespaces: []
-webhook: {extraArgs: [--drain=30s]}
-controller: {modelMirrors: ["hf://=https://hf-mirror.example"], extraArgs: [--workers=2]}
+webhook: {extraArgs: [--shutdown-delay=30s]}
+controller: {modelMirrors: ["hf://=https://hf-mirror.example"], extraArgs: [--max-concurrent-reconciles=2]}
 tracing: {endpoint: "https://traces.example/otlp", samplingRatio: 0, egress: [{ports: [{protocol: TCP, port: 443}]}]}`,
 		kustomization: "resources: [CONFIG, CONFIG/network/tracing]",
-		patches: patch("webhook", add("/containers/0/args", `["--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--drain=30s"]`)) +
+		patches: patch("webhook", add("/containers/0/args", `["--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--shutdown-delay=30s"]`)) +
 			patch("controller", add("/containers/0/args",
-				`["--model-mirror=hf://=https://hf-mirror.example", "--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--workers=2"]`)) +
+				`["--model-mirror=hf://=https://hf-mirror.example", "--tracing-endpoint=https://traces.example/otlp", "--tracing-sampling-ratio=0", "--max-concurrent-reconciles=2"]`)) +
 			patchOf("kind: NetworkPolicy, name: modelbox-tracing", "{op: replace, path: /spec/egress, value: [{ports: [{protocol: TCP, port: 443}]}]}"),
 	},
 	"tracing without network policies": {

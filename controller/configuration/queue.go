@@ -20,10 +20,10 @@ const (
 	exactWithin = time.Minute
 )
 
-// Turns bounds how many rollouts of changed configuration begin in a minute, of all kinds together, and gives the
+// RolloutQueue bounds how many rollouts of changed configuration begin in a minute, of all kinds together, and gives the
 // namespaces their turns: each has one before one of them has the next. The queue is in memory alone: objects that wait
 // join that of another process with their next reconcile. It is safe for concurrent use.
-type Turns struct {
+type RolloutQueue struct {
 	// PerMinute is the number of rollouts that begin in a minute, at equal distances; 0 or less is no bound.
 	PerMinute int
 	Clock     clock.PassiveClock
@@ -51,9 +51,9 @@ type place struct {
 	due   time.Time
 }
 
-// Take returns 0 if the rollout of a subject may begin now, which is its turn, and otherwise its position in the queue, from 1 on,
+// Admit returns 0 if the rollout of a subject may begin now, which is its turn, and otherwise its position in the queue, from 1 on,
 // and after which time it is to ask again.
-func (t *Turns) Take(of Subject) (position int, again time.Duration) {
+func (t *RolloutQueue) Admit(of Subject) (position int, again time.Duration) {
 	if t == nil || t.PerMinute <= 0 {
 		return 0, 0
 	}
@@ -79,8 +79,8 @@ func (t *Turns) Take(of Subject) (position int, again time.Duration) {
 	return at + 1, again
 }
 
-// Leave gives up the place of a subject, if it has one.
-func (t *Turns) Leave(of Subject) {
+// Remove gives up the place of a subject, if it has one.
+func (t *RolloutQueue) Remove(of Subject) {
 	if t == nil {
 		return
 	}
@@ -89,11 +89,11 @@ func (t *Turns) Leave(of Subject) {
 	t.removeIf(func(p place) bool { return p.Subject == of })
 }
 
-func (t *Turns) removeIf(gone func(place) bool) { t.queue = slices.DeleteFunc(t.queue, gone) }
+func (t *RolloutQueue) removeIf(gone func(place) bool) { t.queue = slices.DeleteFunc(t.queue, gone) }
 
 // join returns the index of a subject in the queue, which it joins at the end of the first round in which its namespace has
 // no turn yet.
-func (t *Turns) join(of Subject) int {
+func (t *RolloutQueue) join(of Subject) int {
 	if i := slices.IndexFunc(t.queue, func(p place) bool { return p.Subject == of }); i >= 0 {
 		return i
 	}
@@ -115,7 +115,7 @@ func (t *Turns) join(of Subject) int {
 }
 
 // serve removes the first place, whose turn it is.
-func (t *Turns) serve() {
+func (t *RolloutQueue) serve() {
 	first := t.queue[0]
 	t.queue = t.queue[1:]
 	if t.served == nil || first.round > t.round {

@@ -19,19 +19,19 @@ func subjectOf(namespace string, i int) Subject {
 
 // waiting are objects, and when each was told to ask.
 type waiting struct {
-	turns *Turns
+	turns *RolloutQueue
 	clock *clocktesting.FakePassiveClock
 	asks  map[Subject]time.Time
 }
 
 func newWaiting(perMinute int) *waiting {
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
-	return &waiting{&Turns{PerMinute: perMinute, Clock: clk}, clk, map[Subject]time.Time{}}
+	return &waiting{&RolloutQueue{PerMinute: perMinute, Clock: clk}, clk, map[Subject]time.Time{}}
 }
 
 // ask lets an object ask, and returns its position.
 func (w *waiting) ask(of Subject) (position int) {
-	position, again := w.turns.Take(of)
+	position, again := w.turns.Admit(of)
 	if delete(w.asks, of); position > 0 {
 		w.asks[of] = w.clock.Now().Add(again)
 	}
@@ -106,7 +106,7 @@ func TestTakeAndLeave(t *testing.T) {
 	w := newWaiting(1)
 	take := func(of Subject, want int, wantAgain time.Duration) {
 		t.Helper()
-		if position, again := w.turns.Take(of); position != want || again != wantAgain {
+		if position, again := w.turns.Admit(of); position != want || again != wantAgain {
 			t.Errorf("%s: position %d, again after %s, want %d and %s", of, position, again, want, wantAgain)
 		}
 	}
@@ -115,8 +115,8 @@ func TestTakeAndLeave(t *testing.T) {
 	take(two, 2, time.Minute) // Half of two minutes.
 	take(other, 2, time.Minute)
 	take(two, 3, 90*time.Second)
-	w.turns.Leave(other)
-	w.turns.Leave(other)
+	w.turns.Remove(other)
+	w.turns.Remove(other)
 	take(two, 2, time.Minute)
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	take(two, 2, time.Minute)
@@ -132,12 +132,12 @@ func TestTakeAndLeave(t *testing.T) {
 
 func TestWithoutABoundNothingWaits(t *testing.T) {
 	t.Parallel()
-	for _, turns := range []*Turns{nil, {}, {PerMinute: -1}} {
+	for _, turns := range []*RolloutQueue{nil, {}, {PerMinute: -1}} {
 		for i := range 100 {
-			if position, again := turns.Take(subjectOf("a", i)); position != 0 || again != 0 {
+			if position, again := turns.Admit(subjectOf("a", i)); position != 0 || again != 0 {
 				t.Fatal(position, again)
 			}
 		}
-		turns.Leave(subjectOf("a", 1))
+		turns.Remove(subjectOf("a", 1))
 	}
 }

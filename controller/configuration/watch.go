@@ -1,0 +1,72 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configuration
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/controller/watches"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
+// New returns the sources of the objects of a controller, whose watches enqueue these.
+func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *Sources {
+	s := &Sources{Metadata: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk}
+	starts := map[string]*watches.Start{}
+	for _, kind := range []string{workload.KindConfigMap, workload.KindSecret} {
+		starts[kind] = &watches.Start{
+			Clock: clk,
+			Try: func(ctx context.Context) error {
+				if _, err := cache.Find(ctx, s.Live, mgr.GetCache(), corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
+					return err
+				}
+				_, err := synced(ctx, mgr, kind)
+				return err
+			},
+			Then: func(ctx context.Context) error {
+				informer, err := synced(ctx, mgr, kind)
+				if err != nil {
+					return err
+				}
+				return c.Watch(&source.Informer{Informer: informer, Handler: s.enqueue(kind), Predicates: []predicate.Predicate{predicate.ResourceVersionChangedPredicate{}}})
+			},
+		}
+	}
+	s.Watch = func(ctx context.Context, kind string) error { return starts[kind].Ensure(ctx) }
+	return s
+}
+
+// synced returns the informer of the metadata of a kind when it has all objects.
+func synced(ctx context.Context, mgr manager.Manager, kind string) (ctrlcache.Informer, error) {
+	watched := &metav1.PartialObjectMetadata{}
+	watched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return trigger.Synced(ctx, mgr.GetCache(), watched)
+}
+
+// enqueue enqueues the owners that refer to an object.
+func (s *Sources) enqueue(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, owner := range s.ownersOf(kind, obj.GetNamespace(), obj.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: owner})
+		}
+		return requests
+	})
+}

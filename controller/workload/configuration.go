@@ -1,0 +1,263 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/configuration"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
+)
+
+// The reasons of Ready while changed configuration is not rolled out.
+const (
+	// reasonWaitingForWindow means that no window of the spec is open.
+	reasonWaitingForWindow = "WaitingForWindow"
+	// reasonRolloutQueued means that the rollouts of other objects begin first.
+	reasonRolloutQueued = "RolloutQueued"
+	// reasonRolloutInProgress means that the pods do not run the last pod template yet.
+	reasonRolloutInProgress = "RolloutInProgress"
+)
+
+// configured is what is found out of the configuration of an object, for its status.
+type configured struct {
+	// note says what does not exist or may not be read, waiting which rollout waits, and for what, with the reason of Ready.
+	note, waiting, reason string
+	// again is after which time to look again, 0 for never.
+	again time.Duration
+
+	// value is the annotation to write, live the one that the pod template has, and template the hash of the rest of it.
+	value, live, template string
+}
+
+// configure makes the annotation of the configuration a part of the desired pod template, if the object has
+// spec.restartOnChange. The live annotation is the only state: while a rollout waits, the desired one is the live one. A pod
+// template that is written for another reason has the data of now, so that it needs no second rollout. unread is what
+// cannot be read, which keeps its line; with undecided, the desired pod template is not known.
+func (r *Reconciler) configure(ctx context.Context, c *Children) (unread, undecided error) {
+	owner := client.ObjectKeyFromObject(c.Owner)
+	if r.Configuration == nil || c.RestartOnChange != modelv1.RestartOnChangeReferenced {
+		r.Configuration.Forget(owner)
+		r.Queue.Remove(r.subject(owner))
+		return nil, nil
+	}
+	template := kinds.PodTemplate(c.Pods.Desired)
+	hash, err := apply.Hash(template)
+	if err != nil {
+		return nil, err
+	}
+	live, err := r.liveConfiguration(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	refs, uid := workload.References(template), c.Owner.GetUID()
+	anew := !c.Pods.Exists() || c.Stored.Template != "" && c.Stored.Template != hash
+	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !c.Paused)
+	c.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
+	if anew {
+		r.Queue.Remove(r.subject(owner))
+		c.configured.value = observed.Digests.Anew(uid, refs, live, observed.Unread)
+	} else {
+		c.configured.value, err = r.hold(ctx, c, refs, &observed)
+		unread = errors.Join(unread, err)
+	}
+	if c.Pods.Exists() {
+		c.Pods.Expect = append(c.Pods.Expect, apply.Configuration(live))
+	}
+	setConfiguration(template, c.configured.value)
+	return unread, nil
+}
+
+// recordConfiguration sets what status says of the configuration in the child that runs the pods.
+func (c *Children) recordConfiguration() {
+	value, template := c.configured.live, c.Stored.Template
+	if c.Pods.Settled() || c.configured.template == "" {
+		value, template = c.configured.value, c.configured.template
+	}
+	if len(value) > modelv1.MaxConfiguration {
+		value = "" // It is read from the child each time.
+	}
+	c.Stored.Configuration, c.Stored.Template = value, template
+}
+
+// liveConfiguration returns the annotation that the pod template of the child has now: from status if the cache,
+// which has its hash, says that this is it, and otherwise from the API server.
+func (r *Reconciler) liveConfiguration(ctx context.Context, c *Children) (string, error) {
+	if !c.Pods.Exists() {
+		return "", nil
+	}
+	held := kinds.PodTemplate(c.Pods.Live).Annotations[api.AnnotationConfiguration]
+	if held == "" {
+		return "", nil
+	}
+	if recorded := c.Stored.Configuration; cache.Holds(held, recorded) {
+		return recorded, nil
+	}
+	live := kinds.NewOf(c.Pods.Live)
+	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(c.Owner), live); err != nil {
+		return "", fmt.Errorf("reading the configuration in the pod template of %q: %w", c.Owner.GetName(), err)
+	}
+	return kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration], nil
+}
+
+// hold returns the annotation to write: that of the live one which has nothing new, while the rollout of what has changed
+// has to wait. What differs is read just before it is written.
+func (r *Reconciler) hold(ctx context.Context, c *Children, refs []workload.Reference, observed *configuration.Observed) (string, error) {
+	owner, uid, live := client.ObjectKeyFromObject(c.Owner), c.Owner.GetUID(), c.configured.live
+	held := observed.Digests.Missing(live).Annotation(uid, refs, live)
+	value := observed.Digests.Annotation(uid, refs, live)
+	if value == held {
+		r.Queue.Remove(r.subject(owner))
+		return held, nil
+	}
+	w, err := r.waits(ctx, c)
+	if err != nil {
+		return held, err
+	}
+	if w.reason != "" {
+		changed := configuration.Changed(held, value)
+		c.configured.reason = w.reason
+		c.configured.waiting = fmt.Sprintf("rollout of changed %s is on hold: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
+		c.configured.again = trigger.Sooner(c.configured.again, w.again)
+		return held, nil
+	}
+	if len(observed.Read) == len(refs) {
+		return value, nil
+	}
+	now, err := r.Configuration.Observe(ctx, owner, refs, true)
+	if err != nil {
+		return held, err
+	}
+	return now.Digests.Annotation(uid, refs, live), nil
+}
+
+// wait is why a rollout of changed configuration does not happen now: the reason of Ready, a cause for its message, and
+// after which time to look again, 0 for never. The zero wait is none.
+type wait struct {
+	reason, cause string
+	again         time.Duration
+}
+
+// waits returns what a rollout waits for: the rollout before it, then a window, then the end of a freeze, and then its
+// turn, which it takes last and only if it is going to be written.
+func (r *Reconciler) waits(ctx context.Context, c *Children) (w wait, err error) {
+	owner, now := r.subject(client.ObjectKeyFromObject(c.Owner)), r.Clock.Now()
+	if w = inProgress(c, now); w.reason == "" {
+		w = closed(c.Windows, now)
+	}
+	if w.reason == "" {
+		w, err = r.frozen(ctx, owner.Namespace)
+	}
+	if err != nil || w.reason != "" || c.Paused {
+		r.Queue.Remove(owner)
+		return w, err
+	}
+	position, again := r.Queue.Admit(owner)
+	if position == 0 {
+		return wait{}, nil
+	}
+	cause := fmt.Sprintf("queued (position %d; %d rollouts per minute)", position, r.Queue.PerMinute)
+	return wait{reasonRolloutQueued, cause, min(again, trigger.Longest)}, nil
+}
+
+// subject returns an owner as one that waits for its turn.
+func (r *Reconciler) subject(owner types.NamespacedName) configuration.Subject {
+	return configuration.Subject{Kind: r.kind, NamespacedName: owner}
+}
+
+// closed returns the wait for the next window, which is none while one is open, or without windows. With windows that
+// admission would refuse, when a rollout may happen is not known, so it waits for a change of the spec. It is pure.
+func closed(spec modelv1.Windows, now time.Time) wait {
+	parsed, err := windows.Parse(spec)
+	if err != nil || len(windows.Validate(nil, spec)) > 0 {
+		return wait{reason: reasonWaitingForWindow, cause: "spec.windows or spec.skipDates is invalid"}
+	}
+	if parsed.Open(now) {
+		return wait{}
+	}
+	opens, ok := parsed.Opens(now)
+	if !ok {
+		return wait{reason: reasonWaitingForWindow, cause: "no window of spec.windows opens"}
+	}
+	return wait{reasonWaitingForWindow, "next window opens at " + opens.Format(time.RFC3339), trigger.Until(opens, now)}
+}
+
+// deadline is after which time the rollout of a DaemonSet, which has no progress deadline, does not delay the next one:
+// the default of that of a Deployment.
+const deadline = 10 * time.Minute
+
+// inProgress returns the wait for the end of a rollout: until it is complete, or its deadline has passed. It is pure.
+func inProgress(c *Children, now time.Time) wait {
+	if !rollsOut(c.Pods.Live) {
+		return wait{}
+	}
+	ready := meta.FindStatusCondition(*c.Conditions, status.ConditionReady)
+	if _, ok := c.Pods.Live.(*appsv1.DaemonSet); ok && ready != nil && ready.Status != metav1.ConditionTrue && now.After(ready.LastTransitionTime.Add(deadline)) {
+		return wait{}
+	}
+	return wait{reasonRolloutInProgress, "another rollout is in progress", trigger.Longest}
+}
+
+// rollsOut reports whether some pods of a child do not run its pod template yet, and are going to.
+func rollsOut(pods client.Object) bool {
+	switch live := pods.(type) {
+	case *appsv1.Deployment:
+		if observed := live.Status.ObservedGeneration; observed > 0 && observed < live.Generation {
+			return true
+		}
+		for _, condition := range live.Status.Conditions {
+			if condition.Type == appsv1.DeploymentProgressing {
+				return !live.Spec.Paused && condition.Reason != reasonComplete && condition.Reason != status.ReasonProgressDeadline
+			}
+		}
+	case *appsv1.DaemonSet:
+		return live.Status.UpdatedNumberScheduled < live.Status.DesiredNumberScheduled
+	}
+	return false
+}
+
+// reasonComplete is the reason that the deployment controller gives a rollout that is complete.
+const reasonComplete = "NewReplicaSetAvailable"
+
+// frozen returns the wait for the end of the freeze of a namespace. It sends one request.
+func (r *Reconciler) frozen(ctx context.Context, namespace string) (wait, error) {
+	reason, frozen, err := r.Freeze.Frozen(ctx, namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		return wait{status.ReasonForbidden, "it is not known whether the namespace is frozen: " + err.Error(), freeze.Again}, nil
+	case err != nil || !frozen:
+		return wait{}, err
+	}
+	return wait{status.ReasonFrozen, fmt.Sprintf("namespace is frozen (%s)", reason), freeze.Again}, nil
+}
+
+// setConfiguration sets the annotation of a pod template, which without references has none.
+func setConfiguration(template *corev1.PodTemplateSpec, value string) {
+	template.Annotations = maps.Clone(template.Annotations)
+	if delete(template.Annotations, api.AnnotationConfiguration); value != "" {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, api.AnnotationConfiguration, value)
+	}
+}
