@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -21,6 +22,7 @@ import (
 type limited struct {
 	client.Client
 	limiter *limiter
+	waiting *semaphore.Weighted
 }
 
 // NewClient creates the client of a manager.
@@ -32,7 +34,7 @@ func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) 
 // New returns a client that limits the writes of another one. They count for the owner in the
 // context, see For, or else for the object that is written.
 func New(c client.Client, clk clock.PassiveClock) client.Client {
-	return &limited{Client: c, limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
+	return &limited{Client: c, waiting: semaphore.NewWeighted(waiters), limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
 }
 
 var errNoOwner = errors.New("the write has no owner to count for")

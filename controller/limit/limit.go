@@ -1,8 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit bounds how often the controller writes. Each write of a controller passes its
-// client, so no other client can cause more writes by undoing each of them.
+// Package limit bounds how often the controller writes, and how long its workers wait for the cache.
+// Each write of a controller passes its client, so no other client can cause more writes by undoing
+// each of them.
 package limit
 
 import (

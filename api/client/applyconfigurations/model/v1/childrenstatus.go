@@ -17,6 +17,8 @@ type ChildrenStatusApplyConfiguration struct {
 	// the data of each, as in the annotation of the pod template. Present only with
 	// spec.restartOnChange, and if it has at most 32768 characters.
 	Configuration *string `json:"configuration,omitempty"`
+	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange.
+	Template *string `json:"template,omitempty"`
 }
 
 // ChildrenStatusApplyConfiguration constructs a declarative configuration of the ChildrenStatus type for use with
@@ -43,5 +45,13 @@ func (b *ChildrenStatusApplyConfiguration) WithChildren(values ...*ChildStatusAp
 // If called multiple times, the Configuration field is set to the value of the last call.
 func (b *ChildrenStatusApplyConfiguration) WithConfiguration(value string) *ChildrenStatusApplyConfiguration {
 	b.Configuration = &value
+	return b
+}
+
+// WithTemplate sets the Template field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Template field is set to the value of the last call.
+func (b *ChildrenStatusApplyConfiguration) WithTemplate(value string) *ChildrenStatusApplyConfiguration {
+	b.Template = &value
 	return b
 }

@@ -174,6 +174,14 @@ func (b *ModelBoxStatusApplyConfiguration) WithConfiguration(value string) *Mode
 	return b
 }
 
+// WithTemplate sets the Template field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Template field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithTemplate(value string) *ModelBoxStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Template = &value
+	return b
+}
+
 // WithFetcher sets the Fetcher field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Fetcher field is set to the value of the last call.

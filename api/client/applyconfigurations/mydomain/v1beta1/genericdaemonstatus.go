@@ -148,3 +148,11 @@ func (b *GenericdaemonStatusApplyConfiguration) WithConfiguration(value string) 
 	b.ChildrenStatusApplyConfiguration.Configuration = &value
 	return b
 }
+
+// WithTemplate sets the Template field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Template field is set to the value of the last call.
+func (b *GenericdaemonStatusApplyConfiguration) WithTemplate(value string) *GenericdaemonStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.Template = &value
+	return b
+}
