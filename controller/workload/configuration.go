@@ -230,7 +230,7 @@ func rollsOut(pods client.Object) bool {
 		}
 		for _, condition := range live.Status.Conditions {
 			if condition.Type == appsv1.DeploymentProgressing {
-				return !live.Spec.Paused && condition.Reason != reasonComplete && condition.Reason != status.ReasonProgressDeadline
+				return !live.Spec.Paused && condition.Reason != complete && condition.Reason != status.ReasonProgressDeadline
 			}
 		}
 	case *appsv1.DaemonSet:
@@ -239,8 +239,8 @@ func rollsOut(pods client.Object) bool {
 	return false
 }
 
-// reasonComplete is the reason that the deployment controller gives a rollout that is complete.
-const reasonComplete = "NewReplicaSetAvailable"
+// complete is what the deployment controller says of a rollout that is complete.
+const complete = "NewReplicaSetAvailable"
 
 // frozen returns the wait for the end of the freeze of a namespace. It sends one request.
 func (r *Reconciler) frozen(ctx context.Context, namespace string) (wait, error) {
