@@ -70,7 +70,7 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		if progress && !errors.Is(err, errSlow) {
+		if progress {
 			used, failed = spent{since: time.Now(), begun: true}, 0
 		} else if !isDial(err) {
 			used.waited += time.Since(begin)
@@ -88,10 +88,10 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 	}
 }
 
-// isDial is true if no server was connected to.
+// isDial is true if no server was connected to, directly or by a proxy.
 func isDial(err error) bool {
-	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial"
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op != "read" && failed.Op != "write"
 }
 
 // next decides what follows an attempt's error: how long to wait for the next attempt, or the error
@@ -189,9 +189,9 @@ func broken(err error, target *url.URL) error {
 }
 
 // check refuses an answer that, by its headers, is another file than the one at the URL, or has an end that cannot be told from a cut.
-// A hash tells this by itself, and for a bucket an encoding is what the object was stored with.
+// A hash or a size that was published tells this by itself, and for a bucket an encoding is what the object was stored with.
 func (t *transfer) check(response *http.Response) error {
-	if t.item.Hash.Want != "" {
+	if t.item.Hash.Want != "" || t.item.Size >= 0 {
 		return nil
 	}
 	shown := guard.Show(t.item.URL)
@@ -235,38 +235,35 @@ func (t *transfer) checkContent() error {
 }
 
 const (
-	// firstByte is how long an answer may take until its first byte: a cache that fetches the file itself first takes minutes.
+	// firstByte is how long an answer may take until its first byte: a cache that fetches the file
+	// itself first takes minutes.
 	firstByte = 5 * time.Minute
-	// stall is how long after that a connection may receive no byte before it is closed and the transfer is resumed.
-	stall = time.Minute
-	// A connection that receives less than slowBytes within slowFor, 1 KiB/s, is closed as well, and its bytes are no progress.
-	slowFor   = 5 * time.Minute
-	slowBytes = 300 << 10
+	// stall is how long after that a connection may need for each stallBytes, 1 KiB/s, before it is
+	// closed and the transfer is resumed. What it has brought in less is no progress.
+	stall      = time.Minute
+	stallBytes = 60 << 10
 )
 
-var errSlow = fmt.Errorf("less than 1 KiB/s came for %s", slowFor)
+// errStalled ends a request to which too few bytes came for as long as its body waits.
+var errStalled = errors.New("less than 1 KiB/s came")
 
-// errStalled ends a request to which no byte came for as long as its body waits.
-var errStalled = errors.New("no byte came")
-
-// body is the body of an answer. It ends with an error when no byte comes for too long, or too few of them.
+// body is the body of an answer. It ends with an error when bytes come too slowly.
 type body struct {
 	io.ReadCloser
 	// ctx is that of the request, which cancel ends.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// timer cuts the connection when no byte has come for as long as wait.
+	// timer cuts the connection after wait, and bytes is what came since it was set.
 	timer *time.Timer
 	wait  time.Duration
-	// since is when the speed was measured last, and bytes is what came since.
-	since time.Time
-	bytes int64
+	bytes int
 }
 
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
-	if n > 0 {
-		b.feed(n)
+	if b.bytes += n; b.bytes >= stallBytes || n > 0 && b.wait == firstByte {
+		b.wait, b.bytes = stall, 0
+		b.timer.Reset(b.wait)
 	}
 	if cause := context.Cause(b.ctx); cause != nil && err != nil && !errors.Is(err, io.EOF) {
 		if err = cause; errors.Is(cause, errStalled) {
@@ -274,23 +271,6 @@ func (b *body) Read(into []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// feed is called when bytes have come.
-func (b *body) feed(bytes int) {
-	now := time.Now()
-	if b.wait == firstByte {
-		b.wait, b.since = stall, now
-	}
-	b.timer.Reset(b.wait)
-	b.bytes += int64(bytes)
-	if now.Sub(b.since) < slowFor {
-		return
-	}
-	if b.bytes < slowBytes {
-		b.cancel(errSlow)
-	}
-	b.since, b.bytes = now, 0
 }
 
 // Close ends the request.

@@ -142,7 +142,8 @@ func (t *transfer) attempts(ctx context.Context, helper bool) error {
 		if _, ok := errors.AsType[*temporary](err); ok && part.begin >= part.end { // Another connection has taken the rest.
 			err = nil
 		}
-		return t.furthest > before, err
+		came := t.furthest - before
+		return came >= stallBytes || came > 0 && !errors.Is(err, errStalled), err
 	})
 }
 
@@ -315,12 +316,12 @@ func (t *transfer) copy(ctx context.Context, body io.Reader, part *part) error {
 		case err == nil || t.left(part) <= 0:
 		case !errors.Is(err, io.EOF):
 			return broken(err, t.item.URL)
-		case left > math.MaxInt64/2: // Only now its size is known.
+		case left > math.MaxInt64/2 && part.begin >= t.item.Size: // Only now its size is known.
 			t.mutex.Lock()
 			t.parts.size(part.begin)
 			t.mutex.Unlock()
 		default:
-			return &temporary{error: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, t.total)}
+			return &temporary{error: fmt.Errorf("%s: %d of %d bytes came", guard.Show(t.item.URL), part.begin, max(t.total, t.item.Size))}
 		}
 	}
 }

@@ -280,11 +280,12 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 }
 
 // continues makes the input that of the next page, if there is one. The SDK's paginator ends where
-// the token is missing, also if the page says that there is more. That, and a page that counts more
-// than it has, is an error.
+// the token is missing, also if the page says that there is more. That, a page that does not say
+// whether there is more, such as an empty body, and one that counts more than it has, is an error.
 func continues(page *s3.ListObjectsV2Output, input *s3.ListObjectsV2Input) (bool, error) {
 	next, counted := aws.ToString(page.NextContinuationToken), aws.ToInt32(page.KeyCount)
-	if next == "" && aws.ToBool(page.IsTruncated) || page.KeyCount != nil && int(counted) != len(page.Contents) || len(page.CommonPrefixes) > 0 {
+	ends := page.IsTruncated != nil && !*page.IsTruncated
+	if next == "" && !ends || page.KeyCount != nil && int(counted) != len(page.Contents) || len(page.CommonPrefixes) > 0 {
 		return false, failure.New(failure.Refused, "the bucket's list has more than it shows, and does not say how it continues: use a server that has ListObjectsV2, or an archive instead of the folder")
 	}
 	input.ContinuationToken = &next
