@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -303,15 +304,22 @@ type stamp struct {
 	size, change int64
 }
 
-func stampOf(directory *os.Root, name string) (stamp, error) {
-	info, err := directory.Lstat(name)
+func stampOf(info fs.FileInfo, err error) (stamp, error) {
 	if err != nil {
 		return stamp{}, err
 	}
 	return stamp{info.Sys().(*syscall.Stat_t).Ino, info.Size(), info.ModTime().UnixNano()}, nil
 }
 
-// unchanged is an error if a file is no longer what was hashed.
+// check is an error if a file is no longer what was hashed.
+func (s stamp) check(name string, info fs.FileInfo, err error) error {
+	if now, err := stampOf(info, err); err != nil || now != s {
+		return failure.New(failure.Failed, "%s was changed in the volume after its hash was verified: find out what else writes there; the next start verifies it again", failure.Quote(name))
+	}
+	return nil
+}
+
+// unchanged checks all files.
 func (f *fetcher) unchanged(list source.Model) error {
 	directory, err := f.work.Model(false)
 	if err != nil {
@@ -319,8 +327,9 @@ func (f *fetcher) unchanged(list source.Model) error {
 	}
 	defer directory.Close() //nolint:errcheck // It was only read.
 	for i, before := range f.stamps {
-		if now, err := stampOf(directory, list.Files[i].Name); err != nil || now != before {
-			return failure.New(failure.Failed, "%s was changed in the volume after its hash was verified: find out what else writes there; the next start verifies it again", failure.Quote(list.Files[i].Name))
+		info, err := directory.Lstat(list.Files[i].Name)
+		if err := before.check(list.Files[i].Name, info, err); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -356,7 +365,7 @@ func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.Fil
 	if err = errors.Join(err, to.Close()); err != nil {
 		return fetched, is, err
 	}
-	is, err = stampOf(directory, file.Name) // Only now no write changes it, also on NFS.
+	is, err = stampOf(directory.Lstat(file.Name)) // Only now no write changes it, also on NFS.
 	f.Log.Line("%s", says)
 	return fetched, is, err
 }
@@ -393,32 +402,42 @@ func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, l
 
 // archive fetches an archive, and unpacks it within what its own size leaves of the limit.
 func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetched, error) {
-	to, err := f.work.Download()
+	f.Counter.Begin("progress", 0)
+	stored := file
+	stored.Name = place.Archive
+	fetched, verified, err := f.plain(ctx, f.work.Root, stored)
 	if err != nil {
-		return download.Fetched{}, err
+		return fetched, err
 	}
-	defer to.Close() //nolint:errcheck // It is removed.
+	archive, err := f.work.Open(place.Archive)
+	if err != nil {
+		return fetched, err
+	}
+	defer archive.Close() //nolint:errcheck // It was only read.
+	refused := f.unpack(file.Name, archive, fetched.Bytes)
+	info, err := archive.Stat()
+	if err := cmp.Or(verified.check(place.Archive, info, err), refused); err != nil {
+		return fetched, err
+	}
+	return fetched, f.work.Remove(place.Archive)
+}
+
+// unpack writes the files of an archive into the model's directory.
+func (f *fetcher) unpack(name string, archive *os.File, size int64) error {
 	directory, err := f.work.Model(true)
 	if err != nil {
-		return download.Fetched{}, err
+		return err
 	}
 	defer directory.Close() //nolint:errcheck // It has no data of its own.
-	f.Counter.Begin("progress", 0)
-	fetched, says, err := f.download(ctx, file, to, f.room())
-	if err != nil {
-		return fetched, err
-	}
-	f.Log.Line("%s", says)
-	f.Log.Line("unpacking %s", unpack.FormatOf(file.Name))
+	f.Log.Line("unpacking %s", unpack.FormatOf(name))
 	f.Counter.Begin("unpacking", 0)
-	unpacked, err := unpack.Archive(file.Name, to, fetched.Bytes, directory, unpack.Limits{
-		MaxFiles: f.MaxFiles, MaxBytes: f.room() - place.InBlocks(fetched.Bytes), MaxRatio: f.maxRatio, Counter: f.Counter,
+	unpacked, err := unpack.Archive(name, archive, size, directory, unpack.Limits{
+		MaxFiles: f.MaxFiles, MaxBytes: f.room() - place.InBlocks(size), MaxRatio: f.maxRatio, Counter: f.Counter,
 	})
-	if err != nil {
-		return fetched, err
+	if err == nil {
+		f.Log.Line("unpacked %d files with %s", unpacked.Files, report.Bytes(unpacked.Bytes))
 	}
-	f.Log.Line("unpacked %d files with %s", unpacked.Files, report.Bytes(unpacked.Bytes))
-	return fetched, f.work.RemoveDownload()
+	return err
 }
 
 // left returns what an earlier start has left of a file. One that it has not saved may be complete: its hash decides.

@@ -83,16 +83,8 @@ func (v *Volume) Complete() (bool, error) {
 	if !info.IsDir() {
 		return false, failure.New(failure.Invalid, "the volume has something else than a directory at %s: remove it, or use another volume", v.name)
 	}
-	directory, err := v.root.Open(v.name)
-	if err != nil {
-		return false, err
-	}
-	defer directory.Close() //nolint:errcheck // It was only read.
-	names, err := directory.Readdirnames(2)
-	if errors.Is(err, io.EOF) {
-		return false, nil
-	}
-	return len(names) > 1 || len(names) == 1 && names[0] != lostAndFound, err
+	entries, err := fs.ReadDir(v.root.FS(), v.name)
+	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() != lostAndFound }), err
 }
 
 // Lock waits until no other process fetches the same model into the volume, and returns what releases the lock. The
@@ -220,10 +212,11 @@ func (v *Volume) Model() (*os.Root, error) { return v.root.OpenRoot(v.name) }
 const (
 	// workPrefix begins the name of a directory in which a process writes a model. The directory has the archive while it is
 	// downloaded, the model, and the state that a later process continues from.
-	workPrefix   = ".fetch-"
-	downloadName = "download"
-	modelName    = "model"
-	stateName    = "state"
+	workPrefix = ".fetch-"
+	modelName  = "model"
+	stateName  = "state"
+	// Archive is the name of the archive.
+	Archive = "download"
 	// ownerName is the file that says which pod works there, and that its process has locked;
 	// earlierName is what another one has left.
 	ownerName, earlierName = "owner", "earlier"
@@ -241,12 +234,12 @@ var workName = regexp.MustCompile(`^\.fetch-(.+)-[0-9a-f]{16}(?:\.[A-Z2-7]{26})?
 // Work is a directory with work in progress. In a volume that is shared, the lock of the model is
 // held meanwhile, and that of the directory.
 type Work struct {
+	*os.Root
 	// Continued is true if an earlier process has begun it.
 	Continued bool
 
 	volume *Volume
 	name   string
-	root   *os.Root
 	owner  *os.File
 }
 
@@ -276,7 +269,7 @@ func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.root.WriteFile(ownerName, []byte(pod()), 0o666)); err != nil {
+	if err := errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.WriteFile(ownerName, []byte(pod()), 0o666)); err != nil {
 		return nil, err
 	}
 	if earlier == "" {
@@ -290,7 +283,7 @@ func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 		v.log.Line("what another pod has fetched cannot be copied: %v", err)
 	}
 	w.Continued = true
-	return w, w.root.RemoveAll(earlierName)
+	return w, w.RemoveAll(earlierName)
 }
 
 // own begins the work directory of a pod that has the volume alone.
@@ -311,7 +304,7 @@ func (v *Volume) begin(name string, continued bool) (*Work, error) {
 		return nil, err
 	}
 	root, err := v.root.OpenRoot(name)
-	return &Work{Continued: continued, volume: v, name: name, root: root}, err
+	return &Work{Root: root, Continued: continued, volume: v, name: name}, err
 }
 
 // left looks for what processes have left that have ended: the work of one of this pod, or the name
@@ -359,7 +352,7 @@ func pod() string {
 // copyEarlier copies the files of another process, one after the other, and removes each: by a
 // reflink where the file system has them.
 func (w *Work) copyEarlier() error {
-	return fs.WalkDir(w.root.FS(), earlierName, func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(w.FS(), earlierName, func(name string, entry fs.DirEntry, err error) error {
 		to := strings.TrimPrefix(strings.TrimPrefix(name, earlierName), "/")
 		switch {
 		case err != nil || to == "" || to == ownerName || !entry.IsDir() && !entry.Type().IsRegular():
@@ -367,62 +360,51 @@ func (w *Work) copyEarlier() error {
 		case to == earlierName:
 			return fs.SkipDir
 		case entry.IsDir():
-			return w.root.MkdirAll(to, 0o775)
+			return w.MkdirAll(to, 0o775)
 		}
-		from, err := w.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		from, err := w.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return err
 		}
 		defer from.Close() //nolint:errcheck // It was only read.
-		file, err := w.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		file, err := w.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return err
 		}
 		_, err = io.Copy(file, from)
-		return errors.Join(err, file.Close(), w.root.Remove(name))
+		return errors.Join(err, file.Close(), w.Remove(name))
 	})
 }
-
-// Download opens the file that an archive is fetched into, with what an earlier start left in it. It is readable and writable.
-func (w *Work) Download() (*os.File, error) {
-	return w.root.OpenFile(downloadName, os.O_RDWR|os.O_CREATE, 0o600)
-}
-
-// RemoveDownload removes the file of Download.
-func (w *Work) RemoveDownload() error { return w.root.Remove(downloadName) }
 
 // Model opens the directory that Publish renames, with what an earlier start left in it, or without.
 func (w *Work) Model(empty bool) (*os.Root, error) {
 	if empty {
-		if err := errors.Join(w.root.RemoveAll(modelName), w.root.Mkdir(modelName, 0o775)); err != nil {
+		if err := errors.Join(w.RemoveAll(modelName), w.Mkdir(modelName, 0o775)); err != nil {
 			return nil, err
 		}
 	}
-	return w.root.OpenRoot(modelName)
+	return w.OpenRoot(modelName)
 }
 
 // maxState bounds the state in bytes: that of 8 files with 1000 parts each.
 const maxState = 1 << 20
 
 // State decodes what SaveState wrote last, in this process or an earlier one.
-func (w *Work) State(into any) error { return load(w.root, stateName, maxState, into) }
+func (w *Work) State(into any) error { return load(w.Root, stateName, maxState, into) }
 
 // SaveState replaces the state at once.
-func (w *Work) SaveState(state any) error { return save(w.root, stateName, state) }
+func (w *Work) SaveState(state any) error { return save(w.Root, stateName, state) }
 
 // IgnoresCase is true if names that differ by their case alone are one file.
 func (w *Work) IgnoresCase() bool {
-	_, err := w.root.Lstat(strings.ToUpper(modelName))
+	_, err := w.Lstat(strings.ToUpper(modelName))
 	return err == nil
 }
 
 // Free returns how many bytes the volume has left; where it does not say, as many as there can be.
 func (w *Work) Free() int64 {
 	var now unix.Statfs_t
-	directory, err := w.root.Open(".")
-	if err == nil {
-		err = errors.Join(unix.Fstatfs(int(directory.Fd()), &now), directory.Close())
-	}
+	err := opened(w.Root, func(directory *os.File) error { return unix.Fstatfs(int(directory.Fd()), &now) })
 	if err != nil || now.Blocks == 0 {
 		return math.MaxInt64
 	}
@@ -430,12 +412,12 @@ func (w *Work) Free() int64 {
 }
 
 // Sync makes the model durable.
-func (w *Work) Sync() error { return syncAll(w.root) }
+func (w *Work) Sync() error { return opened(w.Root, syncAll) }
 
 // Publish renames the model to its place, and records what it is. It is fs.ErrExist if another
 // process has done so.
 func (w *Work) Publish(record Record) error {
-	if info, err := w.root.Stat("."); !w.volume.has(w.name, info, err) {
+	if info, err := w.Stat("."); !w.volume.has(w.name, info, err) {
 		return failure.New(failure.Failed, "another process has taken over the work in progress, although the volume is locked: the next start continues; use a volume whose locks other nodes see")
 	}
 	// A directory without a model may be there; Complete says why.
@@ -451,12 +433,12 @@ func (w *Work) Publish(record Record) error {
 		return err
 	}
 	w.volume.Record(record)
-	return syncDirectory(w.volume.root)
+	return opened(w.volume.root, (*os.File).Sync)
 }
 
 // End removes the work directory unless it is kept for the next start. What it cannot remove, the next start removes.
 func (w *Work) End(keep bool) {
-	err := w.root.Close()
+	err := w.Close()
 	defer w.owner.Close() //nolint:errcheck // It only has a lock.
 	if !keep {
 		err = errors.Join(err, w.volume.root.RemoveAll(w.name))
@@ -468,13 +450,8 @@ func (w *Work) End(keep bool) {
 
 // syncAll writes everything to the disk, by one call for the file system: that costs the same for a thousand files as for one. A sandbox
 // without the call has that for all file systems.
-func syncAll(root *os.Root) error {
-	directory, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer directory.Close() //nolint:errcheck // It was only read.
-	err = unix.Syncfs(int(directory.Fd()))
+func syncAll(directory *os.File) error {
+	err := unix.Syncfs(int(directory.Fd()))
 	if unsupported(err) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
 		unix.Sync()
 		return nil
@@ -482,13 +459,13 @@ func syncAll(root *os.Root) error {
 	return err
 }
 
-// syncDirectory writes the names in a directory to the disk.
-func syncDirectory(root *os.Root) error {
+// opened calls one with an opened directory.
+func opened(root *os.Root, one func(*os.File) error) error {
 	directory, err := root.Open(".")
 	if err != nil {
 		return err
 	}
-	return errors.Join(directory.Sync(), directory.Close())
+	return errors.Join(one(directory), directory.Close())
 }
 
 // RemoveLeftovers removes the work directories of processes that have ended, except those with the names to keep and, in a volume that is
