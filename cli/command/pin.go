@@ -19,7 +19,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -356,14 +355,16 @@ func (o *pinOptions) revision(ctx context.Context, repository, of string) (*revi
 
 // need returns what the volume needs for the files of a revision that a model selects, in bytes.
 func (r *revision) need(m *modelv1.Model, folder string) (need int64, err error) {
+	selection, err := modeluri.ParseSelection(m.Include, m.Exclude)
+	if err != nil {
+		return 0, err
+	}
 	for _, f := range r.Files {
-		selected, err := selects(m, folder, f.Name)
+		below := folder == "" || strings.HasPrefix(f.Name+"/", folder+"/") // Or the file that the URI names.
 		switch {
-		case err != nil:
-			return 0, err
 		case f.Size < 0 || f.Size > 1<<50:
 			return 0, fmt.Errorf("the hub says that %q has %d bytes", f.Name, f.Size)
-		case selected:
+		case below && selection.Selects(f.Name):
 			need += f.Size + 2*block // Its last block, and a directory.
 		}
 	}
@@ -375,24 +376,6 @@ func (r *revision) need(m *modelv1.Model, folder string) (need int64, err error)
 
 // block is the unit in which volumes count.
 const block = 4096
-
-// selects reports whether a file of a repository is fetched.
-func selects(m *modelv1.Model, folder, name string) (bool, error) {
-	if folder != "" && name != folder && !strings.HasPrefix(name, folder+"/") {
-		return false, nil
-	}
-	included, excluded := len(m.Include) == 0, false
-	for i, text := range slices.Concat(m.Include, m.Exclude) {
-		pattern, err := modeluri.ParsePattern(text)
-		if err != nil {
-			return false, fmt.Errorf("the pattern %q %w", text, err)
-		}
-		if pattern.Match(name) {
-			included, excluded = included || i < len(m.Include), excluded || i >= len(m.Include)
-		}
-	}
-	return included && !excluded, nil
-}
 
 // fitting returns a limit for what is needed, with a tenth and 16 MiB more, rounded up to one of eight steps between two
 // powers of two, and to mebibytes.

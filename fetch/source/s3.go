@@ -302,7 +302,7 @@ func (b *bucket) add(list *listing, object types.Object, folder string) error {
 	if !below || size < 0 {
 		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", failure.Quote(key))
 	}
-	if !list.selects(name) {
+	if !list.selection.Selects(name) {
 		return nil
 	}
 	tag := aws.ToString(object.ETag)

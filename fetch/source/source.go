@@ -144,7 +144,7 @@ func (s Settings) checkHash(uri modeluri.URI) error {
 	case several && s.SHA256 != "":
 		return failure.New(failure.Invalid, "hf:// and a folder of s3:// have several files, which published hashes verify: remove spec.model.sha256")
 	case !several && len(s.Include)+len(s.Exclude) > 0:
-		return failure.New(failure.Invalid, "--include and --exclude select files of hf:// and of a folder of s3://, and %s:// is one file: remove them", uri.Scheme)
+		return failure.New(failure.Invalid, "spec.model.include and spec.model.exclude select files of hf:// and of a folder of s3://, and %s:// is one file: remove them", uri.Scheme)
 	}
 	return nil
 }
@@ -219,63 +219,32 @@ const (
 	fewer = "name a folder of it in the URI, or select files by spec.model.include and spec.model.exclude"
 )
 
-// listing collects the files of a list that a server sends, within the bounds of what is held: those that a pattern of include matches, or
-// all without any, and none of exclude.
+// listing collects the files of a list that a server sends and the patterns select, within the bounds of what is held.
 type listing struct {
 	settings  Settings
-	selectors []*selector
+	selection modeluri.Selection
 	files     []File
 	empty     []string
 	// pages and entries are how many came, and names is how many bytes the names of the files have.
 	pages, entries, names int
 }
 
-type selector struct {
-	modeluri.Pattern
-	flag             string
-	exclude, matched bool
-}
-
-func (s Settings) listing() (*listing, error) {
-	list := &listing{settings: s}
-	for i, text := range slices.Concat(s.Include, s.Exclude) {
-		each := &selector{flag: "--include", exclude: i >= len(s.Include)}
-		if each.exclude {
-			each.flag = "--exclude"
-		}
-		var err error
-		if each.Pattern, err = modeluri.ParsePattern(text); err != nil {
-			return nil, failure.New(failure.Invalid, "%s %s %w", each.flag, failure.Quote(text), err)
-		}
-		list.selectors = append(list.selectors, each)
-	}
-	return list, nil
-}
-
 // collect returns the files of a list, of which next adds a page, and says whether there are more. empty is the error without any file.
 func (s Settings) collect(empty string, next func(*listing) (bool, error)) (Model, error) {
-	list, err := s.listing()
-	for more := true; err == nil && more; {
+	selection, err := modeluri.ParseSelection(s.Include, s.Exclude)
+	if err != nil {
+		return Model{}, failure.New(failure.Invalid, "spec.model.%w", err)
+	}
+	list := &listing{settings: s, selection: selection}
+	for more := true; more; {
 		if list.pages++; list.pages > s.MaxFiles+maxListed {
 			return Model{}, failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
 		}
-		more, err = next(list)
-	}
-	if err != nil {
-		return Model{}, err
-	}
-	return list.model(empty)
-}
-
-// selects is true for the name of a file to fetch. It asks all patterns, because each has to match a file.
-func (l *listing) selects(name string) bool {
-	included, excluded := len(l.settings.Include) == 0, false
-	for _, each := range l.selectors {
-		if each.Match(name) {
-			each.matched, included, excluded = true, included || !each.exclude, excluded || each.exclude
+		if more, err = next(list); err != nil {
+			return Model{}, err
 		}
 	}
-	return included && !excluded
+	return list.model(empty)
 }
 
 // entry counts an entry of the list.
@@ -297,7 +266,7 @@ func (l *listing) add(file File) error {
 
 // directory adds a directory, which may be empty, if files in it are selected.
 func (l *listing) directory(name string) error {
-	if name == "" || !l.selects(name+"/") {
+	if name == "" || !l.selection.Selects(name+"/") {
 		return nil
 	}
 	if l.empty = append(l.empty, name); len(l.empty) > l.settings.MaxFiles {
@@ -337,10 +306,8 @@ func (l *listing) directories() map[string]bool {
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
 // and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
 func (l *listing) model(empty string) (Model, error) {
-	for _, each := range l.selectors {
-		if !each.matched {
-			return Model{}, failure.New(failure.NotFound, "%s %s matches no file of the model: correct it, or remove it", each.flag, failure.Quote(each.String()))
-		}
+	if field, pattern := l.selection.Unmatched(); pattern != "" {
+		return Model{}, failure.New(failure.NotFound, "spec.model.%s: %s matches no file of the model: correct it, or remove it", field, failure.Quote(pattern))
 	}
 	if len(l.files) == 0 {
 		return Model{}, failure.New(failure.NotFound, "%s", empty)
