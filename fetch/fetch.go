@@ -91,7 +91,7 @@ func named(name string, err error) error {
 		return err
 	}
 	f := failure.Of(err)
-	return failure.New(f.Word, "model %s: %s", failure.Quote(name), strings.TrimPrefix(f.Error(), "["+string(f.Word)+"] "))
+	return failure.New(f.Word, "model %s: %s", name, strings.TrimPrefix(f.Error(), "["+string(f.Word)+"] "))
 }
 
 // fetcher fetches one model.
@@ -178,7 +178,7 @@ func (f *fetcher) proved(ctx context.Context, volume *place.Volume) (place.Recor
 	fetched, err := verify(ctx, directory, list.Files, f.Counter)
 	if err != nil {
 		return place.Record{}, failure.New(failure.Refused, "the volume has another model in the directory %s than %s has (%w): remove that directory, or use another claim",
-			f.Directory, failure.Quote(f.Identity()), err)
+			f.Directory, f.Identity(), err)
 	}
 	f.Counter.Begin("", 0)
 	record := f.record(list, fetched)
@@ -288,7 +288,7 @@ func (f *fetcher) fits(directory *os.Root, list source.Model) error {
 		folded := strings.ToLower(file.Name)
 		if names[folded] != "" && f.work.IgnoresCase() {
 			return failure.New(failure.Refused, "the volume ignores the case of names, and the model has %s and %s: leave one out by spec.model.exclude, or use another volume",
-				failure.Quote(names[folded]), failure.Quote(file.Name))
+				names[folded], file.Name)
 		}
 		names[folded] = file.Name
 	}
@@ -314,7 +314,7 @@ func stampOf(info fs.FileInfo, err error) (stamp, error) {
 // check is an error if a file is no longer what was hashed.
 func (s stamp) check(name string, info fs.FileInfo, err error) error {
 	if now, err := stampOf(info, err); err != nil || now != s {
-		return failure.New(failure.Failed, "%s was changed in the volume after its hash was verified: find out what else writes there; the next start verifies it again", failure.Quote(name))
+		return failure.New(failure.Failed, "%s was changed in the volume after its hash was verified: find out what else writes there; the next start verifies it again", name)
 	}
 	return nil
 }
@@ -499,12 +499,12 @@ func verify(ctx context.Context, directory *os.Root, files []source.File, counte
 	for _, file := range files {
 		one, err := verifyFile(ctx, directory, file, counter)
 		if err != nil {
-			return nil, fmt.Errorf("%s differs", failure.Quote(file.Name))
+			return nil, fmt.Errorf("%s differs", file.Name)
 		}
 		fetched = append(fetched, one)
 	}
 	return fetched, others(directory, files, func(name string) error {
-		return fmt.Errorf("%s is not among its files", failure.Quote(name))
+		return fmt.Errorf("%s is not among its files", name)
 	})
 }
 

@@ -152,7 +152,7 @@ func refusal(answer *http.Response, item Item) error {
 	}
 	shown := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if detail != "" {
-		shown += " (" + failure.Quote(detail) + ")"
+		shown += " (" + detail + ")"
 	}
 	after := modeluri.Later(answer.Header, time.Now())
 	limited := answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable && after > 0
@@ -199,7 +199,7 @@ func (t *transfer) check(response *http.Response) error {
 	switch {
 	case t.item.Open == nil && encoding != "" && encoding != "identity" && !t.isCompressed(encoding):
 		return failure.New(failure.Refused, "%s comes with Content-Encoding %s, which was not asked for: let the server send the file as it is, or set spec.model.sha256",
-			shown, failure.Quote(encoding))
+			shown, encoding)
 	case response.StatusCode == http.StatusOK && response.ContentLength < 0 && response.ProtoMajor == 1 && len(response.TransferEncoding) == 0:
 		return failure.New(failure.Refused, "%s comes without its size, so that its end is the same as a cut: let the server send Content-Length, or set spec.model.sha256", shown)
 	}

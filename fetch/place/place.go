@@ -52,7 +52,7 @@ type Volume struct {
 // Open opens a volume.
 func Open(path, name string, log *report.Log) (*Volume, error) {
 	if !directoryName.MatchString(name) {
-		return nil, failure.New(failure.Invalid, "--directory %s is no name of a directory: use letters, digits, dots, underscores and dashes", failure.Quote(name))
+		return nil, failure.New(failure.Invalid, "--directory %s is no name of a directory: use letters, digits, dots, underscores and dashes", name)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {

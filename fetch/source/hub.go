@@ -93,7 +93,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	page, empty := repository.list(), "the commit has no file at "+failure.Quote(path.Join("/", repository.Path))+": check the end of spec.model.uri"
+	page, empty := repository.list(), "the commit has no file at "+path.Join("/", repository.Path)+": check the end of spec.model.uri"
 	return s.collect(empty, func(list *listing) (_ bool, err error) {
 		lister := lister{list, repository, authorization}
 		page, err = lister.page(ctx, d, page)
@@ -215,7 +215,7 @@ func published(entry treeEntry) (download.Hash, int64, error) {
 		size, valid = entry.LFS.Size, sha256Text.MatchString(entry.LFS.OID)
 	}
 	if !valid || size < 0 {
-		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", failure.Quote(entry.Path))
+		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", entry.Path)
 	}
 	return hash, size, nil
 }

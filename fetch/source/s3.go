@@ -260,7 +260,7 @@ func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context
 // folder returns the objects below a key.
 func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 	input := &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key}
-	empty := "the bucket has no object below " + failure.Quote(key) + ": check spec.model.uri"
+	empty := "the bucket has no object below " + key + ": check spec.model.uri"
 	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
 		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
@@ -300,7 +300,7 @@ func (b *bucket) add(list *listing, object types.Object, folder string) error {
 		return list.directory(strings.TrimSuffix(name, "/"))
 	}
 	if !below || size < 0 {
-		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", failure.Quote(key))
+		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", key)
 	}
 	if !list.selection.Selects(name) {
 		return nil
@@ -412,7 +412,7 @@ func (b bucket) elsewhere(status int, region string) string {
 	case region == own:
 		return "the server refuses the region that it names: check AWS_ENDPOINT_URL, and that nothing on the way changes the request"
 	case region != "":
-		return "set AWS_REGION to " + failure.Quote(region) + " in the Secret of spec.model.credentials"
+		return "set AWS_REGION to " + region + " in the Secret of spec.model.credentials"
 	}
 	return ""
 }

@@ -278,7 +278,7 @@ func (l *listing) directory(name string) error {
 // name checks the name of a file or a directory.
 func (l *listing) name(name string) error {
 	if clean, err := modeluri.Clean(name); err != nil || clean != name || clean == "." {
-		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by spec.model.exclude, or check %s", failure.Quote(name), l.settings.lister())
+		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by spec.model.exclude, or check %s", name, l.settings.lister())
 	}
 	if l.names += len(name); l.names > maxNames {
 		return failure.New(failure.TooBig, "the names of the model's files have more than %s: %s", report.Bytes(maxNames), fewer)
@@ -307,7 +307,7 @@ func (l *listing) directories() map[string]bool {
 // and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
 func (l *listing) model(empty string) (Model, error) {
 	if field, pattern := l.selection.Unmatched(); pattern != "" {
-		return Model{}, failure.New(failure.NotFound, "spec.model.%s: %s matches no file of the model: correct it, or remove it", field, failure.Quote(pattern))
+		return Model{}, failure.New(failure.NotFound, "spec.model.%s: %s matches no file of the model: correct it, or remove it", field, pattern)
 	}
 	if len(l.files) == 0 {
 		return Model{}, failure.New(failure.NotFound, "%s", empty)
@@ -327,7 +327,7 @@ func (l *listing) model(empty string) (Model, error) {
 	for i, file := range l.files {
 		if directories[file.Name] || i > 0 && file.Name == l.files[i-1].Name {
 			return Model{}, failure.New(failure.Refused, "the model has %s twice, as a file or as a directory: leave one out by spec.model.exclude, or check %s",
-				failure.Quote(file.Name), l.settings.lister())
+				file.Name, l.settings.lister())
 		}
 	}
 	return Model{Files: l.files, Directories: l.empty}, nil
