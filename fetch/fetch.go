@@ -372,13 +372,14 @@ func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.Fil
 
 // download fetches and verifies a file. It returns what the log says of it.
 func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, limit int64) (_ download.Fetched, says string, _ error) {
-	item, err := file.Item(ctx)
+	kept := f.left(file, to)
+	item, err := file.Item(ctx, kept != nil)
 	if err != nil {
 		return download.Fetched{}, "", err
 	}
 	f.Log.Line("fetching %s", guard.Show(item.URL))
 	begin := time.Now()
-	item.Kept, item.Save = f.left(file, to), func(kept *download.Kept) { f.save(file.Name, kept) }
+	item.Kept, item.Save = kept, func(kept *download.Kept) { f.save(file.Name, kept) }
 	fetched, err := f.File(ctx, item, to, limit)
 	if err != nil {
 		if failure.Of(err).Word == failure.WrongHash { // Nothing of it is of use.
@@ -392,7 +393,7 @@ func (f *fetcher) download(ctx context.Context, file source.File, to *os.File, l
 	if item.Size >= 0 {
 		verified = "not verified: the bucket has no checksum of the whole object"
 	}
-	if item.Hash.Want != "" {
+	if fetched.Verified {
 		verified = "verified"
 		f.verified.Store(true)
 	}
@@ -448,7 +449,7 @@ func (f *fetcher) left(file source.File, on *os.File) *download.Kept {
 		return kept
 	}
 	info, err := on.Stat()
-	if err != nil || file.Size >= 0 && file.Size != info.Size() {
+	if err != nil || info.Size() == 0 || file.Size >= 0 && file.Size != info.Size() {
 		return nil
 	}
 	return &download.Kept{Size: info.Size()}
@@ -518,7 +519,7 @@ func verifyFile(ctx context.Context, directory *os.Root, file source.File, count
 	if err != nil || !info.Mode().IsRegular() || info.Size() != file.Size {
 		return download.Fetched{}, errors.Join(err, errors.New("it has another size, or is no file"))
 	}
-	item, err := file.Item(ctx)
+	item, err := file.Item(ctx, true)
 	if err != nil {
 		return download.Fetched{}, err
 	}

@@ -112,6 +112,8 @@ type Item struct {
 	// Size is the number of bytes that was published; -1 is unknown.
 	Size int64
 	Hash Hash
+	// Published, if it is set, returns the hash that an answer has, where no list has it.
+	Published func(http.Header) Hash
 	// Kept is what an earlier process left in the file; nil is nothing. Save, if it is set, is called about each second, and after a
 	// failure, with what a later process can continue from; nil is nothing. It may be called concurrently.
 	Kept *Kept
@@ -140,6 +142,8 @@ type Fetched struct {
 	Bytes int64
 	// Sum is the item's hash, and SHA256 that of the bytes, in hexadecimal digits.
 	Sum, SHA256 string
+	// Verified is true if the item's hash was published.
+	Verified bool
 }
 
 // File fetches an item of at most limit bytes into a file. If the hash is wrong, and parts came by several answers, the item is fetched
@@ -159,7 +163,8 @@ func (d *Downloader) File(ctx context.Context, item Item, to Sink, limit int64) 
 			return Fetched{}, err
 		}
 		fetched := t.sums.fetched(t.written)
-		err := verify(item, fetched.Sum, t.written)
+		fetched.Verified = t.item.Hash.Want != ""
+		err := verify(t.item, fetched.Sum, t.written)
 		if err == nil || !t.several || again == 0 {
 			return fetched, err
 		}
@@ -196,7 +201,31 @@ func Verify(item Item, from io.Reader, counter *report.Counter) (Fetched, error)
 
 // Read returns an item of at most limit bytes, and the headers of the answer.
 func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []byte, header http.Header, err error) {
-	err = d.retry(ctx, "the request failed", false, func(ctx context.Context) (bool, error) {
+	err = d.ask(ctx, item, func(answer *http.Response) (err error) {
+		header = answer.Header
+		if body, err = io.ReadAll(io.LimitReader(answer.Body, limit+1)); err != nil {
+			return broken(err, item.URL)
+		}
+		if int64(len(body)) > limit {
+			return failure.New(failure.TooBig, "the answer of %s is too long: check spec.model.uri", guard.Show(item.URL))
+		}
+		return nil
+	})
+	return body, header, err
+}
+
+// Header returns the headers of the answer alone.
+func (d *Downloader) Header(ctx context.Context, item Item) (header http.Header, err error) {
+	err = d.ask(ctx, item, func(answer *http.Response) error {
+		header = answer.Header
+		return nil
+	})
+	return header, err
+}
+
+// ask requests an item, with the usual attempts, until one gets an answer that it can read.
+func (d *Downloader) ask(ctx context.Context, item Item, one func(*http.Response) error) error {
+	return d.retry(ctx, "the request failed", false, func(ctx context.Context) (bool, error) {
 		response, err := d.open(ctx, item, nil)
 		if err != nil {
 			return false, err
@@ -205,16 +234,8 @@ func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []b
 		if response.StatusCode != http.StatusOK {
 			return false, refusal(response, item)
 		}
-		header = response.Header
-		if body, err = io.ReadAll(io.LimitReader(response.Body, limit+1)); err != nil {
-			return false, broken(err, item.URL)
-		}
-		if int64(len(body)) > limit {
-			return false, failure.New(failure.TooBig, "the answer of %s is too long: check spec.model.uri", guard.Show(item.URL))
-		}
-		return false, nil
+		return false, one(response)
 	})
-	return body, header, err
 }
 
 // open sends the request for an item, with more headers. Reading the body of the answer fails when it comes too slowly.

@@ -262,6 +262,9 @@ func (t *transfer) beginWhole(response *http.Response, part *part) error {
 	if t.isSame(response) {
 		return t.skip(response, part)
 	}
+	if t.item.Published != nil && t.item.Hash.Want == "" {
+		t.item.Hash = t.item.Published(response.Header)
+	}
 	if err := errors.Join(t.startOver(part), t.check(response)); err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ func (l *lister) add(entry treeEntry) error {
 	if err != nil {
 		return err
 	}
-	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context) (download.Item, error) {
+	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context, bool) (download.Item, error) {
 		return download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}, nil
 	}})
 }

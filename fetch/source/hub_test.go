@@ -125,7 +125,7 @@ func fetchHub(t *testing.T, h *hub, uri string, change func(*source.Settings, st
 // item returns what a file is fetched by.
 func item(t *testing.T, file source.File) download.Item {
 	t.Helper()
-	item, err := file.Item(t.Context())
+	item, err := file.Item(t.Context(), false)
 	if err != nil {
 		t.Error(err)
 	}

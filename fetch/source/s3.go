@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -220,7 +221,7 @@ func (b bucket) item(key, tag string) download.Item {
 	target.RawPath = httpbinding.EscapePath(target.Path, false)
 	item := download.Item{Request: guard.Request{URL: &target, Plain: b.settings.SHA256 != ""}, Explain: b.explain}
 	item.Open = func(ctx context.Context, header http.Header) (*http.Response, error) {
-		input := &s3.GetObjectInput{Bucket: &b.name, Key: &key}
+		input := &s3.GetObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled}
 		if part := header.Get("Range"); part != "" {
 			input.Range = &part
 		}
@@ -248,13 +249,13 @@ func (b bucket) item(key, tag string) download.Item {
 func opaque(tag string) string { return strings.Trim(strings.TrimPrefix(tag, "W/"), `"`) }
 
 // ask makes a call whose answer is no file, with the retries of the Downloader.
-func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context, func(*s3.Options)) error) error {
+func (b bucket) ask(ctx context.Context, key string, invoke func(context.Context, func(*s3.Options)) error) (http.Header, error) {
 	item := b.item(key, "")
 	item.Open = func(ctx context.Context, _ http.Header) (*http.Response, error) {
 		return b.call(false, func(sending func(*s3.Options)) error { return invoke(ctx, sending) })
 	}
-	_, _, err := b.d.Read(ctx, item, maxAnswer)
-	return err
+	_, header, err := b.d.Read(ctx, item, maxAnswer)
+	return header, err
 }
 
 // folder returns the objects below a key.
@@ -263,7 +264,7 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 	empty := "the bucket has no object below " + key + ": check spec.model.uri"
 	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
-		if err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
+		if _, err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
 			page, err = b.client.ListObjectsV2(ctx, input, sending)
 			return err
 		}); err != nil {
@@ -306,47 +307,48 @@ func (b *bucket) add(list *listing, object types.Object, folder string) error {
 		return nil
 	}
 	tag := aws.ToString(object.ETag)
-	return list.add(File{Name: name, Size: size, Item: func(ctx context.Context) (download.Item, error) {
+	return list.add(File{Name: name, Size: size, Item: func(ctx context.Context, there bool) (download.Item, error) {
 		item := b.item(key, tag)
-		item.Size, item.Hash.Field = size, "the bucket" // A list has no checksums.
-		return item, b.checksum(ctx, key, &item)
+		item.Size, item.Hash.Field, item.Published = size, theBucket, checksum // A list has no checksums.
+		if !there {
+			return item, nil
+		}
+		header, err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) error {
+			_, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled}, sending)
+			return err
+		})
+		if err != nil && !slices.Contains([]failure.Word{failure.Unreachable, failure.RateLimited}, failure.Of(err).Word) {
+			header, err = b.d.Header(ctx, item) // An answer to HEAD has no body that says why.
+		}
+		item.Hash = checksum(header)
+		return item, err
 	}})
 }
 
-// checksum sets the hash of an item to what the bucket has of the whole object. That of its parts
-// verifies nothing. An answer without a body does not say why it refuses: that to the item's own
-// request does.
-func (b bucket) checksum(ctx context.Context, key string, item *download.Item) error {
-	var head *s3.HeadObjectOutput
-	err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
-		head, err = b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled}, sending)
-		return err
-	})
-	if err != nil {
-		if word := failure.Of(err).Word; word == failure.Denied || word == failure.Invalid || word == failure.NotFound {
-			return nil // The request for the object says why.
-		}
-		return err
-	}
-	if head.ChecksumType == types.ChecksumTypeComposite {
-		return nil
-	}
-	for _, each := range []struct { // The strongest first.
-		name, sum string
-		hash      func() hash.Hash
-	}{
-		{"SHA-256", aws.ToString(head.ChecksumSHA256), sha256.New},
-		{"CRC-64/NVME", aws.ToString(head.ChecksumCRC64NVME), func() hash.Hash { return crc64.New(nvme) }},
-		{"CRC-32C", aws.ToString(head.ChecksumCRC32C), func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }},
-		{"CRC-32", aws.ToString(head.ChecksumCRC32), func() hash.Hash { return crc32.NewIEEE() }},
-		{"SHA-1", aws.ToString(head.ChecksumSHA1), sha1.New},
-	} {
-		if sum, err := base64.StdEncoding.DecodeString(each.sum); err == nil && len(sum) == each.hash().Size() {
-			item.Hash = download.Hash{Name: "the checksum " + each.name, Field: "the bucket", Want: hex.EncodeToString(sum), New: each.hash}
-			return nil
+// theBucket is who publishes the checksums and the sizes of objects.
+const theBucket = "the bucket"
+
+// checksums are those that S3 may have of a whole object, the strongest first.
+var checksums = []struct {
+	name, header string
+	hash         func() hash.Hash
+}{
+	{"SHA-256", "Sha256", sha256.New},
+	{"CRC-64/NVME", "Crc64nvme", func() hash.Hash { return crc64.New(nvme) }},
+	{"CRC-32C", "Crc32c", func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }},
+	{"CRC-32", "Crc32", func() hash.Hash { return crc32.NewIEEE() }},
+	{"SHA-1", "Sha1", sha1.New},
+}
+
+// checksum returns what an answer has of the whole object. That of its parts verifies nothing.
+func checksum(header http.Header) download.Hash {
+	for _, each := range checksums {
+		sum, err := base64.StdEncoding.DecodeString(header.Get("X-Amz-Checksum-" + each.header))
+		if err == nil && len(sum) == each.hash().Size() && header.Get("X-Amz-Checksum-Type") != string(types.ChecksumTypeComposite) {
+			return download.Hash{Name: "the checksum " + each.name, Field: theBucket, Want: hex.EncodeToString(sum), New: each.hash}
 		}
 	}
-	return nil
+	return download.Hash{Field: theBucket}
 }
 
 // nvme is the table of CRC-64/NVME, with the polynomial in reversed bits.

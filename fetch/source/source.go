@@ -34,13 +34,14 @@ type File struct {
 	Name string
 	// Size is the number of bytes that was published; -1 is unknown.
 	Size int64
-	// Item returns what is fetched. For an object of a folder, it asks the bucket for its checksum.
-	Item func(context.Context) (download.Item, error)
+	// Item returns what is fetched. If something of it is there already, the bucket is asked for its
+	// checksum.
+	Item func(ctx context.Context, there bool) (download.Item, error)
 }
 
 // one is the only file of a model.
 func one(name string, item download.Item) Model {
-	known := func(context.Context) (download.Item, error) { return item, nil }
+	known := func(context.Context, bool) (download.Item, error) { return item, nil }
 	return Model{Files: []File{{Name: name, Size: item.Size, Item: known}}, Archives: true}
 }
 
