@@ -15,7 +15,7 @@ var ofPod = regexp.MustCompile(`^(?:AWS_(?:ROLE|WEB_IDENTITY|CONTAINER)_.*|(?i:H
 // credentials of another one. The region of the pod belongs to its role.
 func environment(envPrefix string, of func(string) string) func(string) string {
 	return func(key string) string {
-		role := key == "AWS_REGION" && of("AWS_ROLE_ARN") != "" && of(envPrefix+"AWS_ACCESS_KEY_ID") == ""
+		role := key == "AWS_REGION" && of("AWS_ROLE_ARN")+of("AWS_CONTAINER_CREDENTIALS_FULL_URI") != "" && of(envPrefix+"AWS_ACCESS_KEY_ID") == ""
 		if value := of(envPrefix + key); value != "" || !role && !ofPod.MatchString(key) {
 			return value
 		}

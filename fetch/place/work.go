@@ -4,6 +4,7 @@
 package place
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -73,8 +74,17 @@ func (w *Work) IgnoresCase() bool {
 func (w *Work) Free() int64 {
 	var now unix.Statfs_t
 	err := opened(w.Root, func(directory *os.File) error { return unix.Fstatfs(int(directory.Fd()), &now) })
-	if err != nil || now.Blocks == 0 {
+	if err != nil {
 		return math.MaxInt64
 	}
-	return int64(now.Bavail) * now.Bsize //nolint:gosec // No volume has so much.
+	return free(now)
+}
+
+// free multiplies by the unit of the counts, which is not the size of blocks in every file system of
+// FUSE (statvfs(3)).
+func free(now unix.Statfs_t) int64 {
+	if now.Blocks == 0 {
+		return math.MaxInt64
+	}
+	return int64(now.Bavail) * cmp.Or(now.Frsize, now.Bsize) //nolint:gosec // No volume has so much.
 }
