@@ -53,6 +53,16 @@ func (d *Downloader) ask(ctx context.Context, item Item, one func(*http.Response
 	})
 }
 
+// heed holds all connections if this was the last request for now, to the server that answers or to
+// one that has redirected to it.
+func (d *Downloader) heed(answer *http.Response) {
+	for ; answer != nil && answer.StatusCode < 400; answer = answer.Request.Response {
+		if after := modeluri.Exhausted(answer.Header, time.Now()); after > 0 && after <= d.RetryFor {
+			d.hold(after + time.Duration(d.Spread*float64(after)))
+		}
+	}
+}
+
 // open sends the request for an item, with more headers. Reading the body of the answer fails when it comes too slowly.
 func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (response *http.Response, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -67,9 +77,7 @@ func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (r
 		cancel(nil)
 		return nil, broken(err, item.URL)
 	}
-	if after := modeluri.Exhausted(response.Header, time.Now()); after > 0 && after <= d.RetryFor && response.StatusCode < 400 { // This was the last request for now.
-		d.hold(after + time.Duration(d.Spread*float64(after)))
-	}
+	d.heed(response)
 	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
 	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 	return response, nil

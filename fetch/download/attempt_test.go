@@ -183,6 +183,10 @@ func TestServersThatSayLater(t *testing.T) {
 			w.Header().Set("RateLimit", `"api";r=0;t=26`)
 			cut(100, serve(`"1"`))(w, r)
 		}, serve(`"1"`)}, "", 26 * time.Second},
+		"the last request, redirected": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"api";r=0;t=26`)
+			http.Redirect(w, r, "/other.bin", http.StatusFound)
+		}, cut(100, serve(`"1"`)), serve(`"1"`)}, "", 26 * time.Second},
 		"not the last": {answers{func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("RateLimit", `"api";r=1;t=26`)
 			cut(100, serve(`"1"`))(w, r)

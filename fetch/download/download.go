@@ -62,15 +62,23 @@ func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	for wait := time.Until(time.Unix(0, d.held.Load())); wait > 0; wait = time.Until(time.Unix(0, d.held.Load())) {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			<-d.slots
-			return nil, context.Cause(ctx)
-		}
+	for wait := time.Until(time.Unix(0, d.held.Load())); wait > 0 && err == nil; wait = time.Until(time.Unix(0, d.held.Load())) {
+		err = pause(ctx, wait)
 	}
-	return func() { <-d.slots }, nil
+	if err != nil {
+		<-d.slots
+	}
+	return func() { <-d.slots }, err
+}
+
+// pause waits, or until the context ends, whose cause it returns.
+func pause(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // hold lets all connections wait, because one of them was told to.

@@ -68,10 +68,8 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 			return final
 		}
 		d.Log.Line("%s: %v; the next attempt is in %s, at %s", what, err, wait.Round(time.Millisecond), time.Now().Add(wait).UTC().Format(time.TimeOnly))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -53,16 +53,30 @@ type transfer struct {
 func (t *transfer) run(ctx context.Context) error {
 	t.ctx = ctx
 	defer t.stop()
-	for err := t.hashTo(ctx); t.misses(); err = t.attempts(ctx, false) {
+	err := t.hashTo(ctx)
+	if err == nil {
+		err = t.fetch(ctx, false)
+	}
+	if err != nil {
+		return err
+	}
+	t.stop()
+	return errors.Join(t.hashTo(ctx), t.checkContent())
+}
+
+// fetch fetches parts until all have come. A connection without one waits until another one is too
+// slow.
+func (t *transfer) fetch(ctx context.Context, helper bool) error {
+	for t.misses() {
+		err := t.attempts(ctx, helper)
 		if errors.Is(err, errNoParts) {
-			err = waits(ctx)
+			err = pause(ctx, slowPart/200)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	t.stop()
-	return errors.Join(t.hashTo(ctx), t.checkContent())
+	return nil
 }
 
 // misses is true until all parts have come.
@@ -78,16 +92,6 @@ var (
 	errNoParts   = errors.New("no part is free")
 	errNotServed = errors.New("the server does not serve parts of this file")
 )
-
-// waits is how a connection waits until another one is too slow.
-func waits(ctx context.Context) error {
-	select {
-	case <-time.After(slowPart / 200):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // attempts fetches one part, or what others leave of it while an attempt has to wait for the next one.
 func (t *transfer) attempts(ctx context.Context, helper bool) error {
@@ -150,20 +154,13 @@ func (t *transfer) divide(response *http.Response, from *part) {
 	}
 	t.helping += count
 	for range count {
-		t.helpers.Go(func() { t.help(t.helperCtx) })
+		t.helpers.Go(func() {
+			_ = t.fetch(t.helperCtx, true) // It may be that the server does not serve parts.
+			t.mutex.Lock()
+			defer t.mutex.Unlock()
+			t.helping--
+		})
 	}
-}
-
-// help fetches parts until all have come, or the server does not serve them.
-func (t *transfer) help(ctx context.Context) {
-	for err := error(nil); err == nil; {
-		if err = t.attempts(ctx, true); errors.Is(err, errNoParts) {
-			err = waits(ctx)
-		}
-	}
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	t.helping--
 }
 
 // stop ends the helpers.
