@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -348,7 +349,7 @@ func TestAnAnswerWithoutALengthOfAKnownSize(t *testing.T) {
 	listed := func(i *download.Item, _ *download.Downloader, _ *file) { i.Hash.Want, i.Size = "", int64(len(content)) }
 	got := fetch(t, answers{unsaid(content[:500_000]), unsaid(content)}, listed, opened)
 	got.mustBeRight(t, 2)
-	got = fetch(t, answers{unsaid(append(content[:len(content):len(content)], 'x'))}, listed, opened)
+	got = fetch(t, answers{unsaid(append(slices.Clip(content), 'x'))}, listed, opened)
 	got.mustFail(t, failure.WrongHash, 1, "has more than the 1048576 bytes")
 }
 

@@ -5,7 +5,7 @@ package source
 
 import (
 	"cmp"
-	"context" //nolint:gosec // S3 has it as one of its checksums.
+	"context"
 	"net/url"
 	"regexp"
 	"strings"

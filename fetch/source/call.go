@@ -6,7 +6,7 @@ package source
 import (
 	"bytes"
 	"cmp"
-	"context" //nolint:gosec // S3 has it as one of its checksums.
+	"context"
 	"errors"
 	"io"
 	"maps"

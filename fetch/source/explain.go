@@ -4,8 +4,6 @@
 package source
 
 import (
-	//nolint:gosec // S3 has it as one of its checksums.
-
 	"encoding/xml"
 	"net/http"
 	"strings"

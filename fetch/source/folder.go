@@ -4,7 +4,7 @@
 package source
 
 import (
-	"context" //nolint:gosec // S3 has it as one of its checksums.
+	"context"
 	"slices"
 	"strings"
 
