@@ -236,18 +236,20 @@ func TestManyPodsAtARateLimitedHub(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return
 			}
-			serve(`"1"`)(w, r)
+			_, _ = io.WriteString(w, "weights")
 		}
+		item := theItem()
+		item.Hash.Want = sum([]byte("weights"))
 		var group sync.WaitGroup
 		for i := range starts {
 			d, closer := downloader(handler)
 			defer closer()
 			d.Connections, d.ConnectFor, d.Spread = 8, 10*time.Second, float64(i)/starts
 			group.Go(func() {
-				_, _, err := d.Read(t.Context(), theItem(), 2<<20)
+				_, _, err := d.Read(t.Context(), item, 2<<20)
 				if err == nil {
 					err = d.Each(t.Context(), 2, func(ctx context.Context, _ int) error {
-						_, err := d.File(ctx, theItem(), &file{}, 2<<20)
+						_, err := d.File(ctx, item, &file{}, 2<<20)
 						return err
 					})
 				}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,11 +124,21 @@ func TestSecretsInAnyCase(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", line, lines.String(), want)
 		}
 	}
-	begin := time.Now()
+	begin := used(t)
 	for range 3000 {
 		log.Line("fetched %s...", strings.Repeat("https://bucket.example.com/a/long/name/of/an/object/", 20))
 	}
-	if took := time.Since(begin); took > 3*time.Second {
+	if took := used(t) - begin; took > 3*time.Second {
 		t.Errorf("3000 lines took %s", took)
 	}
+}
+
+// used is how much CPU time this process has used, which others on the machine do not change.
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
