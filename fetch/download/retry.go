@@ -1,8 +1,6 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package download fetches files over HTTP: it resumes what was cut, retries what may be cured by another attempt, and
-// verifies the hash.
 package download
 
 import (
