@@ -31,6 +31,7 @@ func TestTheEnvironmentOfAModel(t *testing.T) {
 		{of: pod, key: "AWS_REGION", want: "eu-west-1"},
 		{of: pod, own: map[string]string{"AWS_REGION": "cn-north-1"}, key: "AWS_REGION", want: "cn-north-1"},
 		{of: pod, own: map[string]string{"AWS_ACCESS_KEY_ID": "own"}, key: "AWS_REGION"},
+		{of: map[string]string{"AWS_REGION": "eu-west-1", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1/credentials"}, key: "AWS_REGION", want: "eu-west-1"},
 		{of: secret, key: "AWS_REGION"},
 		{of: secret, key: "AWS_ACCESS_KEY_ID"},
 		{of: secret, key: "HF_ENDPOINT"},

@@ -162,7 +162,7 @@ func checkModels(models []modeluri.Argument, volume string) error {
 		case m.SizeLimit <= 0:
 			return failure.New(failure.Invalid, "--size-limit is required, and more than zero: correct it")
 		case places[at]:
-			return failure.New(failure.Invalid, "two models have the directory %s: give each its own", failure.Quote(m.Directory))
+			return failure.New(failure.Invalid, "two models have the directory %s: give each its own", m.Directory)
 		}
 		places[at] = true
 	}

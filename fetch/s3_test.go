@@ -51,7 +51,7 @@ func bucketOf(t *testing.T, objects map[string][]byte) http.Handler {
 	store := gofakes3.New(backend, gofakes3.WithV4Auth(map[string]string{keyID: secretKey})).Server()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, found := objects[strings.TrimPrefix(r.URL.Path, "/bucket/")]
-		if r.Method == http.MethodHead && found && r.Header.Get("X-Amz-Checksum-Mode") == "ENABLED" {
+		if found && r.Header.Get("X-Amz-Checksum-Mode") == "ENABLED" {
 			sum := binary.BigEndian.AppendUint64(nil, crc64.Checksum(content, crc64.MakeTable(0x9a6c9329ac4bc9b5)))
 			if strings.HasSuffix(r.URL.Path, "/damaged.bin") {
 				sum[0]++
@@ -104,7 +104,7 @@ func TestAFolderOfABucketIsFetched(t *testing.T) {
 		{args: []string{"--uri", "s3://bucket/models/bert/", "--exclude", "*.json", "--include", "onnx/*", "--include", "config.json", "--size-limit", "100000"}, has: []string{"onnx/a+b c=d&模型.bin"}},
 		{args: []string{"--uri", "s3://bucket/models/bert/", "--size-limit", "10000"}, want: "[TooBig] the model has more than the 9.8 KiB of spec.model.sizeLimit"},
 		{args: []string{"--uri", "s3://bucket/models/bert/", "--max-files", "2"}, want: "[TooBig] the model has more than 2 files"},
-		{args: []string{"--uri", "s3://bucket/models/bert/", "--include", "*.gguf"}, want: "[NotFound] --include *.gguf matches no file"},
+		{args: []string{"--uri", "s3://bucket/models/bert/", "--include", "*.gguf"}, want: "[NotFound] spec.model.include: *.gguf matches no file"},
 		{args: []string{"--uri", "s3://bucket/models/bad/"}, want: "[WrongHash] the checksum CRC-64/NVME is "},
 		{args: []string{"--uri", "s3://bucket/models/empty/"}, want: "[NotFound] the bucket has no object below models/empty/"},
 		{args: []string{"--uri", "s3://bucket/models/none/"}, want: "[NotFound] the bucket has no object below models/none/"},
@@ -148,9 +148,10 @@ func TestTheChecksumsOfABucket(t *testing.T) {
 		}{{right, "FULL_OBJECT", "(verified)"}, {right, "", "(verified)"}, {wrong, "FULL_OBJECT", "[WrongHash] the checksum "}, {wrong, "COMPOSITE", "(not verified"}, {wrong[:3], "FULL_OBJECT", "(not verified"}} {
 			store := bucketOf(t, map[string][]byte{"a/weights": content})
 			server := secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodHead {
+				if r.Header.Get("X-Amz-Checksum-Mode") == "ENABLED" {
 					w.Header().Set("X-Amz-Checksum-"+name, base64.StdEncoding.EncodeToString(each.sum))
 					w.Header().Set("X-Amz-Checksum-Type", each.kind)
+					_, _ = w.Write(content)
 					return
 				}
 				store.ServeHTTP(w, r)
@@ -164,20 +165,57 @@ func TestTheChecksumsOfABucket(t *testing.T) {
 	}
 }
 
+// What a checksum of the bucket has verified is kept, whatever the bucket answers to the next start,
+// and is not fetched again by the one after that.
+func TestWhatABucketHasVerifiedIsKept(t *testing.T) {
+	t.Parallel()
+	objects := map[string][]byte{"m/a": bytes.Repeat([]byte("a"), 100_000), "m/b": bytes.Repeat([]byte("b"), 100_000)}
+	store := bucketOf(t, objects)
+	var refuse string
+	var asked []string
+	server := secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if key := strings.TrimPrefix(r.URL.Path, "/bucket/"); key == refuse || refuse == "m/" && objects[key] != nil {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>ExpiredToken</Code></Error>")
+			return
+		} else if objects[key] != nil && r.Method == http.MethodGet {
+			asked = append(asked, key)
+		}
+		store.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	volume := t.TempDir()
+	env := map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": keyID, "AWS_SECRET_ACCESS_KEY": secretKey}
+	for _, refuse = range []string{"m/b", "m/", "m/b", ""} {
+		code, log, last := runHere(t, trusting(server), env, volume, "--uri", "s3://bucket/m/", "--connections", "1")
+		if (code == 0) != (refuse == "") || code != 0 && !strings.Contains(last, "the temporary credentials have expired") {
+			t.Fatal(refuse, code, last, log)
+		}
+		if kept, err := os.Stat(filepath.Join(append([]string{volume}, append(leftovers(t, volume), "model", "a")...)...)); refuse != "" && (err != nil || kept.Size() != 100_000) {
+			t.Error(refuse, kept, err)
+		}
+	}
+	mustHave(t, filepath.Join(volume, "model"), map[string][]byte{"a": objects["m/a"], "b": objects["m/b"]})
+	if !slices.Equal(asked, []string{"m/a", "m/b"}) {
+		t.Error("what is there is fetched again:", asked)
+	}
+}
+
 // A bucket's list is as little to be trusted as an archive.
 func TestListsOfABucketThatAreRefused(t *testing.T) {
 	t.Parallel()
 	object := func(key string, size int) string {
 		return fmt.Sprintf("<Contents><Key>%s</Key><Size>%d</Size><ETag>&quot;1&quot;</ETag></Contents>", key, size)
 	}
+	const end = "<IsTruncated>false</IsTruncated>"
 	for name, each := range map[string]struct{ list, want string }{
 		"outside":              {object("a/../../x", 1), "[Refused] the list has a file that cannot be stored: ../../x"},
 		"absolute":             {object("a//x", 1), "[Refused] the list has a file that cannot be stored: /x"},
 		"a back-slash":         {object(`a/b\c`, 1), "[Refused] the list has a file that cannot be stored"},
 		"not below":            {object("b/x", 1), "[Refused] the bucket lists an object that is not below the folder, or has no size: b/x"},
 		"a full folder":        {object("a/b/", 1), "[Refused] the list has a file that cannot be stored: b/"},
-		"a file and a folder":  {object("a/b", 1) + object("a/b/c", 1), "[Refused] the model has b twice, as a file or as a directory"},
-		"overflowing":          {object("a/b", 9223372036854775807) + object("a/c", 9223372036854775807), "[TooBig] the model has more than"},
+		"a file and a folder":  {object("a/b", 1) + object("a/b/c", 1) + end, "[Refused] the model has b twice, as a file or as a directory"},
+		"overflowing":          {object("a/b", 9223372036854775807) + object("a/c", 9223372036854775807) + end, "[TooBig] the model has more than"},
 		"without an end":       {object("a/b", 0) + "<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>", "[TooBig] the model has more than 50 files"},
 		"empty without an end": {"<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>", "[Refused] the model has a list without an end"},
 		"no XML":               {"<Contents><Key>", "[Invalid] the bucket's server answers with something that is not of S3"},

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
+	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
@@ -148,6 +150,53 @@ func TestAFileThatIsChangedAfterItsHash(t *testing.T) {
 	}
 	mustHave(t, filepath.Join(volume, "model"), files)
 }
+
+// The same of an archive, whose files have no hash of their own: it is unpacked anew.
+func TestAnArchiveThatIsChangedAfterItsHash(t *testing.T) {
+	t.Parallel()
+	packed := tarred(t, files)
+	server := secure(&contents{bodies: map[string][]byte{"/a.tar": packed}})
+	defer server.Close()
+	other := tarred(t, map[string][]byte{"evil.bin": []byte("x")})
+	for name, change := range map[string]func(path string) error{
+		"written to": func(path string) error { return os.WriteFile(path, other, 0o644) },
+		"damaged":    func(path string) error { return os.WriteFile(path, bytes.ToUpper(packed), 0o644) },
+		"replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".x", other, 0o644), os.Rename(path+".x", path))
+		},
+	} {
+		volume := t.TempDir()
+		args := []string{"--volume", volume, "--directory", "model", "--size-limit", "3000000", "--uri", server.URL + "/a.tar", "--sha256", sum(packed)}
+		var log bytes.Buffer
+		changing := writerFunc(func(line []byte) (int, error) {
+			if bytes.HasPrefix(line, []byte("fetched ")) {
+				archive := filepath.Join(volume, leftovers(t, volume)[0], place.Archive)
+				before, err := os.Stat(archive)
+				if err != nil {
+					return 0, err
+				}
+				for now := before; now.ModTime().Equal(before.ModTime()); now, _ = os.Stat(archive) { // The clock of the file system ticks.
+					if err := change(archive); err != nil {
+						return 0, err
+					}
+				}
+			}
+			return log.Write(line)
+		})
+		none := func(string) string { return "" }
+		code := run(append(args, "--termination-log", ""), none, report.NewLog(changing), trusting(server))
+		if code != 1 || !strings.Contains(log.String(), "[Failed] "+place.Archive+" was changed in the volume after its hash was verified") {
+			t.Error(name, code, log.String())
+		}
+		if code, log, last := fetchHere(t, server, volume, "--uri", server.URL+"/a.tar", "--sha256", sum(packed)); code != 0 || !isComplete(t, volume) {
+			t.Error(name, code, last, log)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(line []byte) (int, error) { return f(line) }
 
 // What a hash has verified is kept, whatever ended the fetch.
 func TestWhatIsVerifiedIsKept(t *testing.T) {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +50,8 @@ func pinned(t *testing.T, uri string, of func(path string, number int) *http.Res
 	if err := os.WriteFile(file, []byte(head+"  model: {uri: \""+uri+"\", sizeLimit: 1Gi}\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
+	_, stop := signal.NotifyContext(t.Context(), syscall.SIGUSR2) // What handles signals begins outside of the bubble.
+	stop()
 	synctest.Test(t, func(*testing.T) {
 		hub, begin := &numbered{answer: of}, time.Now()
 		var errOut bytes.Buffer

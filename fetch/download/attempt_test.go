@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,6 +184,10 @@ func TestServersThatSayLater(t *testing.T) {
 			w.Header().Set("RateLimit", `"api";r=0;t=26`)
 			cut(100, serve(`"1"`))(w, r)
 		}, serve(`"1"`)}, "", 26 * time.Second},
+		"the last request, redirected": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"api";r=0;t=26`)
+			http.Redirect(w, r, "/other.bin", http.StatusFound)
+		}, cut(100, serve(`"1"`)), serve(`"1"`)}, "", 26 * time.Second},
 		"not the last": {answers{func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("RateLimit", `"api";r=1;t=26`)
 			cut(100, serve(`"1"`))(w, r)
@@ -231,18 +236,20 @@ func TestManyPodsAtARateLimitedHub(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return
 			}
-			serve(`"1"`)(w, r)
+			_, _ = io.WriteString(w, "weights")
 		}
+		item := theItem()
+		item.Hash.Want = sum([]byte("weights"))
 		var group sync.WaitGroup
 		for i := range starts {
 			d, closer := downloader(handler)
 			defer closer()
 			d.Connections, d.ConnectFor, d.Spread = 8, 10*time.Second, float64(i)/starts
 			group.Go(func() {
-				_, _, err := d.Read(t.Context(), theItem(), 2<<20)
+				_, _, err := d.Read(t.Context(), item, 2<<20)
 				if err == nil {
 					err = d.Each(t.Context(), 2, func(ctx context.Context, _ int) error {
-						_, err := d.File(ctx, theItem(), &file{}, 2<<20)
+						_, err := d.File(ctx, item, &file{}, 2<<20)
 						return err
 					})
 				}
@@ -294,6 +301,94 @@ func (v *vanishing) Get(ctx context.Context, request guard.Request) (*http.Respo
 		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 	}
 	return v.Getter.Get(ctx, request)
+}
+
+// A connection that was good for longer than is retried, and then too slow, has made progress.
+func TestAGoodConnectionThatBecomesSlow(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(&tiring{ResponseWriter: w, left: len(content) - 1000}, r, "", time.Time{}, bytes.NewReader(content))
+	}
+	got := fetch(t, answers{slow, serve(`"1"`)}, connectFor, func(_ *download.Item, d *download.Downloader, _ *file) { d.RetryFor = time.Minute })
+	if got.mustBeRight(t, 2); got.took < 4*time.Minute {
+		t.Error("shows nothing:", got.took)
+	}
+}
+
+// tiring sends 32 KiB in 8 seconds, and what is left of it one byte in 20.
+type tiring struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *tiring) Write(all []byte) (written int, err error) {
+	for written < len(all) && err == nil {
+		n, wait := min(32<<10, len(all)-written, w.left), 8*time.Second
+		if w.left == 0 {
+			n, wait = 1, 20*time.Second
+		}
+		<-time.After(wait) // The time of the bubble.
+		_, err = w.ResponseWriter.Write(all[written : written+n])
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
+		written, w.left = written+n, max(0, w.left-n)
+	}
+	return written, err
+}
+
+// Where a list has the size of a file, it says whether an answer without a length was cut, or is of
+// another file.
+func TestAnAnswerWithoutALengthOfAKnownSize(t *testing.T) {
+	unsaid := func(all []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer connection.Close()
+			_, _ = connection.Write(append([]byte("HTTP/1.0 200 OK\r\nContent-Encoding: aws-chunked\r\n\r\n"), all...))
+		}
+	}
+	listed := func(i *download.Item, _ *download.Downloader, _ *file) { i.Hash.Want, i.Size = "", int64(len(content)) }
+	got := fetch(t, answers{unsaid(content[:500_000]), unsaid(content)}, listed, opened)
+	got.mustBeRight(t, 2)
+	got = fetch(t, answers{unsaid(append(slices.Clip(content), 'x'))}, listed, opened)
+	got.mustFail(t, failure.WrongHash, 1, "has more than the 1048576 bytes")
+}
+
+// opened is an item of a bucket, whose request is signed.
+func opened(i *download.Item, d *download.Downloader, _ *file) {
+	request := i.Request
+	i.Open = func(ctx context.Context, header http.Header) (*http.Response, error) {
+		request.Header = header
+		return d.Client.Get(ctx, request)
+	}
+}
+
+// No connection to a server is one however it is not made.
+func TestAHostOfALaterFileBehindAProxy(t *testing.T) {
+	for _, op := range []string{"dial", "proxyconnect", "502 Bad Gateway", "remote error"} {
+		synctest.Test(t, func(t *testing.T) {
+			d, closer := downloader(serve(`"1"`))
+			defer closer()
+			d.ConnectFor = 10 * time.Second
+			if _, err := d.File(t.Context(), theItem(), &file{}, 2<<20); err != nil {
+				t.Fatal(err)
+			}
+			d.Client = unmade(op)
+			begin := time.Now()
+			_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
+			if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second {
+				t.Error(op, took, err)
+			}
+		})
+	}
+}
+
+// unmade is a client whose connections fail at once.
+type unmade string
+
+func (u unmade) Get(context.Context, guard.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: string(u), Err: io.ErrUnexpectedEOF}
 }
 
 // A server that says that it serves parts, and never does, sends all of a large file twice at most.

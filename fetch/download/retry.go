@@ -1,30 +1,16 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package download fetches files over HTTP: it resumes what was cut, retries what may be cured by another attempt, and
-// verifies the hash.
 package download
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"net/url"
-	"path"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
-	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 const (
@@ -70,7 +56,7 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		if progress && !errors.Is(err, errSlow) {
+		if progress {
 			used, failed = spent{since: time.Now(), begun: true}, 0
 		} else if !isDial(err) {
 			used.waited += time.Since(begin)
@@ -80,18 +66,16 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 			return final
 		}
 		d.Log.Line("%s: %v; the next attempt is in %s, at %s", what, err, wait.Round(time.Millisecond), time.Now().Add(wait).UTC().Format(time.TimeOnly))
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
 	}
 }
 
-// isDial is true if no server was connected to.
+// isDial is true if no server was connected to, directly or by a proxy.
 func isDial(err error) bool {
-	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial"
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op != "read" && failed.Op != "write"
 }
 
 // next decides what follows an attempt's error: how long to wait for the next attempt, or the error
@@ -134,168 +118,4 @@ func (d *Downloader) delay(failed int) time.Duration {
 		jitter = d.Jitter()
 	}
 	return full - time.Duration(jitter*float64(full)/2)
-}
-
-// maxErrorBody is how many bytes of an error's body are read.
-const maxErrorBody = 16 << 10
-
-// Explain returns a detail of an answer that is no success to show after the status, and the way out. body is the beginning of its body.
-// Empty texts stand for what the status alone says.
-type Explain func(answer *http.Response, body []byte) (detail, wayOut string)
-
-// refusal returns the error for an answer that is no success: temporary for the statuses that may pass.
-func refusal(answer *http.Response, item Item) error {
-	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
-	var detail, wayOut string
-	if item.Explain != nil {
-		detail, wayOut = item.Explain(answer, body)
-	}
-	shown := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	if detail != "" {
-		shown += " (" + failure.Quote(detail) + ")"
-	}
-	after := modeluri.Later(answer.Header, time.Now())
-	limited := answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable && after > 0
-	_, throttled := retry.DefaultThrottleErrorCodes[detail] // Those that the SDKs of Amazon send again.
-	_, again := retry.DefaultRetryableErrorCodes[detail]
-	if again || throttled || passes(answer.StatusCode) {
-		return &temporary{fmt.Errorf("%s: %s", shown, guard.Show(item.URL)), after, limited || throttled}
-	}
-	word, usual := failure.Invalid, "check spec.model.uri"
-	switch answer.StatusCode {
-	case http.StatusNotFound, http.StatusGone:
-		word = failure.NotFound
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		word, usual = failure.Denied, usual+", and the Secret of spec.model.credentials"
-	}
-	return failure.New(word, "%s: %s: %s", shown, guard.Show(item.URL), cmp.Or(wayOut, usual))
-}
-
-// passes is true for the statuses that another attempt may cure.
-func passes(status int) bool {
-	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}, status)
-}
-
-// broken returns the error for a request without an answer, or with a body that broke off: temporary, except where the
-// connection was refused by the fetcher itself.
-func broken(err error, target *url.URL) error {
-	if f, ok := errors.AsType[*failure.Failure](err); ok {
-		return f
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return failure.New(failure.Invalid, "%s answers without TLS: use the port that serves https://", guard.Show(target))
-	}
-	return &temporary{error: fmt.Errorf("%s: %w", guard.Show(target), err)}
-}
-
-// check refuses an answer that, by its headers, is another file than the one at the URL, or has an end that cannot be told from a cut.
-// A hash tells this by itself, and for a bucket an encoding is what the object was stored with.
-func (t *transfer) check(response *http.Response) error {
-	if t.item.Hash.Want != "" {
-		return nil
-	}
-	shown := guard.Show(t.item.URL)
-	encoding := strings.ToLower(response.Header.Get("Content-Encoding"))
-	switch {
-	case t.item.Open == nil && encoding != "" && encoding != "identity" && !t.isCompressed(encoding):
-		return failure.New(failure.Refused, "%s comes with Content-Encoding %s, which was not asked for: let the server send the file as it is, or set spec.model.sha256",
-			shown, failure.Quote(encoding))
-	case response.StatusCode == http.StatusOK && response.ContentLength < 0 && response.ProtoMajor == 1 && len(response.TransferEncoding) == 0:
-		return failure.New(failure.Refused, "%s comes without its size, so that its end is the same as a cut: let the server send Content-Length, or set spec.model.sha256", shown)
-	}
-	return nil
-}
-
-// isCompressed is true for the encoding that a file has by its name: some servers name that of .tar.gz.
-func (t *transfer) isCompressed(encoding string) bool {
-	name := strings.ToLower(t.item.URL.Path)
-	return strings.HasSuffix(encoding, "gzip") && (strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tgz"))
-}
-
-// checkContent refuses a complete file that is no model by its content. A hash tells this by itself.
-func (t *transfer) checkContent() error {
-	if t.item.Hash.Want != "" || t.item.Size >= 0 {
-		return nil
-	}
-	if t.written == 0 {
-		return failure.New(failure.Refused, "%s has 0 bytes: check that it was uploaded, or set spec.model.sha256 if it is empty on purpose", guard.Show(t.item.URL))
-	}
-	if t.item.Open != nil { // Who signs a request is sent to no login.
-		return nil
-	}
-	begin := make([]byte, min(512, t.written))
-	if _, err := t.to.ReadAt(begin, 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	ending := strings.ToLower(path.Ext(t.item.URL.Path))
-	if strings.HasPrefix(http.DetectContentType(begin), "text/html") && ending != ".html" && ending != ".htm" {
-		return failure.New(failure.Refused, "%s is a web page, often of a login: use the URL that downloads the file itself, and spec.model.credentials", guard.Show(t.item.URL))
-	}
-	return nil
-}
-
-const (
-	// firstByte is how long an answer may take until its first byte: a cache that fetches the file itself first takes minutes.
-	firstByte = 5 * time.Minute
-	// stall is how long after that a connection may receive no byte before it is closed and the transfer is resumed.
-	stall = time.Minute
-	// A connection that receives less than slowBytes within slowFor, 1 KiB/s, is closed as well, and its bytes are no progress.
-	slowFor   = 5 * time.Minute
-	slowBytes = 300 << 10
-)
-
-var errSlow = fmt.Errorf("less than 1 KiB/s came for %s", slowFor)
-
-// errStalled ends a request to which no byte came for as long as its body waits.
-var errStalled = errors.New("no byte came")
-
-// body is the body of an answer. It ends with an error when no byte comes for too long, or too few of them.
-type body struct {
-	io.ReadCloser
-	// ctx is that of the request, which cancel ends.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	// timer cuts the connection when no byte has come for as long as wait.
-	timer *time.Timer
-	wait  time.Duration
-	// since is when the speed was measured last, and bytes is what came since.
-	since time.Time
-	bytes int64
-}
-
-func (b *body) Read(into []byte) (int, error) {
-	n, err := b.ReadCloser.Read(into)
-	if n > 0 {
-		b.feed(n)
-	}
-	if cause := context.Cause(b.ctx); cause != nil && err != nil && !errors.Is(err, io.EOF) {
-		if err = cause; errors.Is(cause, errStalled) {
-			err = fmt.Errorf("%w for %s", cause, b.wait)
-		}
-	}
-	return n, err
-}
-
-// feed is called when bytes have come.
-func (b *body) feed(bytes int) {
-	now := time.Now()
-	if b.wait == firstByte {
-		b.wait, b.since = stall, now
-	}
-	b.timer.Reset(b.wait)
-	b.bytes += int64(bytes)
-	if now.Sub(b.since) < slowFor {
-		return
-	}
-	if b.bytes < slowBytes {
-		b.cancel(errSlow)
-	}
-	b.since, b.bytes = now, 0
-}
-
-// Close ends the request.
-func (b *body) Close() error {
-	b.timer.Stop()
-	b.cancel(nil)
-	return b.ReadCloser.Close()
 }

@@ -84,21 +84,18 @@ func Of(err error) *Failure {
 	return &Failure{Word: word, err: fmt.Errorf("%s: %w", sentence, err)}
 }
 
-// maxQuoted is how many bytes of a text that a server or an archive chose a message shows.
-const maxQuoted = 200
-
-// Quote returns the beginning of a text that a server or an archive chose. The log escapes what does not print.
-func Quote(text string) string { return Cut(text, maxQuoted) }
-
-// Cut returns at most size bytes of a text, which end with "..." and not within a character if any are missing.
+// Cut returns at most size bytes of a text, with "..." for what is missing from its middle, and no
+// part of a character: how a sentence ends says what to do.
 func Cut(text string, size int) string {
 	const rest = "..."
 	if len(text) <= size {
 		return text
 	}
-	end := size - len(rest)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+	begin := (size - len(rest)) * 2 / 3
+	end := len(text) - (size - len(rest) - begin)
+	for ; begin > 0 && !utf8.RuneStart(text[begin]); begin-- {
 	}
-	return text[:end] + rest
+	for ; end < len(text) && !utf8.RuneStart(text[end]); end++ {
+	}
+	return text[:begin] + rest + text[end:]
 }

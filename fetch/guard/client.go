@@ -284,7 +284,7 @@ func told(err error) error {
 	}
 	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // Its names are the server's.
 		return failure.New(failure.Refused, "the certificate of the server: %s: use a certificate that the image trusts, or add its authority's by SSL_CERT_DIR",
-			failure.Quote(certificate.Err.Error()))
+			certificate.Err.Error())
 	}
 	for _, plain := range []error{context.Canceled, io.ErrUnexpectedEOF, http.ErrSchemeMismatch} {
 		if errors.Is(err, plain) {
@@ -320,9 +320,9 @@ func connected(_ context.Context, proxy *url.URL, request *http.Request, respons
 	case code == http.StatusProxyAuthRequired:
 		return failure.New(failure.Denied, "%s: %s: put the user name and the password into HTTPS_PROXY", status, Show(proxy))
 	case code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooManyRequests:
-		return &net.OpError{Op: status, Err: fmt.Errorf("the proxy %s does not connect to %s", Show(proxy), failure.Quote(request.Host))}
+		return &net.OpError{Op: status, Err: fmt.Errorf("the proxy %s does not connect to %s", Show(proxy), request.Host)}
 	}
-	return failure.New(failure.Denied, "%s: the proxy %s does not connect to %s: allow it there, or name the host in NO_PROXY", status, Show(proxy), failure.Quote(request.Host))
+	return failure.New(failure.Denied, "%s: the proxy %s does not connect to %s: allow it there, or name the host in NO_PROXY", status, Show(proxy), request.Host)
 }
 
 // Proxy reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case. A value that is no proxy is an error: Go's own function

@@ -42,7 +42,7 @@ func checkURL(target *url.URL, plain bool) (*url.URL, error) {
 // Show returns a URL as it may stand in a log: without user information, query and fragment, which may hold secrets.
 func Show(target *url.URL) string {
 	shown := url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path, RawPath: target.RawPath}
-	return failure.Quote(shown.String())
+	return shown.String()
 }
 
 // showServer returns the server of a URL that another server has chosen: the rest of it may be what that one was sent.
@@ -145,7 +145,7 @@ func (r Rules) URL(from *url.URL) (*url.URL, error) {
 	}
 	to, err := url.Parse(rewritten)
 	if err != nil {
-		return nil, failure.New(failure.Invalid, "--mirror makes no URL of %s: correct its replacement", failure.Quote(lower.Host))
+		return nil, failure.New(failure.Invalid, "--mirror makes no URL of %s: correct its replacement", lower.Host)
 	}
 	return to, nil
 }

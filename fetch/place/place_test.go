@@ -186,7 +186,7 @@ func TestWorkIsContinued(t *testing.T) {
 	path := t.TempDir()
 	volume := open(t, path)
 	work := begin(t, volume)
-	file, err := work.Download()
+	file, err := work.OpenFile(place.Archive, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestWorkIsContinued(t *testing.T) {
 	}
 	work.End(true)
 	work = begin(t, volume)
-	file, err = work.Download()
+	file, err = work.OpenFile(place.Archive, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ const (
 	hidden = "***"
 )
 
-// Hide makes every line, and the last word, show these texts as "***", also where they are escaped, or cut.
+// Hide makes every line, and the last word, show these texts as "***", also where they are escaped.
 func (l *Log) Hide(secrets ...string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -158,28 +158,17 @@ func (l *Log) clean(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// without hides a secret in a text, in upper or lower case, also where the text was cut within it.
-// Its time is that of the text, and for each cut that of the secret.
+// without hides a secret in a text, in upper or lower case. Its time is that of the text.
 func without(text, secret string) string {
-	const cut = "..."
-	lower := lowered(text)
-	for at := strings.Index(lower, secret); at >= 0; at = strings.Index(lower, secret) {
-		text, lower = text[:at]+hidden+text[at+len(secret):], lower[:at]+hidden+lower[at+len(secret):]
-	}
-	for from := strings.Index(lower, cut); from >= 0; {
-		for n := min(len(secret)-1, from); n >= minSecret; n-- {
-			if strings.HasSuffix(lower[:from], secret[:n]) {
-				text, lower, from = text[:from-n]+hidden+text[from:], lower[:from-n]+hidden+lower[from:], from-n+len(hidden)
-				break
-			}
+	var out strings.Builder
+	for rest := lowered(text); ; {
+		at := strings.Index(rest, secret)
+		if at < 0 {
+			return out.String() + text
 		}
-		next := strings.Index(lower[from+len(cut):], cut)
-		if next < 0 {
-			break
-		}
-		from += len(cut) + next
+		out.WriteString(text[:at] + hidden)
+		text, rest = text[at+len(secret):], rest[at+len(secret):]
 	}
-	return text
 }
 
 // lowered returns a text of the same length, with the letters of ASCII in lower case.

@@ -43,7 +43,7 @@ func TestTheEndOfABucketsList(t *testing.T) {
 		whole + "<KeyCount>0</KeyCount>": noEnd,
 		whole + "<KeyCount>2</KeyCount>": noEnd,
 		truncated:                        noEnd,
-		"":                               one,
+		"":                               noEnd,
 		truncated + token:                "2 files",
 		whole + token:                    "2 files",
 		token:                            "2 files",

@@ -93,7 +93,7 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	page, empty := repository.list(), "the commit has no file at "+failure.Quote(path.Join("/", repository.Path))+": check the end of spec.model.uri"
+	page, empty := repository.list(), "the commit has no file at "+path.Join("/", repository.Path)+": check the end of spec.model.uri"
 	return s.collect(empty, func(list *listing) (_ bool, err error) {
 		lister := lister{list, repository, authorization}
 		page, err = lister.page(ctx, d, page)
@@ -188,14 +188,14 @@ func (l *lister) nextPage(page *url.URL, header http.Header) (next *url.URL, err
 // add adds an entry of the list if it is a file to fetch.
 func (l *lister) add(entry treeEntry) error {
 	below := l.Path == "" || strings.HasPrefix(entry.Path+"/", l.Path+"/") // Or the file that the URI names.
-	if err := l.entry(); err != nil || entry.Type != "file" || !below || !l.selects(entry.Path) {
+	if err := l.entry(); err != nil || entry.Type != "file" || !below || !l.selection.Selects(entry.Path) {
 		return err
 	}
 	hash, size, err := published(entry)
 	if err != nil {
 		return err
 	}
-	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context) (download.Item, error) {
+	return l.listing.add(File{Name: entry.Path, Size: size, Item: func(context.Context, bool) (download.Item, error) {
 		return download.Item{Request: l.request(l.url(l.Org, l.Name, "resolve", l.Commit, entry.Path)), Size: size, Hash: hash, Explain: explainHub}, nil
 	}})
 }
@@ -215,7 +215,7 @@ func published(entry treeEntry) (download.Hash, int64, error) {
 		size, valid = entry.LFS.Size, sha256Text.MatchString(entry.LFS.OID)
 	}
 	if !valid || size < 0 {
-		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", failure.Quote(entry.Path))
+		return hash, 0, failure.New(failure.Refused, "the hub lists %s without a valid hash and size: check HF_ENDPOINT and the mirrors", entry.Path)
 	}
 	return hash, size, nil
 }

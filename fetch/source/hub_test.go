@@ -125,7 +125,7 @@ func fetchHub(t *testing.T, h *hub, uri string, change func(*source.Settings, st
 // item returns what a file is fetched by.
 func item(t *testing.T, file source.File) download.Item {
 	t.Helper()
-	item, err := file.Item(t.Context())
+	item, err := file.Item(t.Context(), false)
 	if err != nil {
 		t.Error(err)
 	}
@@ -211,10 +211,10 @@ func TestSelectedFiles(t *testing.T) {
 		{exclude: []string{"onnx/", "README.md"}, maxFiles: 2, want: []string{"config.json", "model.bin"}},
 		{maxFiles: len(all), want: all},
 		{maxFiles: len(all) - 1, err: "[TooBig] the model has more than 4 files"},
-		{include: []string{"*.json", "*.gguf"}, maxFiles: 9, err: "[NotFound] --include *.gguf matches no file of the model"},
-		{exclude: []string{"*.gguf"}, maxFiles: 9, err: "[NotFound] --exclude *.gguf matches no file of the model"},
+		{include: []string{"*.json", "*.gguf"}, maxFiles: 9, err: "[NotFound] spec.model.include: *.gguf matches no file of the model"},
+		{exclude: []string{"*.gguf"}, maxFiles: 9, err: "[NotFound] spec.model.exclude: *.gguf matches no file of the model"},
 		{include: []string{"*.json"}, exclude: []string{"*"}, maxFiles: 9, err: "[NotFound] the commit has no file"},
-		{include: []string{"[z-a]"}, maxFiles: 9, err: "[Invalid] --include [z-a] must be a pattern"},
+		{include: []string{"[z-a]"}, maxFiles: 9, err: "[Invalid] spec.model.include: [z-a] must be a pattern"},
 	} {
 		got, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID, func(s *source.Settings, _ string) {
 			s.Include, s.Exclude, s.MaxFiles = each.include, each.exclude, each.maxFiles

@@ -8,22 +8,15 @@ package source
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/fetch/place"
-	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
@@ -34,13 +27,14 @@ type File struct {
 	Name string
 	// Size is the number of bytes that was published; -1 is unknown.
 	Size int64
-	// Item returns what is fetched. For an object of a folder, it asks the bucket for its checksum.
-	Item func(context.Context) (download.Item, error)
+	// Item returns what is fetched. If something of it is there already, the bucket is asked for its
+	// checksum.
+	Item func(ctx context.Context, there bool) (download.Item, error)
 }
 
 // one is the only file of a model.
 func one(name string, item download.Item) Model {
-	known := func(context.Context) (download.Item, error) { return item, nil }
+	known := func(context.Context, bool) (download.Item, error) { return item, nil }
 	return Model{Files: []File{{Name: name, Size: item.Size, Item: known}}, Archives: true}
 }
 
@@ -144,224 +138,7 @@ func (s Settings) checkHash(uri modeluri.URI) error {
 	case several && s.SHA256 != "":
 		return failure.New(failure.Invalid, "hf:// and a folder of s3:// have several files, which published hashes verify: remove spec.model.sha256")
 	case !several && len(s.Include)+len(s.Exclude) > 0:
-		return failure.New(failure.Invalid, "--include and --exclude select files of hf:// and of a folder of s3://, and %s:// is one file: remove them", uri.Scheme)
+		return failure.New(failure.Invalid, "spec.model.include and spec.model.exclude select files of hf:// and of a folder of s3://, and %s:// is one file: remove them", uri.Scheme)
 	}
 	return nil
-}
-
-// lister is what decides which server a list is from.
-func (s Settings) lister() string {
-	if strings.HasPrefix(strings.ToLower(s.URI), "s3://") {
-		return "AWS_ENDPOINT_URL"
-	}
-	return "HF_ENDPOINT and the mirrors"
-}
-
-func (s Settings) hash() download.Hash {
-	return download.Hash{Name: "sha256", Field: "spec.model.sha256", Want: strings.ToLower(s.SHA256)}
-}
-
-// web returns the one file of an https:// or http:// URL.
-func (s Settings) web(uri modeluri.URI) (Model, error) {
-	authorization, err := s.authorization()
-	item := download.Item{Request: guard.Request{URL: uri.URL, Plain: s.SHA256 != "", Authorization: authorization}, Size: -1, Hash: s.hash(), Explain: explainWeb}
-	return one(uri.File, item), err
-}
-
-// authorization returns the header of that name from the credentials of the environment; empty is none.
-func (s Settings) authorization() (string, error) {
-	token, user, password := s.Getenv("MODEL_TOKEN"), s.Getenv("MODEL_USERNAME"), s.Getenv("MODEL_PASSWORD")
-	switch {
-	case token != "" && user != "":
-		return "", failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_TOKEN and MODEL_USERNAME: remove one of them")
-	case user == "" && password != "":
-		return "", failure.New(failure.Invalid, "the Secret of spec.model.credentials has MODEL_PASSWORD without MODEL_USERNAME: add it")
-	case user != "":
-		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
-		s.Hide(basic)
-		return "Basic " + basic, nil
-	}
-	return bearer(token)
-}
-
-// bearer returns the header Authorization of a token; empty is none.
-func bearer(token string) (string, error) {
-	if token == "" {
-		return "", nil
-	}
-	return "Bearer " + token, checkHeader(token)
-}
-
-// checkHeader refuses what no header can have.
-func checkHeader(value string) error {
-	if strings.ContainsAny(value, "\r\n") {
-		return failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a line break: write it without (printf, not echo)")
-	}
-	if !httpguts.ValidHeaderFieldValue(value) {
-		return failure.New(failure.Invalid, "a key of the Secret of spec.model.credentials has a control character, which no token has: write it anew")
-	}
-	return nil
-}
-
-func explainWeb(answer *http.Response, _ []byte) (detail, wayOut string) {
-	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
-		return "", "set MODEL_TOKEN, or MODEL_USERNAME and MODEL_PASSWORD, in the Secret of spec.model.credentials"
-	}
-	return "", ""
-}
-
-const (
-	// maxListed is how many entries a list may have for each file that a model may have.
-	maxListed = 10
-	// maxNames bounds the names of the files in bytes, because all of them are held: 80 for each of 100,000 files.
-	maxNames = 8 << 20
-	// fewer is the way out where a model has too much.
-	fewer = "name a folder of it in the URI, or select files by spec.model.include and spec.model.exclude"
-)
-
-// listing collects the files of a list that a server sends, within the bounds of what is held: those that a pattern of include matches, or
-// all without any, and none of exclude.
-type listing struct {
-	settings  Settings
-	selectors []*selector
-	files     []File
-	empty     []string
-	// pages and entries are how many came, and names is how many bytes the names of the files have.
-	pages, entries, names int
-}
-
-type selector struct {
-	modeluri.Pattern
-	flag             string
-	exclude, matched bool
-}
-
-func (s Settings) listing() (*listing, error) {
-	list := &listing{settings: s}
-	for i, text := range slices.Concat(s.Include, s.Exclude) {
-		each := &selector{flag: "--include", exclude: i >= len(s.Include)}
-		if each.exclude {
-			each.flag = "--exclude"
-		}
-		var err error
-		if each.Pattern, err = modeluri.ParsePattern(text); err != nil {
-			return nil, failure.New(failure.Invalid, "%s %s %w", each.flag, failure.Quote(text), err)
-		}
-		list.selectors = append(list.selectors, each)
-	}
-	return list, nil
-}
-
-// collect returns the files of a list, of which next adds a page, and says whether there are more. empty is the error without any file.
-func (s Settings) collect(empty string, next func(*listing) (bool, error)) (Model, error) {
-	list, err := s.listing()
-	for more := true; err == nil && more; {
-		if list.pages++; list.pages > s.MaxFiles+maxListed {
-			return Model{}, failure.New(failure.Refused, "the model has a list without an end: check spec.model.uri")
-		}
-		more, err = next(list)
-	}
-	if err != nil {
-		return Model{}, err
-	}
-	return list.model(empty)
-}
-
-// selects is true for the name of a file to fetch. It asks all patterns, because each has to match a file.
-func (l *listing) selects(name string) bool {
-	included, excluded := len(l.settings.Include) == 0, false
-	for _, each := range l.selectors {
-		if each.Match(name) {
-			each.matched, included, excluded = true, included || !each.exclude, excluded || each.exclude
-		}
-	}
-	return included && !excluded
-}
-
-// entry counts an entry of the list.
-func (l *listing) entry() error {
-	if l.entries++; l.entries/maxListed >= l.settings.MaxFiles {
-		return failure.New(failure.TooBig, "the list has more than %d entries: check %s", l.settings.MaxFiles*maxListed, l.settings.lister())
-	}
-	return nil
-}
-
-// add adds a file that is selected.
-func (l *listing) add(file File) error {
-	if len(l.files) == l.settings.MaxFiles {
-		return failure.New(failure.TooBig, "the model has more than %d files: %s", l.settings.MaxFiles, fewer)
-	}
-	l.files = append(l.files, file)
-	return l.name(file.Name)
-}
-
-// directory adds a directory, which may be empty, if files in it are selected.
-func (l *listing) directory(name string) error {
-	if name == "" || !l.selects(name+"/") {
-		return nil
-	}
-	if l.empty = append(l.empty, name); len(l.empty) > l.settings.MaxFiles {
-		return failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
-	}
-	return l.name(name)
-}
-
-// name checks the name of a file or a directory.
-func (l *listing) name(name string) error {
-	if clean, err := modeluri.Clean(name); err != nil || clean != name || clean == "." {
-		return failure.New(failure.Refused, "the list has a file that cannot be stored: %s: leave it out by spec.model.exclude, or check %s", failure.Quote(name), l.settings.lister())
-	}
-	if l.names += len(name); l.names > maxNames {
-		return failure.New(failure.TooBig, "the names of the model's files have more than %s: %s", report.Bytes(maxNames), fewer)
-	}
-	return nil
-}
-
-// directories returns those of the files, and those that may be empty.
-func (l *listing) directories() map[string]bool {
-	all := map[string]bool{".": true}
-	add := func(name string) {
-		for ; !all[name]; name = path.Dir(name) {
-			all[name] = true
-		}
-	}
-	for _, name := range l.empty {
-		add(name)
-	}
-	for _, file := range l.files {
-		add(path.Dir(file.Name))
-	}
-	return all
-}
-
-// model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
-// and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
-func (l *listing) model(empty string) (Model, error) {
-	for _, each := range l.selectors {
-		if !each.matched {
-			return Model{}, failure.New(failure.NotFound, "%s %s matches no file of the model: correct it, or remove it", each.flag, failure.Quote(each.String()))
-		}
-	}
-	if len(l.files) == 0 {
-		return Model{}, failure.New(failure.NotFound, "%s", empty)
-	}
-	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	directories := l.directories()
-	need := int64(place.Own + place.Block*(len(directories)-1))
-	for _, file := range l.files {
-		if need += place.InBlocks(min(file.Size, 1<<62)); need > l.settings.SizeLimit {
-			return Model{}, failure.New(failure.TooBig, "the model has more than the %s of spec.model.sizeLimit, with its directories, and in blocks of 4 KiB: raise it, %s",
-				report.Bytes(l.settings.SizeLimit), fewer)
-		}
-	}
-	if len(directories) > l.settings.MaxFiles+1 {
-		return Model{}, failure.New(failure.TooBig, "the model has more than %d directories: %s", l.settings.MaxFiles, fewer)
-	}
-	for i, file := range l.files {
-		if directories[file.Name] || i > 0 && file.Name == l.files[i-1].Name {
-			return Model{}, failure.New(failure.Refused, "the model has %s twice, as a file or as a directory: leave one out by spec.model.exclude, or check %s",
-				failure.Quote(file.Name), l.settings.lister())
-		}
-	}
-	return Model{Files: l.files, Directories: l.empty}, nil
 }

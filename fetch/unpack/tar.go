@@ -14,8 +14,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 )
 
 const (
@@ -99,7 +97,7 @@ func untarEntry(w *writer, reader io.Reader, header *tar.Header) error {
 		return err
 	}
 	if kind := unwanted(header); kind != "" {
-		return refused("has a %s: %s: pack the files themselves", kind, failure.Quote(header.Name))
+		return refused("has a %s: %s: pack the files themselves", kind, header.Name)
 	}
 	if header.Typeflag == tar.TypeDir {
 		return w.directory(name)

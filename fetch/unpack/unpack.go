@@ -135,7 +135,7 @@ func (w *writer) clean(name string) (string, error) {
 	}
 	clean, err := modeluri.Clean(name)
 	if err != nil {
-		return "", refused("has an entry %w: %s: pack it without", err, failure.Quote(name))
+		return "", refused("has an entry %w: %s: pack it without", err, name)
 	}
 	return clean, nil
 }
@@ -164,7 +164,7 @@ func (w *writer) directory(name string) error {
 }
 
 func twice(name string) error {
-	return refused("has two entries of one name: %s: pack it with one", failure.Quote(name))
+	return refused("has two entries of one name: %s: pack it with one", name)
 }
 
 // file writes a file from a reader, which verifies its size and checksum.

@@ -109,7 +109,7 @@ func unzipEntry(w *writer, file *zip.File) error {
 		return w.directory(name)
 	}
 	if file.CRC32 == 0 && file.UncompressedSize64 > 0 { // The library does not verify it.
-		return refused("has a file without a checksum: %s: pack it anew, or use tar", failure.Quote(file.Name))
+		return refused("has a file without a checksum: %s: pack it anew, or use tar", file.Name)
 	}
 	reader, err := file.Open()
 	if err != nil {
@@ -120,7 +120,7 @@ func unzipEntry(w *writer, file *zip.File) error {
 
 // checkZipEntry refuses entries that are neither files nor directories, and those that cannot be read.
 func checkZipEntry(file *zip.File) error {
-	shown, mode := failure.Quote(file.Name), file.Mode()
+	shown, mode := file.Name, file.Mode()
 	switch {
 	case file.Flags&encrypted != 0:
 		return refused("is encrypted: %s: pack it without a password", shown)

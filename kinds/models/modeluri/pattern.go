@@ -77,5 +77,3 @@ func brackets(pattern []rune) (class string, after []rune) {
 
 // Match reports whether a file with a name is selected.
 func (p Pattern) Match(name string) bool { return p.matches.MatchString(name) }
-
-func (p Pattern) String() string { return p.text }
