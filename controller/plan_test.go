@@ -176,7 +176,8 @@ var _ = Describe("modelbox plan predicts an apply", Ordered, ContinueOnFailure, 
 				Expect(there.Change).To(Equal(plan.Configured))
 				Expect(a.apply(ctx, ownerManifests[c.Of]).Change).To(Equal(plan.Configured))
 			}
-			Expect(a.apply(ctx, ownerManifests[c.Of]).Change).To(Equal(plan.Unchanged))
+			again := a.apply(ctx, ownerManifests[c.Of])
+			Expect(again.Change).To(Equal(plan.Unchanged), again.Diff)
 		})
 	}
 	for i, e := range known.Edits {
