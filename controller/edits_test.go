@@ -393,18 +393,19 @@ func (c specChange) try(ctx context.Context) bool {
 
 var _ = Describe("an edit", Ordered, ContinueOnFailure, long, func() {
 	BeforeAll(func() {
-		since(35, "all fields of the corpus")
 		alone()
 		installOptionalKinds()
 	})
 	known := readCorpus()
 	for i, e := range known.Edits {
 		It(fmt.Sprintf("of the %s of %s by another manager is reverted or left alone: %s", e.Child, e.Of, e.Name), func(ctx context.Context) {
+			sinceServed(e.Of, refusedFields)
 			e.try(ctx, i%2 == 1)
 		})
 	}
 	for _, c := range known.Changes {
 		It(fmt.Sprintf("of the spec of %s has the children of a new object: %s", c.Of, c.Patch), func(ctx context.Context) {
+			sinceServed(c.Of, refusedFields)
 			Expect(c.try(ctx)).To(BeTrue(), "refused")
 		})
 	}

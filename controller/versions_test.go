@@ -4,6 +4,8 @@
 package main
 
 import (
+	"regexp"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +30,21 @@ func since(minor int, what string) {
 	GinkgoHelper()
 	if reason := lacks(minor, what); reason != "" {
 		Skip(reason)
+	}
+}
+
+// The fields of the manifests of the corpora that an API server before 1.35 removes. With refusedFields, it
+// also refuses the children, or their changes.
+var (
+	refusedFields = regexp.MustCompile(`"(resourceClaims|reference)":`)
+	removedFields = regexp.MustCompile(`"(trafficDistribution|recursiveReadOnly)":|` + refusedFields.String())
+)
+
+// sinceServed skips a spec on a version that does not have these fields, if the manifest of the owner does.
+func sinceServed(of string, fields *regexp.Regexp) {
+	GinkgoHelper()
+	if fields.Match(ownerManifests[of]) {
+		since(35, "all fields of "+of)
 	}
 }
 

@@ -41,7 +41,12 @@ install() {
 }
 suites() {
   go test -vet=off -count 1 -timeout 15m ./webhook ./test/integration
-  [ -n "${QUICK:-}" ] || go tool ginkgo --no-color --procs 2 --timeout 30m ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
+  go tool ginkgo --no-color --procs 2 --timeout 30m ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
+}
+quick() {
+  go test -vet=off -count 1 ./webhook -ginkgo.focus 'a ModelBox at admission|an invalid object|sample stays .* client-side' &
+  go test -vet=off -count 1 ./test/integration -run 'MayUse|UsersChange|WhatAFreeze|Permission|Subresources|TestPlan$|TestAdopt$|TestStatus$|TheLease|NoOtherKind'
+  wait $!
 }
 # timed COMMAND... is a line with the time that it took.
 timed() {
@@ -50,12 +55,14 @@ timed() {
   echo "--- $version: $*: $((SECONDS - from)) s"
 }
 
-[ -n "${QUICK:-}" ] || go test -vet=off -c -o controller/controller.test ./controller
+checks=(quick)
+if [ -z "${QUICK:-}" ]; then
+  checks=(suites hack/local/demo.sh)
+  go test -vet=off -c -o controller/controller.test ./controller
+fi
 for version in "$@"; do
   assets=$(hack/binaries.sh "$version")
   export MODELBOX_BINARIES=$assets KUBEBUILDER_ASSETS=$assets
-  timed install
-  timed suites
-  [ -n "${QUICK:-}" ] || timed hack/local/demo.sh
+  for check in install "${checks[@]}"; do timed "$check"; done
   unset MODELBOX_BINARIES
 done

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,6 +175,10 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 	if err != nil {
 		return nil, err
 	}
+	// The API server sets it in each DaemonSet, for the manager that created that.
+	annotations := obj.GetAnnotations()
+	delete(annotations, appsv1.DeprecatedTemplateGeneration)
+	obj.SetAnnotations(annotations)
 	gvk, err := c.GroupVersionKindFor(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, err
