@@ -202,7 +202,7 @@ var oldFunctions = strings.Fields(`all exists exists_one filter has map
 	bool bytes double duration dyn int string timestamp type uint
 	contains endsWith lowerAscii matches replace size split startsWith substring trim upperAscii
 	charAt find findAll indexOf isSorted isURL join lastIndexOf max min sum
-	hasValue optMap orValue isGreaterThan isLessThan isQuantity quantity
+	hasValue optMap or orValue isGreaterThan isLessThan isQuantity quantity
 	allowed check errored group name namespace path reason resource serviceAccount subresource`)
 
 var (

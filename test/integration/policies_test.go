@@ -150,8 +150,6 @@ var (
 	optionalRole = []rbacv1.PolicyRule{
 		rule("gateway.networking.k8s.io", every, "httproutes"), rule("monitoring.coreos.com", every, "podmonitors"), rule("keda.sh", every, "scaledobjects"),
 	}
-	// autoscalersRole allows metrics that are not those of the object's own pods.
-	autoscalersRole = []rbacv1.PolicyRule{rule("autoscaling", every, "horizontalpodautoscalers")}
 )
 
 func groups() (out []string) {
