@@ -220,7 +220,7 @@ func TestManyPodsAtARateLimitedHub(t *testing.T) {
 		var mutex sync.Mutex
 		answered, refused := map[int]int{}, map[int]int{}
 		begin := time.Now()
-		handler := func(w http.ResponseWriter, r *http.Request) {
+		handler := func(w http.ResponseWriter, _ *http.Request) {
 			mutex.Lock()
 			since := time.Since(begin)
 			now := int(since / window)
