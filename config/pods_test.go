@@ -144,7 +144,7 @@ func TestFlags(t *testing.T) {
 				t.Errorf("port %s is %s, and the process listens on %q", port.Name, got, known[addresses[port.Name]])
 			}
 		}
-		if file := known["sizes"]; d.Name == webhookName && !slices.ContainsFunc(container(d).VolumeMounts, func(m corev1.VolumeMount) bool {
+		if file := known["sizes-file"]; d.Name == webhookName && !slices.ContainsFunc(container(d).VolumeMounts, func(m corev1.VolumeMount) bool {
 			return m.Name == "sizes" && m.MountPath+"/sizes.yaml" == file
 		}) {
 			t.Errorf("no volume is mounted where the webhook reads %q", file)

@@ -273,13 +273,13 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	dir := certDir(t)
 	for flag, want := range map[string]string{
-		"--metrics-cert-path=/nowhere":   "--metrics-secure",
-		"--metrics-client-ca=ca.crt":     "--metrics-secure",
-		"--client-ca-allowed-names=kube-apiserver":   "--client-ca",
-		"--client-ca=/nowhere/ca.crt":    "--client-ca: open /nowhere/ca.crt",
-		"--tls-min-version=1.1":          "must be 1.2 or 1.3",
-		"--metrics-bind-address=nowhere": "nowhere",
-		"--webhook-bind-address=9443":    "missing port",
+		"--metrics-cert-path=/nowhere":             "--metrics-secure",
+		"--metrics-client-ca=ca.crt":               "--metrics-secure",
+		"--client-ca-allowed-names=kube-apiserver": "--client-ca",
+		"--client-ca=/nowhere/ca.crt":              "--client-ca: open /nowhere/ca.crt",
+		"--tls-min-version=1.1":                    "must be 1.2 or 1.3",
+		"--metrics-bind-address=nowhere":           "nowhere",
+		"--webhook-bind-address=9443":              "missing port",
 	} {
 		command := exec.CommandContext(t.Context(), os.Args[0], "--cert-dir="+dir, "--shutdown-delay=0s", "--health-probe-bind-address=0", "--metrics-bind-address=0",
 			"--webhook-bind-address=127.0.0.1:0", flag)

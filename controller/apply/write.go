@@ -30,7 +30,7 @@ const again = 10 * time.Second
 
 var errPaused = status.Readiness{Reason: status.ReasonPaused, Message: "spec.paused is true: changes are not written"}
 
-// write writes one child, unless it is settled, and records that in the owner.
+// write writes one child, unless it is settled.
 func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later time.Duration, err error) {
 	kind := kinds.KindOf(child.Live)
 	recorded := owner.recorded(kind)
@@ -41,8 +41,8 @@ func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later ti
 		return 0, w.remove(ctx, owner, child, kind)
 	}
 	desired, err := hashOf(child.Desired)
-	if err == nil && !child.found && child.Access != nil && recorded.Desired != "" {
-		err = w.readLive(ctx, owner, child)
+	if err == nil && recorded.Desired != "" {
+		err = w.findLive(ctx, owner, child)
 	}
 	switch {
 	case err != nil:
@@ -55,6 +55,12 @@ func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later ti
 	case child.found && owner.lost(recorded) && w.Pace != nil && !w.Pace.TryAccept():
 		return wait.Jitter(again, 1), nil
 	}
+	return 0, w.settle(ctx, owner, child, recorded, desired)
+}
+
+// settle writes a child whose desired state has a hash, and records that in the owner.
+func (w Writer) settle(ctx context.Context, owner *Owner, child *Child, recorded modelv1.ChildStatus, desired string) error {
+	kind := kinds.KindOf(child.Live)
 	if recorded.Desired != desired { // Nothing that another client has undone.
 		if recorded.Desired != "" {
 			ctx = limit.Uncounted(ctx)
@@ -62,15 +68,19 @@ func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later ti
 		recorded = modelv1.ChildStatus{}
 	}
 	if err := w.createOrUpdate(ctx, owner, child, recorded); err != nil {
-		return 0, err
+		return err
 	}
 	child.settled = true
 	owner.record(modelv1.ChildStatus{Kind: kind, Desired: desired, Stored: cache.Stored(child.Live), Rewritten: rewritten(child.Desired, child.Live)})
-	return 0, nil
+	return nil
 }
 
-// readLive reads a child that was written before and that the cache does not have: it may not have it yet.
-func (w Writer) readLive(ctx context.Context, owner *Owner, child *Child) error {
+// findLive reads a child that was written before and that the cache does not have: that of a kind without consistent
+// reads may not have it yet.
+func (w Writer) findLive(ctx context.Context, owner *Owner, child *Child) error {
+	if child.found || child.Access == nil {
+		return nil
+	}
 	live := kinds.NewOf(child.Live)
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
 	if apierrors.IsNotFound(err) {

@@ -60,7 +60,7 @@ func TestFewComeBeforeMany(t *testing.T) {
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // A test.
+		random := rand.New(rand.NewPCG(seed, 0))
 		q := newFairQueue(fmt.Sprint("nothing-is-lost-", seed), workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Microsecond, time.Millisecond)).(*fairQueue)
 		due, running := map[reconcile.Request]bool{}, []reconcile.Request{}
 		done := func() {
