@@ -125,6 +125,9 @@ func (r *Reconciler) Apply(ctx context.Context, c *Children) error {
 	later, err := r.Writer.Write(ctx, owner, c.all()...)
 	c.Stored.Children, c.later = owner.Children, later
 	c.recordConfiguration()
+	if unread == nil {
+		return err
+	}
 	return errors.Join(err, unread)
 }
 
