@@ -107,11 +107,13 @@ var _ = Describe("autoscaling", func() {
 		Eventually(replicas).Should(BeEquivalentTo(7))
 
 		By("its status says that it does not scale")
-		scaler = get(ctx, scaler)
-		scaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
-			Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetResourceMetric", Message: "no metrics", LastTransitionTime: metav1.Now(),
-		}}
-		Expect(env.Client.Status().Update(ctx, scaler)).To(Succeed())
+		Eventually(func() error { // The controller may apply it meanwhile.
+			scaler = get(ctx, scaler)
+			scaler.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{
+				Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetResourceMetric", Message: "no metrics", LastTransitionTime: metav1.Now(),
+			}}
+			return env.Client.Status().Update(ctx, scaler)
+		}).Should(Succeed())
 		Eventually(message(ctx, box)).Should(ContainSubstring(`HorizontalPodAutoscaler "web": ScalingActive is False (FailedGetResourceMetric): no metrics`))
 
 		By("another client changes it")
