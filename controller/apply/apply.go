@@ -120,11 +120,11 @@ func (w Writer) Read(ctx context.Context, owner *Owner, children ...*Child) erro
 }
 
 func (w Writer) read(ctx context.Context, owner *Owner, child *Child) error {
-	err := w.Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
+	err := get(ctx, w.Client, owner, child.Live)
 	child.found = err == nil
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
+		return err
 	case child.Desired == nil:
 		child.found = child.found && metav1.IsControlledBy(child.Live, owner) && child.Live.GetDeletionTimestamp() == nil
 		return nil
@@ -134,19 +134,25 @@ func (w Writer) read(ctx context.Context, owner *Owner, child *Child) error {
 	return checkOwner(child.Live, child.Desired)
 }
 
+// get reads an object of the name of an owner, or the owner.
+func get(ctx context.Context, from client.Reader, owner, into client.Object) error {
+	if err := from.Get(ctx, client.ObjectKeyFromObject(owner), into); err != nil {
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(into), owner.GetName(), err)
+	}
+	return nil
+}
+
 // Observe fills Live with the children that owner controls, and empties the others, or sets Err. It is
 // for an object whose children could not be applied: an object of the child's name that
 // belongs to another owner does not count for the status, whatever /scale selects.
 func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*Child) {
 	for _, child := range children {
-		err := w.of(child).Client.Get(ctx, client.ObjectKeyFromObject(owner), child.Live)
+		err := get(ctx, w.of(child).Client, owner, child.Live)
 		child.found = err == nil && metav1.IsControlledBy(child.Live, owner)
 		if !child.found {
 			child.Live = kinds.NewOf(child.Live)
 		}
-		if child.Err = client.IgnoreNotFound(err); child.Err != nil {
-			child.Err = fmt.Errorf("reading %s %q: %w", kinds.KindOf(child.Live), owner.GetName(), err)
-		}
+		child.Err = client.IgnoreNotFound(err)
 	}
 }
 

@@ -38,9 +38,9 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children 
 // garbage collector has deleted them.
 func (w Writer) checkLive(ctx context.Context, owner *Owner) error {
 	live := kinds.NewOf(owner.Object)
-	switch err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); {
+	switch err := get(ctx, w.Live, owner, live); {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(owner.Object), owner.GetName(), err)
+		return err
 	case err != nil || live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil:
 		return ErrOwnerGone
 	case live.GetGeneration() > owner.GetGeneration():

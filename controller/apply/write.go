@@ -6,7 +6,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,12 +81,8 @@ func (w Writer) findLive(ctx context.Context, owner *Owner, child *Child) error 
 		return nil
 	}
 	live := kinds.NewOf(child.Live)
-	err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(live), owner.GetName(), err)
+	if err := get(ctx, w.Live, owner, live); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	child.Live, child.found = live, true
 	return checkOwner(live, child.Desired)
@@ -114,8 +109,8 @@ func (w Writer) createOrUpdate(ctx context.Context, owner *Owner, child *Child, 
 // if another client changed what was written last.
 func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded modelv1.ChildStatus) error {
 	live := kinds.NewOf(child.Live)
-	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); err != nil {
-		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(live), owner.GetName(), err)
+	if err := get(ctx, w.Live, owner, live); err != nil {
+		return err
 	}
 	if err := checkOwner(live, child.Desired); err != nil {
 		return err

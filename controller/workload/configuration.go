@@ -93,6 +93,9 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) (unread, undeci
 
 // recordConfiguration sets what status says of the configuration in the child that runs the pods.
 func (c *Children) recordConfiguration() {
+	if c.Pods.Err != nil {
+		return // Nothing is known of it.
+	}
 	value, template := c.configured.live, c.Stored.Template
 	if c.Pods.Settled() || c.configured.template == "" {
 		value, template = c.configured.value, c.configured.template

@@ -213,3 +213,14 @@ func TestTheConfigurationIsNoOtherModel(t *testing.T) {
 		t.Error("the hash of the template depends on the configuration, or on nothing")
 	}
 }
+
+// A child that cannot be read leaves what status says of its configuration.
+func TestWhatIsRecordedOutlivesAFailedRead(t *testing.T) {
+	t.Parallel()
+	const live = "ConfigMap/a 0123456789abcdef"
+	c := referring(modelv1.RestartOnChangeReferenced, live)
+	c.Stored.Template, c.Pods.Err = "hash", errors.New("the connection was cut")
+	if c.recordConfiguration(); c.Stored.Configuration != live || c.Stored.Template != "hash" {
+		t.Errorf("recorded are %q and %q", c.Stored.Configuration, c.Stored.Template)
+	}
+}
