@@ -148,7 +148,7 @@ e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes an
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/kind sigs.k8s.io/kind
 	@$(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
 	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
-	  $(GO) tool ginkgo --procs 6 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
+	  $(GO) tool ginkgo --procs 3 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker
 	@$(MAKE) --no-print-directory docker-build IMG= IMG_WEBHOOK= IMG_CONTROLLER= REGISTRY=again/ DOCKER_BUILD_FLAGS="$(DOCKER_BUILD_FLAGS) --no-cache"
