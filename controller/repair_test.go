@@ -43,6 +43,8 @@ type driven struct {
 	// cached are the objects in a cache that is behind, nil for one that the cache does not
 	// have.
 	cached map[client.ObjectKey]map[string]client.Object
+	// write decides whether and when a write is done; nil is at once.
+	write func(do func() error) error
 }
 
 // drive returns a controller that has just started.
@@ -54,6 +56,9 @@ func drive() *driven {
 	counted := intercepted(func(verb string, _ any, do func() error) error {
 		if verb != "status" {
 			d.requests[verb]++
+		}
+		if d.write != nil {
+			return d.write(do)
 		}
 		return do()
 	})
@@ -108,9 +113,13 @@ func (d *driven) behind(ctx context.Context, obj client.Object) {
 func (d *driven) reconcile(ctx context.Context, obj client.Object) (map[string]int, reconcile.Result, error) {
 	GinkgoHelper()
 	clear(d.requests)
-	writer := apply.Writer{Access: apply.Access{Client: d.client, Live: d.live}, Recorder: d.recorder}
-	result, err := reconcilerOf(kindOf(obj), writer, d).Reconcile(ctx, requestFor(obj))
+	result, err := d.reconciler(kindOf(obj)).Reconcile(ctx, requestFor(obj))
 	return d.requests, result, err
+}
+
+// reconciler returns the reconciler of a kind of a process that has just started.
+func (d *driven) reconciler(kind string) reconcile.Reconciler {
+	return reconcilerOf(kind, apply.Writer{Access: apply.Access{Client: d.client, Live: d.live}, Recorder: d.recorder}, d)
 }
 
 // settled reconciles an object, which must succeed, and then once more, which must send no

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -37,6 +38,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/test/extremes"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -74,6 +76,7 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 		stop()
 		start()
 		converge("after a restart")
+		rollOutAll(ctx, namespace)
 		atRestBeside(namespace)
 		for _, h := range all {
 			h.account(ctx)
@@ -205,6 +208,20 @@ func goodOnes(ctx context.Context, g guarantee, namespace, kind string) []status
 	return good
 }
 
+// rollOutAll completes the rollouts of all children in a namespace, so that the spec alone keeps an object from being ready.
+func rollOutAll(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	deployments, sets := &appsv1.DeploymentList{}, &appsv1.DaemonSetList{}
+	Expect(env.Client.List(ctx, deployments, client.InNamespace(namespace))).To(Succeed())
+	for i := range deployments.Items {
+		rollOut(ctx, deployments.Items[i].ObjectMeta)
+	}
+	Expect(env.Client.List(ctx, sets, client.InNamespace(namespace))).To(Succeed())
+	for i := range sets.Items {
+		writeDaemonStatus(ctx, sets.Items[i].ObjectMeta, func(*appsv1.DaemonSet) {})
+	}
+}
+
 func kindOf(obj client.Object) string {
 	gvk, err := env.Client.GroupVersionKindFor(obj)
 	Expect(err).NotTo(HaveOccurred())
@@ -318,10 +335,25 @@ func (h *hostiles) account(ctx context.Context) {
 			g.Expect(readyOf(obj) != "none" || c.Status().Patch(ctx, obj.DeepCopy(), replace, client.DryRunAll) != nil).To(BeTrue(),
 				"%s has no Ready condition, but the API server accepts a status", obj.GetName())
 		}).Should(Succeed())
+		if fields := ineffective(obj); len(fields) > 0 {
+			Expect(readyOf(obj)).NotTo(Equal(status.ReasonReady), "%s: %v", obj.GetName(), fields)
+		}
 		reported[readyOf(obj)]++
 	}
 	AddReportEntry(fmt.Sprintf("%s: %d stored, %d refused, Ready: %v", gvk.Kind, h.stored.Load(), h.refused.Load(), reported))
 	Expect(reported).To(HaveKey("InvalidSpec"))
+}
+
+// ineffective returns the errors of an object's fields that are not in effect under the rules of admission.
+func ineffective(obj *unstructured.Unstructured) field.ErrorList {
+	GinkgoHelper()
+	kind := all.Of(obj.GroupVersionKind().GroupKind())
+	typed := kind.New()
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed) != nil {
+		return nil // Counted as InvalidSpec.
+	}
+	kind.Default(typed, nil, nil)
+	return rules.Ineffective(kind.Validate(typed))
 }
 
 // readyOf returns the reason of an object's Ready condition, if it is of its generation.

@@ -31,33 +31,23 @@ func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *
 	s := &Sources{Metadata: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk}
 	starts := map[string]*watches.Start{}
 	for _, kind := range []string{workload.KindConfigMap, workload.KindSecret} {
+		watched := &metav1.PartialObjectMetadata{}
+		watched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 		starts[kind] = &watches.Start{
 			Clock: clk,
-			Try: func(ctx context.Context) error {
-				if _, err := cache.Find(ctx, s.Live, mgr.GetCache(), corev1.SchemeGroupVersion.WithKind(kind)); err != nil {
-					return err
+			Try: func(ctx context.Context) (ctrlcache.Informer, error) {
+				if _, err := cache.Find(ctx, s.Live, mgr.GetCache(), watched.GroupVersionKind()); err != nil {
+					return nil, err
 				}
-				_, err := synced(ctx, mgr, kind)
-				return err
+				return trigger.Synced(ctx, mgr.GetCache(), watched)
 			},
-			Then: func(ctx context.Context) error {
-				informer, err := synced(ctx, mgr, kind)
-				if err != nil {
-					return err
-				}
+			Then: func(informer ctrlcache.Informer) error {
 				return c.Watch(&source.Informer{Informer: informer, Handler: s.enqueue(kind), Predicates: []predicate.Predicate{predicate.ResourceVersionChangedPredicate{}}})
 			},
 		}
 	}
 	s.Watch = func(ctx context.Context, kind string) error { return starts[kind].Ensure(ctx) }
 	return s
-}
-
-// synced returns the informer of the metadata of a kind when it has all objects.
-func synced(ctx context.Context, mgr manager.Manager, kind string) (ctrlcache.Informer, error) {
-	watched := &metav1.PartialObjectMetadata{}
-	watched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return trigger.Synced(ctx, mgr.GetCache(), watched)
 }
 
 // enqueue enqueues the owners that refer to an object.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -32,10 +33,10 @@ var errSlow = errors.New("the list is not complete yet")
 // waits for it. It is safe for concurrent use.
 type Start struct {
 	Clock clock.PassiveClock
-	// Try starts the informer and waits for it.
-	Try func(context.Context) error
+	// Try starts the informer and waits until it has all objects.
+	Try func(context.Context) (ctrlcache.Informer, error)
 	// Then is called when it runs, and Runs says so: the first event may be sent.
-	Then func(context.Context) error
+	Then func(ctrlcache.Informer) error
 
 	mu    sync.Mutex
 	state state
@@ -99,7 +100,7 @@ func pauseAfter(err error) time.Duration {
 func (s *Start) try(ctx context.Context, begun *time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	err := s.Try(ctx)
+	informer, err := s.Try(ctx)
 	s.mu.Lock()
 	current := s.state.attempt == begun
 	if current {
@@ -107,7 +108,7 @@ func (s *Start) try(ctx context.Context, begun *time.Time) {
 	}
 	s.mu.Unlock()
 	if current && err == nil {
-		if err = s.Then(ctx); err != nil {
+		if err = s.Then(informer); err != nil {
 			s.Stop(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // starting is a Start whose attempts end with what is sent to end.
@@ -30,11 +31,11 @@ func newStarting() *starting {
 	}
 	s.Start = &Start{
 		Clock: s.clock,
-		Try: func(context.Context) error {
+		Try: func(context.Context) (ctrlcache.Informer, error) {
 			s.begun <- struct{}{}
-			return <-s.end
+			return nil, <-s.end
 		},
-		Then: func(context.Context) error {
+		Then: func(ctrlcache.Informer) error {
 			s.thens <- struct{}{}
 			return nil
 		},

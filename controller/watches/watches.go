@@ -87,7 +87,7 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 	w.cache, w.live = mgr.GetCache(), mgr.GetAPIReader()
 	w.starts, w.access = map[*children.Block]*Start{}, map[*children.Block]*apply.Access{}
 	for _, block := range children.Blocks {
-		w.starts[block] = &Start{Clock: clk, Try: func(ctx context.Context) error { return w.start(ctx, block) }, Then: w.handle(block)}
+		w.starts[block] = &Start{Clock: clk, Try: func(ctx context.Context) (ctrlcache.Informer, error) { return w.start(ctx, block) }, Then: w.handle}
 		if !block.Shared {
 			w.access[block] = newAccess(mgr.GetClient(), w.live)
 		}
@@ -153,31 +153,23 @@ func (w *Watches) Ensure(ctx context.Context, block *children.Block) error {
 }
 
 // start starts the informer of a block, and waits until it has all objects.
-func (w *Watches) start(ctx context.Context, block *children.Block) error {
+func (w *Watches) start(ctx context.Context, block *children.Block) (ctrlcache.Informer, error) {
 	if !block.Shared { // Without the kind or the permission, it would never have them.
 		if _, err := cache.Find(ctx, w.live, w.cache, block.Kind); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err := trigger.Synced(ctx, w.cache, block.New())
-	return err
+	return trigger.Synced(ctx, w.cache, block.New())
 }
 
-// handle returns the function that adds the event handlers of all owners to the informer of a block that has started.
-// Children have the name of their owner.
-func (w *Watches) handle(block *children.Block) func(context.Context) error {
-	return func(ctx context.Context) error {
-		informer, err := trigger.Synced(ctx, w.cache, block.New())
-		if err != nil {
-			return err
-		}
-		for _, o := range w.owners {
-			err = errors.Join(err, o.Watch(&source.Informer{
-				Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
-			}))
-		}
-		return err
+// handle adds the event handlers of all owners to the informer of a block. Children have the name of their owner.
+func (w *Watches) handle(informer ctrlcache.Informer) (err error) {
+	for _, o := range w.owners {
+		err = errors.Join(err, o.Watch(&source.Informer{
+			Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{trigger.ChildChanged(o.GroupKind)},
+		}))
 	}
+	return err
 }
 
 // IsUnavailable reports whether an error says that there is no such kind, or no permission: neither passes by itself.
