@@ -132,7 +132,7 @@ var _ = Describe("optional children", func() {
 		apply(ns, fmt.Sprintf(autoscaledManifest, nginx, 4))
 		app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
 		replicas := func() int32 { return *get(ctx, app).Spec.Replicas }
-		Eventually(replicas, "120s").Should(BeEquivalentTo(2), "the autoscaler scales to the minimum, without metrics too")
+		Eventually(replicas).Should(BeEquivalentTo(2), "the autoscaler scales to the minimum, without metrics too")
 		run(kubectl, "-n", ns, "wait", "--for=condition=AbleToScale", "--timeout=60s", "hpa/web")
 		scaler := get(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: app.ObjectMeta})
 		Expect(scaler.Spec.ScaleTargetRef).To(Equal(autoscalingv2.CrossVersionObjectReference{APIVersion: "app.huolala.cn/v1", Kind: "App", Name: "web"}))
@@ -142,7 +142,7 @@ var _ = Describe("optional children", func() {
 		message := func() string {
 			return meta.FindStatusCondition(get(ctx, app).Status.Conditions, status.ConditionReady).Message
 		}
-		Eventually(message, "120s").Should(ContainSubstring(`HorizontalPodAutoscaler "web": ScalingActive is False`))
+		Eventually(message).Should(ContainSubstring(`HorizontalPodAutoscaler "web": ScalingActive is False`))
 
 		By("another number, and a manifest without one")
 		run(kubectl, "-n", ns, "scale", "app.app.huolala.cn/web", "--replicas=3")

@@ -111,7 +111,7 @@ var _ = Describe("a language model", func() {
 		AddReportEntry("answers during three rollouts", fmt.Sprintf("%d answered, %d failed", ok, failed), ReportEntryVisibilityAlways)
 		Expect(ok).To(BeNumerically(">", 20))
 		Expect(failed).To(BeZero(), "of %d requests", ok+failed)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // served returns the hashes of the files in the store of Ollama of each pod.

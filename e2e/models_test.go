@@ -123,22 +123,22 @@ var _ = Describe("the model of a ModelBox", func() {
 			for _, c := range cases {
 				g.Expect(told).To(HaveKey(c.name), "%s: %s", c.name, m.readiness(ctx, c.name))
 			}
-		}, 5*time.Minute, time.Second).Should(Succeed())
+		}, 8*time.Minute).Should(Succeed())
 		m.reportTimes(cases, told)
 		Expect(m.gets("/cut/model.tar.gz")).To(BeNumerically(">=", 3), "a cut connection is resumed, not begun anew")
 		Expect(m.gets("/redirect/http/model.zip")).To(BeNumerically(">=", 1))
-	}, SpecTimeout(7*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("is being fetched, with its progress in the log, until it is there", long, func(ctx SpecContext) {
 		m := serveModels(newNamespace(ctx))
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: m.ns, Name: "slow"}}
 		apply(m.ns, server("slow", fmt.Sprintf("model: {uri: \"http://%s/slow/model.tar.gz\", sha256: %s}", m.host, sumOf("model.tar.gz"))+checking))
-		Eventually(readyCondition(ctx, box), time.Minute).Should(Equal("False " + fetchingModel))
+		Eventually(readyCondition(ctx, box)).Should(Equal("False " + fetchingModel))
 		ready := meta.FindStatusCondition(box.Status.Conditions, status.ConditionReady)
 		Expect(ready.Message).To(And(ContainSubstring("fetch-model"), ContainSubstring("the log of the container has the progress")))
 		Expect(meta.IsStatusConditionTrue(box.Status.Conditions, status.ConditionStalled)).To(BeFalse())
 		Eventually(func() string { return m.fetchLog("slow") }).Should(MatchRegexp(`progress: .* of .* \(\d+ %\), .*/s\n(?s:.*)progress: `))
-		Eventually(readyCondition(ctx, box), time.Minute).Should(Equal("True Ready"))
+		Eventually(readyCondition(ctx, box)).Should(Equal("True Ready"))
 	})
 
 	It("is one of several, whose files are fetched at once, and not again after a failure", long, func(ctx SpecContext) {
@@ -166,7 +166,7 @@ models:
 		Eventually(func() (*modelv1.ModelStatus, error) {
 			err := admin.Get(ctx, client.ObjectKey{Namespace: m.ns, Name: "several"}, box)
 			return box.Status.Model, err
-		}, 2*time.Minute).ShouldNot(BeNil())
+		}).ShouldNot(BeNil())
 		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{
 			URI: box.Spec.Model.URI, Digest: "sha256:" + modelserver.SHA256([]byte(lines)), Bytes: int64(bytes),
 		}))

@@ -68,10 +68,10 @@ image: `+nginx+`
 resources: {}
 command: [sh, -c, "sleep 60; exec nginx -g 'daemon off;'"]
 ports: [{port: 80}]`))
-		Eventually(readyCondition(ctx, box), 3*time.Minute).Should(Equal("True Ready"))
+		Eventually(readyCondition(ctx, box)).Should(Equal("True Ready"))
 		Expect(restarts(ctx, ns, "slow")).To(BeZero())
 		Expect(box.Status.Problems).To(BeEmpty())
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("says in status why its pods are not ready, in the words of the cluster", long, func(ctx SpecContext) {
 		ns := newNamespace(ctx)

@@ -67,7 +67,7 @@ func refused(ns, manifest string) string {
 // awaitReady waits until an object is Ready, as a user would.
 func awaitReady(ns, what string) {
 	GinkgoHelper()
-	run(kubectl, "-n", ns, "wait", "--for=condition=Ready", "--timeout=150s", what)
+	run(kubectl, "-n", ns, "wait", "--for=condition=Ready", "--timeout=240s", what)
 }
 
 func get[T client.Object](ctx context.Context, obj T) T {
@@ -162,12 +162,13 @@ func fetchable(ns, url string) {
 	}).Should(Succeed())
 }
 
-// fetchRepeatedly gets a URL in a loop from a pod, with options of wget in the words of a shell. stop
+// fetchRepeatedly gets a URL in a loop from a pod, up to ten times a second, with options of wget in the words of a shell. stop
 // ends the loop and returns the numbers of successes and failures; the report has the latter with their time and cause.
 func fetchRepeatedly(ctx context.Context, ns, url string, options ...string) (stop func() (ok, failed int)) {
 	GinkgoHelper()
 	loop := fmt.Sprintf(`while [ ! -e /tmp/stop ]; do
   since=$(date +%%s)
+  sleep 0.1
   if error=$(wget -q -T 3 -O /dev/null %s %s 2>&1); then echo ok; else echo "failed at $(date -u +%%T), after $(($(date +%%s) - since)) s: $error"; fi
 done`, strings.Join(options, " "), url)
 	pod := &corev1.Pod{

@@ -120,8 +120,8 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	Expect(os.Setenv("KUBECONFIG", string(kubeconfig))).To(Succeed())
 	log.SetLogger(GinkgoLogr)
 	format.MaxLength = 0
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	SetDefaultEventuallyTimeout(4 * time.Minute)
+	SetDefaultEventuallyPollingInterval(time.Second) // Most polls begin a process.
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	connect()
 })

@@ -29,6 +29,7 @@ import (
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
@@ -153,6 +154,9 @@ func (r *Reconciler) observe(ctx context.Context, ud *extensionv1.UnitedDeployme
 	if target == nil || err != nil {
 		return nil, "", err
 	}
+	if target.Spec.Selector, err = cache.Selector(ctx, r.live, target); err != nil {
+		return nil, "", err
+	}
 	holder, err = r.holder(ctx, ud, target)
 	return target, holder, err
 }
@@ -270,8 +274,7 @@ func setReplicas(into *extensionv1.UnitedDeploymentStatus, target *appsv1.Deploy
 	into.Replicas = target.Status.Replicas
 	into.ReadyReplicas = target.Status.ReadyReplicas
 	into.AvailableReplicas = target.Status.AvailableReplicas
-	into.Selector = ""
-	if target.Spec.Selector != nil {
+	if into.Selector = ""; target.Spec.Selector != nil {
 		into.Selector = metav1.FormatLabelSelector(target.Spec.Selector)
 	}
 }
