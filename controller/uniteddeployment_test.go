@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -70,6 +71,18 @@ var _ = Describe("a UnitedDeployment", func() {
 		Eventually(readiness(ctx, next)).Should(Equal("True Ready"))
 		count, _ = writes(named.Namespace, mark)
 		Expect(describe(count)).NotTo(ContainSubstring("deployments/scale 200"), "a reconcile that began before the deletion may still be refused")
+	})
+
+	It("has the whole selector of its Deployment in status, also one that is too long for the cache", func() {
+		target := foreignDeployment(named).(*appsv1.Deployment)
+		for i := range 20 {
+			target.Spec.Selector.MatchLabels[fmt.Sprintf("example.com/a-long-label-%d", i)] = "with-a-long-value"
+		}
+		Expect(env.Client.Create(ctx, target)).To(Succeed())
+		Expect(env.Client.Create(ctx, ud)).To(Succeed())
+		Eventually(func() string { return get(ctx, ud).Status.Selector }).Should(Equal(metav1.FormatLabelSelector(target.Spec.Selector)))
+		rollOut(ctx, named)
+		Eventually(readiness(ctx, ud)).Should(Equal("True Ready"))
 	})
 
 	It("yields to an older one, and takes over when that goes", func() {

@@ -127,16 +127,6 @@ func TestConditionsAreKept(t *testing.T) {
 	}
 }
 
-func TestALongSelectorIsNotHeld(t *testing.T) {
-	t.Parallel()
-	for length, held := range map[int]bool{10: true, maxSelector: false} {
-		d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": strings.Repeat("x", length)}}}}
-		if got := trimmed(t, d).Spec.Selector; (got != nil) != held {
-			t.Errorf("a selector of %d bytes is held as %v", length, got)
-		}
-	}
-}
-
 func TestLongSpecsAreNotHeld(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return `{"image":"` + strings.Repeat("x", n) + `"}` }
