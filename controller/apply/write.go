@@ -88,6 +88,21 @@ func (w Writer) findLive(ctx context.Context, owner *Owner, child *Child) error 
 	return checkOwner(live, child.Desired)
 }
 
+// HasTemplate reports whether a child has its desired pod template in the API server, although status does not say so: the
+// response to the write, or the write of status, was lost. It sends a request only if the child is not as status says.
+func (w Writer) HasTemplate(ctx context.Context, owner *Owner, child *Child) (bool, error) {
+	if !child.found || owner.recorded(kinds.KindOf(child.Live)).Stored == cache.Stored(child.Live) {
+		return false, nil
+	}
+	live := kinds.NewOf(child.Live)
+	if err := get(ctx, w.of(child).Live, owner, live); err != nil {
+		return false, err
+	}
+	want, have := kinds.NewOf(child.Live), kinds.NewOf(child.Live)
+	*kinds.PodTemplate(want), *kinds.PodTemplate(have) = *kinds.PodTemplate(child.Desired), *kinds.PodTemplate(live)
+	return len(rewritten(want, have)) == 0, nil
+}
+
 // createOrUpdate writes a child. recorded is what status says of it if that is of the same desired state: then another
 // client has changed or deleted it.
 func (w Writer) createOrUpdate(ctx context.Context, owner *Owner, child *Child, recorded modelv1.ChildStatus) error {

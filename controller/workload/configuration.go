@@ -75,6 +75,13 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) (unread, undeci
 	}
 	refs, uid := workload.References(template), c.Owner.GetUID()
 	anew := !c.Pods.Exists() || c.Stored.Template != "" && c.Stored.Template != hash
+	if anew {
+		written, err := r.Writer.HasTemplate(ctx, c.owner(), c.Pods)
+		if err != nil {
+			return nil, err
+		}
+		anew = !written
+	}
 	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !c.Paused)
 	c.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
 	if anew {
