@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,6 +60,7 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 			good[kind] = goodOnes(ctx, guarantees[kind], namespace, kind)
 		}
 		storeBoth(ctx, all, count)
+		storeDrawn(ctx, namespace, count, seed)
 		converge := func(when string) {
 			GinkgoHelper()
 			for kind, objects := range good {
@@ -191,6 +194,34 @@ func storeBoth(ctx context.Context, all []*hostiles, count int) {
 		h.crd.restore(ctx)
 		Expect(h.stored.Load()).To(BeNumerically(">", count/4), "too few were stored")
 	}
+}
+
+// storeDrawn stores objects of the golden files of which up to three fields have other values, so that most of their spec is in effect.
+func storeDrawn(ctx context.Context, namespace string, count int, seed uint64) {
+	GinkgoHelper()
+	d, stored := newEditDrawer(), 0
+	d.Rand, d.odd = rand.New(rand.NewPCG(seed, 0)), oddities
+	for i := range 2 * count {
+		document, manifest := ownerManifests[d.owner()], tree{}
+		Expect(json.Unmarshal(document, &manifest)).To(Succeed())
+		for range 1 + d.IntN(3) {
+			patch, err := jsonpatch.DecodePatch(d.edit(d.below(spot{path: "/spec", value: manifest["spec"]})))
+			Expect(err).NotTo(HaveOccurred())
+			document, err = patch.Apply(document)
+			Expect(err).NotTo(HaveOccurred())
+			manifest = nil
+			Expect(json.Unmarshal(document, &manifest)).To(Succeed())
+			if len(manifest["spec"].(tree)) == 0 {
+				break
+			}
+		}
+		obj := &unstructured.Unstructured{Object: manifest}
+		obj.Object["metadata"] = tree{"namespace": namespace, "name": fmt.Sprintf("hostile-drawn-%d", i)}
+		if env.Client.Create(ctx, obj) == nil {
+			stored++
+		}
+	}
+	Expect(stored).To(BeNumerically(">", count/2), "too few were stored")
 }
 
 // goodOnes returns ten objects of a kind with valid specs.
