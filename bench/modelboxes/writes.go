@@ -35,11 +35,8 @@ func WritesOf(box *modelv1.ModelBox) (Writes, error) {
 }
 
 func statusOf(box *modelv1.ModelBox, w *workload.Workload) []byte {
-	into := modelv1.WorkloadStatus{
-		ObservedGeneration: box.Generation,
-		Selector:           w.Selector().String(),
-		Address:            w.Address(),
-	}
+	into := modelv1.WorkloadStatus{Selector: w.Selector().String(), Address: w.Address()}
+	into.ObservedGeneration = box.Generation
 	// Only the length of the hashes matters here.
 	const hash = "0123456789abcdef0123456789abcdef"
 	into.Children = []modelv1.ChildStatus{{Kind: "Deployment", Desired: hash, Stored: hash}, {Kind: "Service", Desired: hash, Stored: hash}}

@@ -62,11 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Gene
 // and a child without a desired state. It is pure.
 func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*workload.Children, error) {
 	into, w := &daemon.Status, genericdaemon.Workload(daemon)
-	children := &workload.Children{
-		Workload: w, Pods: &apply.Child{Live: &appsv1.DaemonSet{}},
-		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
-		Stored: &into.ChildrenStatus,
-	}
+	children := &workload.Children{Workload: w, Pods: &apply.Child{Live: &appsv1.DaemonSet{}}, Status: &into.ChildrenStatus}
 	children.Observe = func() workload.Observed {
 		return observe(children.Pods.Live.(*appsv1.DaemonSet), daemon.Spec.Label, into)
 	}

@@ -29,11 +29,8 @@ type Children struct {
 	// Observe returns the observed state of Pods, and copies its counters to the status of the owner.
 	Observe func() Observed
 
-	ObservedGeneration *int64
-	Conditions         *[]metav1.Condition
-	Problems           *[]modelv1.Problem
-	// Stored is the part of the status that says what was written last.
-	Stored *modelv1.ChildrenStatus
+	// Status is that of the owner.
+	Status *modelv1.ChildrenStatus
 
 	optional optionalChildren
 	// configured is what Apply found out of the configuration.
@@ -59,9 +56,7 @@ type Observed struct {
 // status.Readiness, and children without a desired state. It is pure.
 func Desired(w *Workload, into *modelv1.WorkloadStatus, errs field.ErrorList) (*Children, error) {
 	children := &Children{
-		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}},
-		ObservedGeneration: &into.ObservedGeneration, Conditions: &into.Conditions, Problems: &into.Problems,
-		Stored: &into.ChildrenStatus,
+		Workload: w, Pods: &apply.Child{Live: &appsv1.Deployment{}}, Service: &apply.Child{Live: &corev1.Service{}}, Status: &into.ChildrenStatus,
 	}
 	children.Observe = func() Observed { return observe(w, children, into) }
 	if err := Buildable(errs); err != nil {
@@ -92,9 +87,9 @@ func (c *Children) all() []*apply.Child {
 
 // owner returns the owner with what its status says of the children.
 func (c *Children) owner() *apply.Owner {
-	ready := meta.FindStatusCondition(*c.Conditions, status.ConditionReady)
+	ready := meta.FindStatusCondition(c.Status.Conditions, status.ConditionReady)
 	return &apply.Owner{
-		Object: c.Owner, Children: c.Stored.Children, Paused: c.Paused,
+		Object: c.Owner, Children: c.Status.Children, Paused: c.Paused,
 		Ready: ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == c.Owner.GetGeneration(),
 	}
 }

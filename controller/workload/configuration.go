@@ -74,7 +74,7 @@ func (r *Reconciler) configure(ctx context.Context, c *Children) (unread, undeci
 		return nil, err
 	}
 	refs, uid := workload.References(template), c.Owner.GetUID()
-	anew := !c.Pods.Exists() || c.Stored.Template != "" && c.Stored.Template != hash
+	anew := !c.Pods.Exists() || c.Status.Template != "" && c.Status.Template != hash
 	if anew {
 		written, err := r.Writer.HasTemplate(ctx, c.owner(), c.Pods)
 		if err != nil {
@@ -103,14 +103,14 @@ func (c *Children) recordConfiguration() {
 	if c.Pods.Err != nil {
 		return // Nothing is known of it.
 	}
-	value, template := c.configured.live, c.Stored.Template
+	value, template := c.configured.live, c.Status.Template
 	if c.Pods.Settled() || c.configured.template == "" {
 		value, template = c.configured.value, c.configured.template
 	}
 	if len(value) > modelv1.MaxConfiguration {
 		value = "" // It is read from the child each time.
 	}
-	c.Stored.Configuration, c.Stored.Template = value, template
+	c.Status.Configuration, c.Status.Template = value, template
 }
 
 // liveConfiguration returns the annotation that the pod template of the child has now: from status if the cache,
@@ -123,7 +123,7 @@ func (r *Reconciler) liveConfiguration(ctx context.Context, c *Children) (string
 	if held == "" {
 		return "", nil
 	}
-	if recorded := c.Stored.Configuration; cache.Holds(held, recorded) {
+	if recorded := c.Status.Configuration; cache.Holds(held, recorded) {
 		return recorded, nil
 	}
 	live := kinds.NewOf(c.Pods.Live)
@@ -224,7 +224,7 @@ func inProgress(c *Children, now time.Time) wait {
 	if !rollsOut(c.Pods.Live) {
 		return wait{}
 	}
-	ready := meta.FindStatusCondition(*c.Conditions, status.ConditionReady)
+	ready := meta.FindStatusCondition(c.Status.Conditions, status.ConditionReady)
 	if _, ok := c.Pods.Live.(*appsv1.DaemonSet); ok && ready != nil && ready.Status != metav1.ConditionTrue && now.After(ready.LastTransitionTime.Add(deadline)) {
 		return wait{}
 	}

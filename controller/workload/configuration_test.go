@@ -40,7 +40,7 @@ func referring(restart modelv1.RestartOnChange, live string) *Children {
 	}}}
 	setConfiguration(&stored.Spec.Template, live)
 	return &Children{
-		Stored: &modelv1.ChildrenStatus{Configuration: live}, Conditions: &[]metav1.Condition{},
+		Status:   &modelv1.ChildrenStatus{Configuration: live},
 		Workload: &Workload{Owner: &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "uid"}}, RestartOnChange: restart},
 		Pods:     &apply.Child{Desired: desired, Live: stored},
 	}
@@ -219,8 +219,8 @@ func TestWhatIsRecordedOutlivesAFailedRead(t *testing.T) {
 	t.Parallel()
 	const live = "ConfigMap/a 0123456789abcdef"
 	c := referring(modelv1.RestartOnChangeReferenced, live)
-	c.Stored.Template, c.Pods.Err = "hash", errors.New("the connection was cut")
-	if c.recordConfiguration(); c.Stored.Configuration != live || c.Stored.Template != "hash" {
-		t.Errorf("recorded are %q and %q", c.Stored.Configuration, c.Stored.Template)
+	c.Status.Template, c.Pods.Err = "hash", errors.New("the connection was cut")
+	if c.recordConfiguration(); c.Status.Configuration != live || c.Status.Template != "hash" {
+		t.Errorf("recorded are %q and %q", c.Status.Configuration, c.Status.Template)
 	}
 }

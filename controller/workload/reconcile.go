@@ -123,7 +123,7 @@ func (r *Reconciler) Apply(ctx context.Context, c *Children) error {
 	}
 	unread = errors.Join(unread, r.complete(ctx, c))
 	later, err := r.Writer.Write(ctx, owner, c.all()...)
-	c.Stored.Children, c.later = owner.Children, later
+	c.Status.Children, c.later = owner.Children, later
 	c.recordConfiguration()
 	if unread == nil {
 		return err
@@ -157,7 +157,7 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 	observed := c.Observe()
 	switch {
 	case refused != nil:
-		*c.Problems = nil
+		c.Status.Problems = nil
 	case err != nil: // If it lasts, package status says so.
 		return apply.Result(err)
 	case c.optional.starting:
@@ -180,10 +180,10 @@ func (r *Reconciler) UpdateStatus(ctx context.Context, c *Children, errs field.E
 // sets its problems. Its conditions are still the stored ones. After the time that it returns, the
 // pods are to be read again; 0 is never.
 func (r *Reconciler) diagnose(ctx context.Context, c *Children, observed *Observed) (again time.Duration) {
-	subject := &problems.Subject{Owner: c.Owner, Workload: observed.Workload, Conditions: *c.Conditions, Problems: *c.Problems}
+	subject := &problems.Subject{Owner: c.Owner, Workload: observed.Workload, Conditions: c.Status.Conditions, Problems: c.Status.Problems}
 	// A readiness that is neither Reconciling nor Stalled has another cause than the pods.
 	skip := c.Paused || !observed.Progress.Reconciling && !observed.Progress.Stalled
-	observed.Progress, *c.Problems, again = r.Problems.Diagnose(ctx, subject, observed.Progress, skip)
+	observed.Progress, c.Status.Problems, again = r.Problems.Diagnose(ctx, subject, observed.Progress, skip)
 	return again
 }
 
@@ -191,17 +191,17 @@ func (r *Reconciler) diagnose(ctx context.Context, c *Children, observed *Observ
 // desired state.
 func (r *Reconciler) setConditions(c *Children, observed *Observed, applied bool, errs field.ErrorList) {
 	generation, now := c.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now())
-	*c.ObservedGeneration = generation
+	c.Status.ObservedGeneration = generation
 	described := observed.Progress.WithSpecErrors(errs)
-	described.SetNotReady(status.ReasonRewritten, apply.Rewritten(c.Stored.Children), true)
+	described.SetNotReady(status.ReasonRewritten, apply.Rewritten(c.Status.Children), true)
 	described.SetNotReady(c.configured.reason, c.configured.waiting, false)
 	described.AppendMessage(c.configured.note)
 	described.AppendMessage(c.optional.message())
-	described.SetConditions(c.Conditions, generation, now)
-	status.SetPaused(c.Conditions, c.Paused, generation, now)
+	described.SetConditions(&c.Status.Conditions, generation, now)
+	status.SetPaused(&c.Status.Conditions, c.Paused, generation, now)
 	available := observed.Availability
 	if !c.Pods.Exists() {
 		available = status.NoChild(observed.Kind, observed.Progress)
 	}
-	status.SetAvailable(c.Conditions, available, applied && observed.Workload.Observed, generation, now)
+	status.SetAvailable(&c.Status.Conditions, available, applied && observed.Workload.Observed, generation, now)
 }

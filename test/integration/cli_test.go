@@ -248,7 +248,8 @@ func TestStatusFollows(t *testing.T) {
 	c := newCluster(t)
 	box := newBox()
 	box.Status = modelv1.ModelBoxStatus{WorkloadStatus: modelv1.WorkloadStatus{
-		UpdatedReplicas: 3, AvailableReplicas: 1, Conditions: []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3")},
+		UpdatedReplicas: 3, AvailableReplicas: 1,
+		ChildrenStatus: modelv1.ChildrenStatus{Conditions: []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3")}},
 	}}
 	c.create(box)
 	progressing := "modelbox/web  Progressing: 1 of 3\n"

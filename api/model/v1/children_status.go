@@ -3,8 +3,37 @@
 
 package v1
 
-// ChildrenStatus is what the controller has written to the children of an object.
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ChildrenStatus is the part of the status that all kinds with pods have: the state of the object, and what the
+// controller has written to its children.
 type ChildrenStatus struct {
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9007199254740991
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	Problems []Problem `json:"problems,omitempty"`
+
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// children are the children as they were written last, one for each kind. The controller reads
 	// and writes a child only when one of these hashes changes. At most 8 items.
 	//

@@ -433,14 +433,6 @@ type Port struct {
 
 // WorkloadStatus is the observed state of a Deployment and its Service.
 type WorkloadStatus struct {
-	// observedGeneration is the most recent metadata.generation that the
-	// controller has observed.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
 	// replicas is the number of pods of the Deployment, ready or not.
 	//
 	// +optional
@@ -513,24 +505,6 @@ type WorkloadStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1300
 	URL string `json:"url,omitempty"`
-
-	// problems are the reasons why pods are not available, the worst first, while the
-	// object has not been ready for more than 15 seconds. At most 5 items.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
-	Problems []Problem `json:"problems,omitempty"`
-
-	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.

@@ -145,14 +145,6 @@ type GenericdaemonSpec struct {
 
 // GenericdaemonStatus defines the observed state of Genericdaemon.
 type GenericdaemonStatus struct {
-	// observedGeneration is the most recent metadata.generation that the
-	// controller has observed.
-	//
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=9007199254740991
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
 	// installed is the number of nodes on which the daemon is ready.
 	//
 	// +optional
@@ -194,24 +186,6 @@ type GenericdaemonStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Misscheduled int32 `json:"misscheduled,omitempty"`
-
-	// problems are the reasons why pods are not available, the worst first, while the
-	// object has not been ready for more than 15 seconds. At most 5 items.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
-	Problems []modelv1.Problem `json:"problems,omitempty"`
-
-	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
-	//
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	modelv1.ChildrenStatus `json:",inline"`
 }

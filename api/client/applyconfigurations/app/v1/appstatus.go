@@ -24,14 +24,6 @@ func AppStatus() *AppStatusApplyConfiguration {
 	return &AppStatusApplyConfiguration{}
 }
 
-// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ObservedGeneration field is set to the value of the last call.
-func (b *AppStatusApplyConfiguration) WithObservedGeneration(value int64) *AppStatusApplyConfiguration {
-	b.WorkloadStatusApplyConfiguration.ObservedGeneration = &value
-	return b
-}
-
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.
@@ -112,6 +104,22 @@ func (b *AppStatusApplyConfiguration) WithURL(value string) *AppStatusApplyConfi
 	return b
 }
 
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithSchedule(value *modelv1.ScheduleStatusApplyConfiguration) *AppStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.Schedule = value
+	return b
+}
+
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithObservedGeneration(value int64) *AppStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.ObservedGeneration = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -120,7 +128,7 @@ func (b *AppStatusApplyConfiguration) WithProblems(values ...*modelv1.ProblemApp
 		if values[i] == nil {
 			panic("nil value passed to WithProblems")
 		}
-		b.WorkloadStatusApplyConfiguration.Problems = append(b.WorkloadStatusApplyConfiguration.Problems, *values[i])
+		b.ChildrenStatusApplyConfiguration.Problems = append(b.ChildrenStatusApplyConfiguration.Problems, *values[i])
 	}
 	return b
 }
@@ -133,16 +141,8 @@ func (b *AppStatusApplyConfiguration) WithConditions(values ...*metav1.Condition
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.WorkloadStatusApplyConfiguration.Conditions = append(b.WorkloadStatusApplyConfiguration.Conditions, *values[i])
+		b.ChildrenStatusApplyConfiguration.Conditions = append(b.ChildrenStatusApplyConfiguration.Conditions, *values[i])
 	}
-	return b
-}
-
-// WithSchedule sets the Schedule field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Schedule field is set to the value of the last call.
-func (b *AppStatusApplyConfiguration) WithSchedule(value *modelv1.ScheduleStatusApplyConfiguration) *AppStatusApplyConfiguration {
-	b.WorkloadStatusApplyConfiguration.Schedule = value
 	return b
 }
 

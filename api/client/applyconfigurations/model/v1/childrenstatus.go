@@ -5,11 +5,26 @@
 
 package v1
 
+import (
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
 // ChildrenStatusApplyConfiguration represents a declarative configuration of the ChildrenStatus type for use
 // with apply.
 //
-// ChildrenStatus is what the controller has written to the children of an object.
+// ChildrenStatus is the part of the status that all kinds with pods have: the state of the object, and what the
+// controller has written to its children.
 type ChildrenStatusApplyConfiguration struct {
+	// observedGeneration is the most recent metadata.generation that the
+	// controller has observed.
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// problems are the reasons why pods are not available, the worst first, while the
+	// object has not been ready for more than 15 seconds. At most 5 items.
+	Problems []ProblemApplyConfiguration `json:"problems,omitempty"`
+	// conditions are the latest available observations of the object's state. Ready and
+	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
+	// are present only while they are true.
+	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// children are the children as they were written last, one for each kind. The controller reads
 	// and writes a child only when one of these hashes changes. At most 8 items.
 	Children []ChildStatusApplyConfiguration `json:"children,omitempty"`
@@ -25,6 +40,40 @@ type ChildrenStatusApplyConfiguration struct {
 // apply.
 func ChildrenStatus() *ChildrenStatusApplyConfiguration {
 	return &ChildrenStatusApplyConfiguration{}
+}
+
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *ChildrenStatusApplyConfiguration) WithObservedGeneration(value int64) *ChildrenStatusApplyConfiguration {
+	b.ObservedGeneration = &value
+	return b
+}
+
+// WithProblems adds the given value to the Problems field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Problems field.
+func (b *ChildrenStatusApplyConfiguration) WithProblems(values ...*ProblemApplyConfiguration) *ChildrenStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithProblems")
+		}
+		b.Problems = append(b.Problems, *values[i])
+	}
+	return b
+}
+
+// WithConditions adds the given value to the Conditions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Conditions field.
+func (b *ChildrenStatusApplyConfiguration) WithConditions(values ...*metav1.ConditionApplyConfiguration) *ChildrenStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConditions")
+		}
+		b.Conditions = append(b.Conditions, *values[i])
+	}
+	return b
 }
 
 // WithChildren adds the given value to the Children field in the declarative configuration

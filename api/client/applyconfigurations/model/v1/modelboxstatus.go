@@ -31,14 +31,6 @@ func ModelBoxStatus() *ModelBoxStatusApplyConfiguration {
 	return &ModelBoxStatusApplyConfiguration{}
 }
 
-// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ObservedGeneration field is set to the value of the last call.
-func (b *ModelBoxStatusApplyConfiguration) WithObservedGeneration(value int64) *ModelBoxStatusApplyConfiguration {
-	b.WorkloadStatusApplyConfiguration.ObservedGeneration = &value
-	return b
-}
-
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.
@@ -119,6 +111,22 @@ func (b *ModelBoxStatusApplyConfiguration) WithURL(value string) *ModelBoxStatus
 	return b
 }
 
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.Schedule = value
+	return b
+}
+
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithObservedGeneration(value int64) *ModelBoxStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.ObservedGeneration = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -127,7 +135,7 @@ func (b *ModelBoxStatusApplyConfiguration) WithProblems(values ...*ProblemApplyC
 		if values[i] == nil {
 			panic("nil value passed to WithProblems")
 		}
-		b.WorkloadStatusApplyConfiguration.Problems = append(b.WorkloadStatusApplyConfiguration.Problems, *values[i])
+		b.ChildrenStatusApplyConfiguration.Problems = append(b.ChildrenStatusApplyConfiguration.Problems, *values[i])
 	}
 	return b
 }
@@ -140,16 +148,8 @@ func (b *ModelBoxStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.WorkloadStatusApplyConfiguration.Conditions = append(b.WorkloadStatusApplyConfiguration.Conditions, *values[i])
+		b.ChildrenStatusApplyConfiguration.Conditions = append(b.ChildrenStatusApplyConfiguration.Conditions, *values[i])
 	}
-	return b
-}
-
-// WithSchedule sets the Schedule field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Schedule field is set to the value of the last call.
-func (b *ModelBoxStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
-	b.WorkloadStatusApplyConfiguration.Schedule = value
 	return b
 }
 

@@ -14,9 +14,6 @@ import (
 //
 // WorkloadStatus is the observed state of a Deployment and its Service.
 type WorkloadStatusApplyConfiguration struct {
-	// observedGeneration is the most recent metadata.generation that the
-	// controller has observed.
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// replicas is the number of pods of the Deployment, ready or not.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of pods that are ready.
@@ -43,13 +40,6 @@ type WorkloadStatusApplyConfiguration struct {
 	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
 	// Empty until a Gateway has accepted the HTTPRoute as it is now.
 	URL *string `json:"url,omitempty"`
-	// problems are the reasons why pods are not available, the worst first, while the
-	// object has not been ready for more than 15 seconds. At most 5 items.
-	Problems []ProblemApplyConfiguration `json:"problems,omitempty"`
-	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
-	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.
 	Schedule                         *ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
@@ -60,14 +50,6 @@ type WorkloadStatusApplyConfiguration struct {
 // apply.
 func WorkloadStatus() *WorkloadStatusApplyConfiguration {
 	return &WorkloadStatusApplyConfiguration{}
-}
-
-// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ObservedGeneration field is set to the value of the last call.
-func (b *WorkloadStatusApplyConfiguration) WithObservedGeneration(value int64) *WorkloadStatusApplyConfiguration {
-	b.ObservedGeneration = &value
-	return b
 }
 
 // WithReplicas sets the Replicas field in the declarative configuration to the given value
@@ -150,6 +132,22 @@ func (b *WorkloadStatusApplyConfiguration) WithURL(value string) *WorkloadStatus
 	return b
 }
 
+// WithSchedule sets the Schedule field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Schedule field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	b.Schedule = value
+	return b
+}
+
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithObservedGeneration(value int64) *WorkloadStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.ObservedGeneration = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -158,7 +156,7 @@ func (b *WorkloadStatusApplyConfiguration) WithProblems(values ...*ProblemApplyC
 		if values[i] == nil {
 			panic("nil value passed to WithProblems")
 		}
-		b.Problems = append(b.Problems, *values[i])
+		b.ChildrenStatusApplyConfiguration.Problems = append(b.ChildrenStatusApplyConfiguration.Problems, *values[i])
 	}
 	return b
 }
@@ -171,16 +169,8 @@ func (b *WorkloadStatusApplyConfiguration) WithConditions(values ...*metav1.Cond
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.Conditions = append(b.Conditions, *values[i])
+		b.ChildrenStatusApplyConfiguration.Conditions = append(b.ChildrenStatusApplyConfiguration.Conditions, *values[i])
 	}
-	return b
-}
-
-// WithSchedule sets the Schedule field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Schedule field is set to the value of the last call.
-func (b *WorkloadStatusApplyConfiguration) WithSchedule(value *ScheduleStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
-	b.Schedule = value
 	return b
 }
 

@@ -15,9 +15,6 @@ import (
 //
 // GenericdaemonStatus defines the observed state of Genericdaemon.
 type GenericdaemonStatusApplyConfiguration struct {
-	// observedGeneration is the most recent metadata.generation that the
-	// controller has observed.
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// installed is the number of nodes on which the daemon is ready.
 	Installed *int32 `json:"installed,omitempty"`
 	// desired is the number of nodes that should run the daemon.
@@ -29,14 +26,7 @@ type GenericdaemonStatusApplyConfiguration struct {
 	// available is the number of nodes on which the daemon is available.
 	Available *int32 `json:"available,omitempty"`
 	// misscheduled is the number of nodes that run the daemon and should not run it.
-	Misscheduled *int32 `json:"misscheduled,omitempty"`
-	// problems are the reasons why pods are not available, the worst first, while the
-	// object has not been ready for more than 15 seconds. At most 5 items.
-	Problems []v1.ProblemApplyConfiguration `json:"problems,omitempty"`
-	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
-	Conditions                          []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	Misscheduled                        *int32 `json:"misscheduled,omitempty"`
 	v1.ChildrenStatusApplyConfiguration `json:""`
 }
 
@@ -44,14 +34,6 @@ type GenericdaemonStatusApplyConfiguration struct {
 // apply.
 func GenericdaemonStatus() *GenericdaemonStatusApplyConfiguration {
 	return &GenericdaemonStatusApplyConfiguration{}
-}
-
-// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ObservedGeneration field is set to the value of the last call.
-func (b *GenericdaemonStatusApplyConfiguration) WithObservedGeneration(value int64) *GenericdaemonStatusApplyConfiguration {
-	b.ObservedGeneration = &value
-	return b
 }
 
 // WithInstalled sets the Installed field in the declarative configuration to the given value
@@ -102,6 +84,14 @@ func (b *GenericdaemonStatusApplyConfiguration) WithMisscheduled(value int32) *G
 	return b
 }
 
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *GenericdaemonStatusApplyConfiguration) WithObservedGeneration(value int64) *GenericdaemonStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.ObservedGeneration = &value
+	return b
+}
+
 // WithProblems adds the given value to the Problems field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Problems field.
@@ -110,7 +100,7 @@ func (b *GenericdaemonStatusApplyConfiguration) WithProblems(values ...*v1.Probl
 		if values[i] == nil {
 			panic("nil value passed to WithProblems")
 		}
-		b.Problems = append(b.Problems, *values[i])
+		b.ChildrenStatusApplyConfiguration.Problems = append(b.ChildrenStatusApplyConfiguration.Problems, *values[i])
 	}
 	return b
 }
@@ -123,7 +113,7 @@ func (b *GenericdaemonStatusApplyConfiguration) WithConditions(values ...*metav1
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.Conditions = append(b.Conditions, *values[i])
+		b.ChildrenStatusApplyConfiguration.Conditions = append(b.ChildrenStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }
