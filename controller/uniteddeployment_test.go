@@ -81,6 +81,7 @@ var _ = Describe("a UnitedDeployment", func() {
 		Expect(env.Client.Create(ctx, target)).To(Succeed())
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
 		Eventually(func() string { return get(ctx, ud).Status.Selector }).Should(Equal(metav1.FormatLabelSelector(target.Spec.Selector)))
+		Eventually(replicas).Should(BeEquivalentTo(2))
 		rollOut(ctx, named)
 		Eventually(readiness(ctx, ud)).Should(Equal("True Ready"))
 	})
