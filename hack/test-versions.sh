@@ -44,7 +44,7 @@ suites() {
   go tool ginkgo --no-color --procs 2 --timeout 30m ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
 }
 quick() {
-  go test -vet=off -count 1 ./webhook -ginkgo.focus 'a ModelBox at admission|an invalid object|sample stays .* client-side' &
+  go test -vet=off -count 1 ./webhook -run '^TestWebhook$' -ginkgo.focus 'a ModelBox at admission|an invalid object|sample stays .* client-side' &
   go test -vet=off -count 1 ./test/integration -run 'MayUse|UsersChange|WhatAFreeze|Permission|Subresources|TestPlan$|TestAdopt$|TestStatus$|TheLease|NoOtherKind'
   wait $!
 }
