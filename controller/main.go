@@ -45,18 +45,30 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
-// kinds returns functions that add the controllers of this process to a manager, one for each
-// kind.
-func (o *options) kinds() []func(manager.Manager, clock.PassiveClock) error {
-	shared := workload.Reconciler{Queue: &configuration.RolloutQueue{PerMinute: o.restartRate, Clock: clock.RealClock{}}, Watches: o.watches}
-	return []func(manager.Manager, clock.PassiveClock) error{
-		schedules.Index,
-		modelbox.SetupWithManager(o.fetcher, shared),
-		app.SetupWithManager(shared),
-		genericdaemon.SetupWithManager(workload.Reconciler{Queue: shared.Queue}),
-		uniteddeployment.SetupWithManager,
-		eru.SetupWithManager,
+// perKind are the functions that add the controllers of a kind to a manager.
+var perKind = []func(manager.Manager, workload.Shared) error{
+	modelbox.SetupWithManager,
+	app.SetupWithManager,
+	genericdaemon.SetupWithManager,
+	uniteddeployment.SetupWithManager,
+	eru.SetupWithManager,
+}
+
+// addControllers adds the controllers of all kinds, which may be limited to namespaces, to a manager.
+func (o *options) addControllers(mgr manager.Manager, clk clock.PassiveClock) error {
+	if err := schedules.Index(mgr); err != nil {
+		return fmt.Errorf("indexing HorizontalPodAutoscalers: %w", err)
 	}
+	shared := workload.Shared{
+		Clock: clk, Fetcher: o.fetcher, Watches: o.watches,
+		Queue: &configuration.RolloutQueue{PerMinute: o.restartRate, Clock: clock.RealClock{}},
+	}
+	for _, add := range perKind {
+		if err := add(mgr, shared); err != nil {
+			return fmt.Errorf("adding a controller: %w", err)
+		}
+	}
+	return nil
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
@@ -204,13 +216,10 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// addControllersAndProbes adds the controllers of all kinds, which may be limited to namespaces,
-// and the probes to a manager.
+// addControllersAndProbes adds the controllers and the probes to a manager.
 func addControllersAndProbes(mgr manager.Manager, o *options) error {
-	for _, add := range o.kinds() {
-		if err := add(mgr, clock.RealClock{}); err != nil {
-			return fmt.Errorf("adding a controller: %w", err)
-		}
+	if err := o.addControllers(mgr, clock.RealClock{}); err != nil {
+		return err
 	}
 	if err := o.addCertificate(mgr); err != nil {
 		return err

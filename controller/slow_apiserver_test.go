@@ -22,7 +22,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/app"
 	"github.com/modelbox-operator/modelbox-operator/controller/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
-	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/test/faults"
 )
 
@@ -30,12 +29,12 @@ import (
 var thoroughly = os.Getenv("MODELBOX_LONG") != ""
 
 // newReplica starts one process of the controller, elected by a lease, with one kind.
-func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, clock.PassiveClock) error) *process {
+func newReplica(cfg *rest.Config, namespace string, add func(manager.Manager, workload.Shared) error) *process {
 	GinkgoHelper()
 	o := defaults()
 	o.leaderNamespace = namespace
 	mgr := newManager(cfg, &o)
-	Expect(add(mgr, clock.RealClock{})).To(Succeed())
+	Expect(add(mgr, workload.Shared{Clock: clock.RealClock{}})).To(Succeed())
 	r := launch(mgr)
 	DeferCleanup(r.cancel)
 	return r
@@ -47,13 +46,13 @@ var _ = Describe("an API server that answers late", Ordered, long, func() {
 	// no case reconciles the objects of another.
 	type late struct {
 		delay  func() time.Duration
-		add    func(manager.Manager, clock.PassiveClock) error
+		add    func(manager.Manager, workload.Shared) error
 		object func(metav1.ObjectMeta) client.Object
 	}
 	cases := map[string]late{
-		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager(models.Fetcher{}, workload.Reconciler{}),
+		"each by 4 s": {faults.Constant(4 * time.Second), modelbox.SetupWithManager,
 			func(named metav1.ObjectMeta) client.Object { return guarantees["ModelBox"].object(named) }},
-		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager(workload.Reconciler{}),
+		"by 0 to 3 s": {faults.Varying(uint64(GinkgoRandomSeed()), 3*time.Second), app.SetupWithManager,
 			func(named metav1.ObjectMeta) client.Object { return guarantees["App"].object(named) }},
 	}
 	const lasting = 25 * time.Second

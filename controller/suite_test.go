@@ -180,9 +180,7 @@ func stop() {
 func launchKinds(cfg *rest.Config, o *options, clk clock.PassiveClock, with ...func(*ctrl.Options)) *process {
 	GinkgoHelper()
 	mgr := newManager(cfg, o, with...)
-	for _, add := range o.kinds() {
-		Expect(add(mgr, clk)).To(Succeed())
-	}
+	Expect(o.addControllers(mgr, clk)).To(Succeed())
 	return launch(mgr)
 }
 
@@ -320,19 +318,19 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 	sources := &configuration.Sources{
 		Metadata: writer.Live, Live: writer.Live, Clock: clk, Watch: func(context.Context, string) error { return nil },
 	}
-	shared := workload.Reconciler{Writer: writer, Clock: clk, Problems: looker, Configuration: sources, Freeze: freeze.Reader{Live: writer.Live}}
+	steps := workload.Reconciler{Shared: workload.Shared{Clock: clk, Fetcher: modelFetcher}, Writer: writer, Problems: looker, Configuration: sources, Freeze: freeze.Reader{Live: writer.Live}}
 	switch kind {
 	case "ModelBox":
-		return status.NewReconciler[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: shared, Fetcher: modelFetcher}, status.Options{Clock: clk})
+		return status.NewReconciler[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: steps}, status.Options{Clock: clk})
 	case "UnitedDeployment":
 		return status.NewReconciler(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{Clock: clk})
 	case "Eru":
 		return status.NewReconciler(writer.Client, writer.Recorder, &eru.Reconciler{Client: writer.Client, Recorder: writer.Recorder, Clock: clk}, status.Options{Clock: clk})
 	case "App":
-		return status.NewReconciler[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: shared}, status.Options{Clock: clk})
+		return status.NewReconciler[*appv1.App](writer.Client, writer.Recorder, &app.Reconciler{Reconciler: steps}, status.Options{Clock: clk})
 	}
 	return status.NewReconciler[*mydomainv1beta1.Genericdaemon](writer.Client, writer.Recorder,
-		&genericdaemon.Reconciler{Reconciler: shared}, status.Options{Clock: clk})
+		&genericdaemon.Reconciler{Reconciler: steps}, status.Options{Clock: clk})
 }
 
 // reconcileWith reconciles an object with a client, as a process that has just started does.

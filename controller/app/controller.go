@@ -9,11 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
 )
@@ -33,21 +33,17 @@ type Reconciler struct {
 	workload.Reconciler
 }
 
-// SetupWithManager returns a function that adds the controller for Apps to a manager. shared is
-// what it has in common with other controllers: Queue and Watches.
-func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
-	return func(mgr manager.Manager, clk clock.PassiveClock) error {
-		r := &Reconciler{shared}
-		return workload.Setup(mgr, clk, kind, &appv1.App{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
-	}
+// SetupWithManager adds the controller for Apps to a manager.
+func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
+	r := &Reconciler{workload.New(mgr, kind, shared)}
+	return workload.Setup(mgr, &appv1.App{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
 }
 
 // Reconcile applies the children of an App and sets its status. It runs the defaults and
 // the rules of admission again, so that an object which was stored while the webhook was
 // away is reconciled in the same way.
-func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App, writer *status.Writer) (reconcile.Result, error) {
 	app.Default(obj, nil, nil)
-	errs := app.Validate(obj)
-	_, result, err := r.Run(ctx, app.Workload(obj), &obj.Status.WorkloadStatus, obj.Spec.Schedules, errs)
-	return result, err
+	s := workload.NewState(app.Workload(obj), app.Validate(obj), &obj.Status.WorkloadStatus, writer)
+	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.Reread, r.Observe, r.Report)
 }

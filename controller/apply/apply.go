@@ -33,7 +33,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
@@ -165,7 +164,7 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 // server refused a write, *limit.ContestedError if other clients undo its writes, ErrOwnerGone if
 // the owner was deleted; any other error is worth a retry.
 func (w Writer) Write(ctx context.Context, owner *Owner, children ...*Child) (time.Duration, error) {
-	contested := limit.Contested(ctx)
+	contested := owner.Limit.Contested()
 	if contested != nil && contested.Exhausted && !owner.Paused {
 		return 0, contested
 	}

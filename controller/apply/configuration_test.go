@@ -53,7 +53,7 @@ func TestResponseReplacesTheConfiguration(t *testing.T) {
 			return json.Unmarshal([]byte(response), into)
 		},
 	})
-	answer, err := Writer{Access: Access{Client: c}}.serverSideApply(t.Context(), deployment, deployment.DeepCopy())
+	answer, err := Writer{Access: Access{Client: c}}.serverSideApply(t.Context(), &Owner{}, deployment, deployment.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

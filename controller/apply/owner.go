@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
@@ -27,7 +26,7 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children 
 		return nil
 	}
 	reported, ok := owner.Object.(interface{ GetConditions() []metav1.Condition })
-	if ok && len(reported.GetConditions()) > 0 || limit.HasRecentWrites(ctx) || slices.ContainsFunc(children, (*Child).Exists) {
+	if ok && len(reported.GetConditions()) > 0 || owner.Limit.HasRecentWrites() || slices.ContainsFunc(children, (*Child).Exists) {
 		return w.checkLive(ctx, owner)
 	}
 	return nil

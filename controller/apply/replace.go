@@ -26,7 +26,7 @@ type operation struct {
 }
 
 // replaceSpec replaces the spec of the version of a child that was read, and returns the response.
-func (w Writer) replaceSpec(ctx context.Context, desired, live client.Object) (client.Object, error) {
+func (w Writer) replaceSpec(ctx context.Context, owner *Owner, desired, live client.Object) (client.Object, error) {
 	spec, err := replacement(desired, live)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (w Writer) replaceSpec(ctx context.Context, desired, live client.Object) (c
 		return nil, err
 	}
 	replaced := live.DeepCopyObject().(client.Object)
-	return replaced, w.Client.Patch(ctx, replaced, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+	return replaced, w.Client.Patch(ctx, replaced, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager), owner.Limit)
 }
 
 // replacement returns the desired spec with what belongs to users and other controllers in a live child, where the

@@ -16,6 +16,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/cache"
+	"github.com/modelbox-operator/modelbox-operator/controller/limit"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
@@ -28,6 +29,8 @@ type Owner struct {
 	Children []modelv1.ChildStatus
 	// Paused prevents every write.
 	Paused bool
+	// Limit is what the writes count for.
+	Limit *limit.Owner
 }
 
 // recorded returns what status says of the child of a kind; the zero value is nothing.

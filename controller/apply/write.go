@@ -59,14 +59,14 @@ func (w Writer) write(ctx context.Context, owner *Owner, child *Child) (later ti
 
 // settle writes a child whose desired state has a hash, and records that in the owner.
 func (w Writer) settle(ctx context.Context, owner *Owner, child *Child, recorded modelv1.ChildStatus, desired string) error {
-	kind := kinds.KindOf(child.Live)
+	kind, as := kinds.KindOf(child.Live), *owner
 	if recorded.Desired != desired { // Nothing that another client has undone.
 		if recorded.Desired != "" {
-			ctx = limit.Uncounted(ctx)
+			as.Limit = owner.Limit.Uncounted()
 		}
 		recorded = modelv1.ChildStatus{}
 	}
-	if err := w.createOrUpdate(ctx, owner, child, recorded); err != nil {
+	if err := w.createOrUpdate(ctx, &as, child, recorded); err != nil {
 		return err
 	}
 	child.settled = true
@@ -113,7 +113,7 @@ func (w Writer) createOrUpdate(ctx context.Context, owner *Owner, child *Child, 
 		return w.update(ctx, owner, child, recorded)
 	}
 	created := child.Desired.DeepCopyObject().(client.Object)
-	if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager), client.FieldValidation("Strict")); err != nil {
+	if err := w.Client.Create(ctx, created, client.FieldOwner(FieldManager), client.FieldValidation("Strict"), owner.Limit); err != nil {
 		return Refused("creating", child.Desired, err)
 	}
 	child.Live, child.found = created, true
@@ -144,9 +144,9 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 	if err := w.checkLive(ctx, owner); err != nil {
 		return err
 	}
-	answer, err := w.apply(ctx, child.Desired, live)
+	answer, err := w.apply(ctx, owner, child.Desired, live)
 	if contested, ok := errors.AsType[*limit.ContestedError](err); ok {
-		limit.SetManager(ctx, contested, first(differing(child.Desired, live)), limit.Manager(live))
+		owner.Limit.SetManager(contested, first(differing(child.Desired, live)), limit.Manager(live))
 	}
 	if err != nil {
 		return Refused("applying", child.Desired, err)
@@ -163,26 +163,26 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 // keeps the fields of other managers, and with them the object may be invalid: a second source of
 // a volume, a member of a union beside ours. Then the whole spec is replaced, and the apply repeated, so that a
 // field that is dropped later leaves the child.
-func (w Writer) apply(ctx context.Context, desired, live client.Object) (client.Object, error) {
-	answer, err := w.serverSideApply(ctx, desired, live)
+func (w Writer) apply(ctx context.Context, owner *Owner, desired, live client.Object) (client.Object, error) {
+	answer, err := w.serverSideApply(ctx, owner, desired, live)
 	refused := isInvalid(err) || apierrors.IsInternalError(err) && hasDuplicates(live)
 	if !refused {
 		return answer, err
 	}
-	replaced, replaceErr := w.replaceSpec(ctx, desired, live)
+	replaced, replaceErr := w.replaceSpec(ctx, owner, desired, live)
 	if apierrors.IsInvalid(replaceErr) {
 		return nil, err
 	}
 	if replaceErr != nil {
 		return nil, replaceErr
 	}
-	return w.serverSideApply(ctx, desired, replaced)
+	return w.serverSideApply(ctx, owner, desired, replaced)
 }
 
 // serverSideApply applies a child to the version that was read. If it has changed since, or was
 // replaced, the API server returns a conflict. It refuses fields that it does not know.
-func (w Writer) serverSideApply(ctx context.Context, desired, live client.Object) (client.Object, error) {
-	if err := w.upgradeManagedFields(ctx, live); err != nil {
+func (w Writer) serverSideApply(ctx context.Context, owner *Owner, desired, live client.Object) (client.Object, error) {
+	if err := w.upgradeManagedFields(ctx, owner, live); err != nil {
 		return nil, err
 	}
 	versioned := desired.DeepCopyObject().(client.Object)
@@ -200,17 +200,17 @@ func (w Writer) serverSideApply(ctx context.Context, desired, live client.Object
 	answer.SetGeneration(live.GetGeneration()) // For package limit.
 	answer.SetResourceVersion(live.GetResourceVersion())
 	return answer, w.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, configuration),
-		client.FieldOwner(FieldManager), client.ForceOwnership, client.FieldValidation("Strict"))
+		client.FieldOwner(FieldManager), client.ForceOwnership, client.FieldValidation("Strict"), owner.Limit)
 }
 
 // upgradeManagedFields changes the Update entry of a plain create, or of a JSON patch, into an
 // Apply entry. There is no patch if there is no such entry.
-func (w Writer) upgradeManagedFields(ctx context.Context, live client.Object) error {
+func (w Writer) upgradeManagedFields(ctx context.Context, owner *Owner, live client.Object) error {
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
 	if err != nil || patch == nil {
 		return err
 	}
-	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
+	return w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), owner.Limit)
 }
 
 // remove deletes a child that must not exist.
@@ -222,7 +222,7 @@ func (w Writer) remove(ctx context.Context, owner *Owner, child *Child, kind str
 	default:
 		uid, version := child.Live.GetUID(), child.Live.GetResourceVersion()
 		preconditions := client.Preconditions{UID: &uid, ResourceVersion: &version}
-		err := w.Client.Delete(ctx, child.Live, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := w.Client.Delete(ctx, child.Live, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground), owner.Limit)
 		if client.IgnoreNotFound(err) != nil {
 			return Refused("deleting", child.Live, err)
 		}

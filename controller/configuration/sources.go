@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
@@ -46,6 +47,8 @@ type Sources struct {
 	Clock          clock.PassiveClock
 	// Watch starts the watch of a kind beside the reconciles, and returns nil when it runs; see watches.Start.
 	Watch func(ctx context.Context, kind string) error
+
+	controller controller.Controller
 
 	mu sync.Mutex
 	// refs are what the owners refer to, by their namespace and name.

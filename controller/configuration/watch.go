@@ -26,8 +26,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
-// New returns the sources of the objects of a controller, whose watches enqueue these.
-func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *Sources {
+// New returns the sources of the objects of a controller, which Enqueue names.
+func New(mgr manager.Manager, clk clock.PassiveClock) *Sources {
 	s := &Sources{Metadata: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk}
 	starts := map[string]*watches.Start{}
 	for _, kind := range []string{workload.KindConfigMap, workload.KindSecret} {
@@ -42,13 +42,16 @@ func New(mgr manager.Manager, c controller.Controller, clk clock.PassiveClock) *
 				return trigger.Synced(ctx, mgr.GetCache(), watched)
 			},
 			Then: func(informer ctrlcache.Informer) error {
-				return c.Watch(&source.Informer{Informer: informer, Handler: s.enqueue(kind), Predicates: []predicate.Predicate{predicate.ResourceVersionChangedPredicate{}}})
+				return s.controller.Watch(&source.Informer{Informer: informer, Handler: s.enqueue(kind), Predicates: []predicate.Predicate{predicate.ResourceVersionChangedPredicate{}}})
 			},
 		}
 	}
 	s.Watch = func(ctx context.Context, kind string) error { return starts[kind].Ensure(ctx) }
 	return s
 }
+
+// Enqueue sets the controller that is to reconcile the owners of what changes, before the first one is observed.
+func (s *Sources) Enqueue(c controller.Controller) { s.controller = c }
 
 // enqueue enqueues the owners that refer to an object.
 func (s *Sources) enqueue(kind string) handler.EventHandler {

@@ -31,20 +31,20 @@ import (
 // another rollout.
 const fieldManager = "modelbox-eru"
 
-// restart restarts the Deployment, after status says so: see status.WriteFirst. In a frozen
+// restart restarts the Deployment, after status says so: see status.Writer. In a frozen
 // namespace the scheduled time is skipped. If the API server refuses it, the decision becomes to
 // wait; any other error leaves everything as it is.
-func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *appsv1.Deployment, d *decision, p plan) error {
+func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, writer *status.Writer, deployment *appsv1.Deployment, d *decision, p plan) error {
 	_, frozen, err := r.Freeze.Frozen(ctx, obj.Namespace)
 	switch {
 	case frozen:
 		p.settle(d, d.next, mtsrev1.EruSkipped, status.ReasonFrozen)
 	case err == nil:
 		setRestarting(obj, d.next, r.Clock.Now())
-		if err := status.WriteFirst(ctx); err != nil {
+		if err := writer.WriteFirst(ctx); err != nil {
 			return err
 		}
-		if err = r.patch(ctx, deployment, d.next); err == nil {
+		if err = r.patch(ctx, writer.Owner, deployment, d.next); err == nil {
 			now := r.Clock.Now()
 			lateness.Observe(now.Sub(d.next).Seconds())
 			p.settle(d, d.next, mtsrev1.EruRestarted, "")
@@ -60,11 +60,11 @@ func (r *Reconciler) restart(ctx context.Context, obj *mtsrev1.Eru, deployment *
 
 // patch is the one write to the Deployment: the scheduled time, with the resourceVersion of
 // the Deployment that was read as precondition.
-func (r *Reconciler) patch(ctx context.Context, deployment *appsv1.Deployment, slot time.Time) error {
+func (r *Reconciler) patch(ctx context.Context, owner *limit.Owner, deployment *appsv1.Deployment, slot time.Time) error {
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
 		deployment.UID, deployment.ResourceVersion, api.AnnotationRestartedAt, formatTime(slot))
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: deployment.Namespace, Name: deployment.Name}}
-	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
+	err := r.Client.Patch(ctx, named, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager), owner)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("restarting Deployment %q: %w", deployment.Name, err) // The cache is stale.
 	}

@@ -96,14 +96,14 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 		return reconcile.Result{}, nil
 	}
 	// An Eru that is deleted each time is created at a limited rate, whatever else changes in the Deployment.
-	ctx = limit.For(ctx, b.Client, deployment.UID, 0)
-	if contested := limit.Contested(ctx); contested != nil && contested.Exhausted {
+	owner := limit.For(b.Client, deployment.UID, 0)
+	if contested := owner.Contested(); contested != nil && contested.Exhausted {
 		return apply.Result(contested)
 	}
 	if exists, err := b.exists(ctx, deployment); !exists {
 		return reconcile.Result{}, err
 	}
-	return apply.Result(b.create(ctx, deployment, obj))
+	return apply.Result(b.create(ctx, owner, deployment, obj))
 }
 
 // exists reports whether the API server still has the Deployment of the cache. The cache can
@@ -118,8 +118,8 @@ func (b *Binder) exists(ctx context.Context, cached *appsv1.Deployment) (bool, e
 	return live.UID == cached.UID && live.DeletionTimestamp == nil, nil
 }
 
-func (b *Binder) create(ctx context.Context, deployment *appsv1.Deployment, obj *mtsrev1.Eru) error {
-	err := b.Client.Create(ctx, obj, client.FieldOwner(fieldManager))
+func (b *Binder) create(ctx context.Context, owner *limit.Owner, deployment *appsv1.Deployment, obj *mtsrev1.Eru) error {
+	err := b.Client.Create(ctx, obj, client.FieldOwner(fieldManager), owner)
 	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}

@@ -79,10 +79,10 @@ type Reconciler struct {
 
 // SetupWithManager adds the controllers for Erus to a manager: the one that reconciles
 // them, and the one that creates those of annotated Deployments.
-func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
+func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
 	r := &Reconciler{
-		Client: mgr.GetClient(), Recorder: recorder, Clock: clk, Freeze: freeze.Reader{Live: mgr.GetAPIReader()}, target: target(mgr.GetClient()),
+		Client: mgr.GetClient(), Recorder: recorder, Clock: shared.Clock, Freeze: freeze.Reader{Live: mgr.GetAPIReader()}, target: target(mgr.GetClient()),
 	}
 	if err := r.target.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Erus by their Deployment: %w", err)
@@ -124,7 +124,7 @@ func (r *Reconciler) recorded() reconcile.Reconciler {
 // if one of them is due, and sets its status. It runs the defaults and the rules of
 // admission again, so that an object which was stored while the webhook was away is
 // reconciled in the same way.
-func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, writer *status.Writer) (reconcile.Result, error) {
 	eru.Default(obj, nil, nil)
 	errs := eru.Validate(obj)
 	deployment, err := workload.Target(ctx, r.Client, obj.Namespace, obj.DeploymentNameOrDefault())
@@ -134,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru) (reconcile
 	now, before := r.Clock.Now(), obj.Status.DeepCopy()
 	decision, plan, err := decide(obj, errs, deployment, now)
 	if err == nil && decision.restart {
-		err = r.restart(ctx, obj, deployment, &decision, plan)
+		err = r.restart(ctx, obj, writer, deployment, &decision, plan)
 	}
 	if err != nil {
 		return reconcile.Result{}, err

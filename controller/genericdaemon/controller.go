@@ -7,16 +7,14 @@ package genericdaemon
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
@@ -36,61 +34,39 @@ type Reconciler struct {
 	workload.Reconciler
 }
 
-// SetupWithManager returns a function that adds the controller for Genericdaemons to a manager.
-func SetupWithManager(shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
-	return func(mgr manager.Manager, clk clock.PassiveClock) error {
-		r := &Reconciler{shared}
-		return workload.Setup(mgr, clk, kind, &mydomainv1beta1.Genericdaemon{}, r, &r.Reconciler, &appsv1.DaemonSet{})
-	}
+// SetupWithManager adds the controller for Genericdaemons to a manager.
+func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
+	shared.Watches = nil // A Genericdaemon has no optional children.
+	r := &Reconciler{workload.New(mgr, kind, shared)}
+	return workload.Setup(mgr, &mydomainv1beta1.Genericdaemon{}, r, &r.Reconciler, &appsv1.DaemonSet{})
 }
 
 // Reconcile applies the DaemonSet of a Genericdaemon and sets its status. It runs the
 // defaults and the rules of admission again, so that an object which was stored while the
 // webhook was away is reconciled in the same way.
-func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, writer *status.Writer) (reconcile.Result, error) {
 	genericdaemon.Default(daemon, nil, nil)
-	errs := genericdaemon.Validate(daemon)
-	children, err := desired(daemon, errs)
-	if err == nil {
-		err = r.Apply(ctx, children)
-	}
-	return r.UpdateStatus(ctx, children, errs, err)
-}
-
-// desired returns the desired DaemonSet of a Genericdaemon that has its defaults. If the
-// errors of its spec leave open what it has to be, it returns a status.Readiness,
-// and a child without a desired state. It is pure.
-func desired(daemon *mydomainv1beta1.Genericdaemon, errs field.ErrorList) (*workload.Children, error) {
-	into, w := &daemon.Status, genericdaemon.Workload(daemon)
-	children := &workload.Children{Workload: w, Pods: &apply.Child{Live: &appsv1.DaemonSet{}}, Status: &into.ChildrenStatus}
-	children.Observe = func() workload.Observed {
-		return observe(children.Pods.Live.(*appsv1.DaemonSet), daemon.Spec.Label, into)
-	}
-	if err := workload.Buildable(errs); err != nil {
-		return children, err
-	}
-	set, err := w.DaemonSet()
-	if err == nil {
-		children.Pods.Desired = set
-	}
-	return children, err
+	s := workload.NewDaemonState(genericdaemon.Workload(daemon), genericdaemon.Validate(daemon), &daemon.Status.ChildrenStatus, writer)
+	return r.Run(ctx, s, r.Build, r.Apply, r.Reread, observe, r.Report)
 }
 
 // reasonNoMatchingNodes means that no node has the label.
 const reasonNoMatchingNodes = "NoMatchingNodes"
 
-// observe returns the observed state of the DaemonSet of a Genericdaemon with a label, and copies its counters.
-func observe(live *appsv1.DaemonSet, label string, into *mydomainv1beta1.GenericdaemonStatus) workload.Observed {
-	observed := &live.Status
+// observe sets the observed state of the DaemonSet of a Genericdaemon, and copies its counters.
+func observe(_ context.Context, s *workload.State) (time.Duration, error) {
+	daemon, live := s.Owner.(*mydomainv1beta1.Genericdaemon), s.Pods.Live.(*appsv1.DaemonSet)
+	observed, into, label := &live.Status, &daemon.Status, daemon.Spec.Label
 	into.Installed = observed.NumberReady
 	into.Desired = observed.DesiredNumberScheduled
 	into.Current = observed.CurrentNumberScheduled
 	into.Updated = observed.UpdatedNumberScheduled
 	into.Available = observed.NumberAvailable
 	into.Misscheduled = observed.NumberMisscheduled
-	return workload.Observed{
+	s.Observed = workload.Observed{
 		Kind: "DaemonSet", Progress: progress(live, label), Availability: availability(live, label), Workload: problems.OfDaemonSet(live),
 	}
+	return 0, nil
 }
 
 // progress reads the fields that "kubectl rollout status" reads.

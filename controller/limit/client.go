@@ -31,27 +31,26 @@ func NewClient(cfg *rest.Config, options client.Options) (client.Client, error) 
 	return New(c, clock.RealClock{}), err
 }
 
-// New returns a client that limits the writes of another one. They count for the owner in the
-// context, see For, or else for the object that is written.
+// New returns a client that limits the writes of another one. They count for the Owner among their
+// options, or else for the object that is written.
 func New(c client.Client, clk clock.PassiveClock) client.Client {
 	return &limited{Client: c, waiting: semaphore.NewWeighted(waiters), limiter: &limiter{clock: clk, buckets: map[types.UID]*bucket{}}}
 }
 
 var errNoOwner = errors.New("the write has no owner to count for")
 
-// write sends a write for the owner in a context. A dry run writes nothing. how is the verb, the type of a
+// write sends a write for an owner, nil for the object itself. A dry run writes nothing. how is the verb, the type of a
 // patch, or the subresource.
-func (c *limited) write(ctx context.Context, obj client.Object, how string, isPatch bool, dryRun []string, send func() error) error {
+func (c *limited) write(o *Owner, obj client.Object, how string, isPatch bool, dryRun []string, send func() error) error {
 	if len(dryRun) > 0 {
 		return send()
 	}
 	what := ContestedError{Object: fmt.Sprintf("%s %q", kinds.KindOf(obj), obj.GetName()), Manager: Manager(obj)}
-	o, _ := ctx.Value(ownerKey{}).(*owner)
 	switch {
 	case o == nil && obj.GetUID() == "":
 		return errNoOwner
 	case o == nil:
-		o = &owner{limiter: c.limiter, uid: obj.GetUID()}
+		o = &Owner{limiter: c.limiter, uid: obj.GetUID()}
 	}
 	// The response to a patch that changed nothing has the version that was sent.
 	version := obj.GetResourceVersion()
@@ -63,21 +62,31 @@ func (c *limited) write(ctx context.Context, obj client.Object, how string, isPa
 	})
 }
 
+// ownerIn returns the owner among the options of a write, nil if there is none.
+func ownerIn[Option any](opts []Option) *Owner {
+	for _, opt := range opts {
+		if o, ok := any(opt).(*Owner); ok {
+			return o
+		}
+	}
+	return nil
+}
+
 // Create implements client.Writer.
 func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, "create", false, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
+	return c.write(ownerIn(opts), obj, "create", false, dryRun, func() error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 // Delete implements client.Writer.
 func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.write(ctx, obj, "delete", false, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
+	return c.write(ownerIn(opts), obj, "delete", false, nil, func() error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 // Patch implements client.Writer.
 func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
-	return c.write(ctx, obj, string(patch.Type()), true, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
+	return c.write(ownerIn(opts), obj, string(patch.Type()), true, dryRun, func() error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 // Status implements client.StatusClient.
@@ -97,8 +106,9 @@ type subResource struct {
 // Patch implements client.SubResourceWriter.
 func (s *subResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	send := func() error { return s.SubResourceClient.Patch(ctx, obj, patch, opts...) }
-	if o, ok := ctx.Value(ownerKey{}).(*owner); ok && s.name == "status" {
+	o := ownerIn(opts)
+	if o != nil && s.name == "status" {
 		return o.writeStatus(send)
 	}
-	return s.limited.write(ctx, obj, s.name, false, nil, send)
+	return s.limited.write(o, obj, s.name, false, nil, send)
 }

@@ -8,7 +8,6 @@ package limit
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -103,14 +102,35 @@ type limiter struct {
 	sweepAt int
 }
 
-// owner is what writes count for: an object of one generation.
-type owner struct {
+// Owner is what writes count for: an object of one generation. It is an option of each write of a client of New, which
+// knows no other way to whom a write counts. The nil Owner is without a limit.
+type Owner struct {
 	*limiter
 	uid        types.UID
 	generation int64
 	// uncounted is true for writes that no other client can cause.
 	uncounted bool
 }
+
+// The verbs whose option an Owner is. It changes no request.
+var (
+	_ client.CreateOption           = (*Owner)(nil)
+	_ client.PatchOption            = (*Owner)(nil)
+	_ client.DeleteOption           = (*Owner)(nil)
+	_ client.SubResourcePatchOption = (*Owner)(nil)
+)
+
+// ApplyToCreate implements client.CreateOption.
+func (*Owner) ApplyToCreate(*client.CreateOptions) {}
+
+// ApplyToPatch implements client.PatchOption.
+func (*Owner) ApplyToPatch(*client.PatchOptions) {}
+
+// ApplyToDelete implements client.DeleteOption.
+func (*Owner) ApplyToDelete(*client.DeleteOptions) {}
+
+// ApplyToSubResourcePatch implements client.SubResourcePatchOption.
+func (*Owner) ApplyToSubResourcePatch(*client.SubResourcePatchOptions) {}
 
 // bucket holds when all writes of an owner are available again, which is a write later with each
 // write (a generic cell rate algorithm), and the same of its status.
@@ -121,33 +141,30 @@ type bucket struct {
 	refusals             refusals
 }
 
-type ownerKey struct{}
-
-// For returns a context in which the writes of a client of New count for an owner. Another
-// generation starts the limit anew, but not that of status.
-func For(ctx context.Context, c client.Client, uid types.UID, generation int64) context.Context {
+// For returns the owner of an object for the writes of a client, nil if the client is none of New. Another generation starts
+// the limit anew, but not that of status.
+func For(c client.Client, uid types.UID, generation int64) *Owner {
 	if limited, ok := c.(*limited); ok {
-		return context.WithValue(ctx, ownerKey{}, &owner{limiter: limited.limiter, uid: uid, generation: generation})
+		return &Owner{limiter: limited.limiter, uid: uid, generation: generation}
 	}
-	return ctx
+	return nil
 }
 
-// Uncounted returns a context for a write of another desired state than the one that was written
+// Uncounted returns the owner for a write of another desired state than the one that was written
 // last. No other client has undone that, so it does not count.
-func Uncounted(ctx context.Context) context.Context {
-	counted, ok := ctx.Value(ownerKey{}).(*owner)
-	if !ok {
-		return ctx
+func (o *Owner) Uncounted() *Owner {
+	if o == nil {
+		return nil
 	}
-	of := *counted
+	of := *o
 	of.uncounted = true
-	return context.WithValue(ctx, ownerKey{}, &of)
+	return &of
 }
 
-// Contested returns what of the owner in a context is contested: from the time at which the limit
-// was reached until about a minute has passed without a write. Otherwise it returns nil.
-func Contested(ctx context.Context) (contested *ContestedError) {
-	inspect(ctx, func(o *owner, b *bucket) {
+// Contested returns what of the owner is contested: from the time at which the limit was reached
+// until about a minute has passed without a write. Otherwise it returns nil.
+func (o *Owner) Contested() (contested *ContestedError) {
+	o.inspect(func(b *bucket) {
 		if b.generation == o.generation {
 			contested = b.state(o.clock.Now())
 		}
@@ -155,40 +172,39 @@ func Contested(ctx context.Context) (contested *ContestedError) {
 	return contested
 }
 
-// SetManager completes an error for the owner in a context, and what Contested returns from now on, with the field that another
+// SetManager completes an error for the owner, and what Contested returns from now on, with the field that another
 // client modifies, and its field manager.
-func SetManager(ctx context.Context, contested *ContestedError, field, manager string) {
+func (o *Owner) SetManager(contested *ContestedError, field, manager string) {
 	contested.Field, contested.Manager = field, manager
-	inspect(ctx, func(_ *owner, b *bucket) {
+	o.inspect(func(b *bucket) {
 		if b.contested != nil {
 			b.contested.Field, b.contested.Manager = field, manager
 		}
 	})
 }
 
-// HasRecentWrites reports whether there were writes for the owner in a context, in whatever generation. It
-// forgets an owner some time after its last write.
-func HasRecentWrites(ctx context.Context) (known bool) {
-	inspect(ctx, func(_ *owner, b *bucket) { known = !b.fullAt.IsZero() })
+// HasRecentWrites reports whether there were writes for the owner, in whatever generation. It is
+// forgotten some time after its last write.
+func (o *Owner) HasRecentWrites() (known bool) {
+	o.inspect(func(b *bucket) { known = !b.fullAt.IsZero() })
 	return known
 }
 
-// inspect calls a function with the owner in a context, if something was written for it lately.
-func inspect(ctx context.Context, read func(*owner, *bucket)) {
-	o, ok := ctx.Value(ownerKey{}).(*owner)
-	if !ok {
+// inspect calls a function with the bucket of the owner, if something was written for it lately.
+func (o *Owner) inspect(read func(*bucket)) {
+	if o == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.buckets[o.uid]; b != nil {
-		read(o, b)
+		read(b)
 	}
 }
 
 // write sends a write, unless none is available for the owner. One that the API server did not
 // accept, or that changed nothing, does not count.
-func (o *owner) write(what ContestedError, send func() (changed bool, err error)) error {
+func (o *Owner) write(what ContestedError, send func() (changed bool, err error)) error {
 	began := o.clock.Now()
 	if !o.uncounted {
 		if contested := o.take(what, began); contested != nil {
@@ -204,7 +220,7 @@ func (o *owner) write(what ContestedError, send func() (changed bool, err error)
 	return err
 }
 
-func (o *owner) take(what ContestedError, now time.Time) *ContestedError {
+func (o *Owner) take(what ContestedError, now time.Time) *ContestedError {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b := o.bucket(now)
@@ -218,7 +234,7 @@ func (o *owner) take(what ContestedError, now time.Time) *ContestedError {
 }
 
 // writeStatus sends a write of status, unless it is too early for one.
-func (o *owner) writeStatus(send func() error) error {
+func (o *Owner) writeStatus(send func() error) error {
 	o.mu.Lock()
 	now := o.clock.Now()
 	b := o.bucket(now)
@@ -263,7 +279,7 @@ func (b *bucket) state(now time.Time) *ContestedError {
 }
 
 // bucket returns the bucket of an owner. That of another generation has all its writes.
-func (o *owner) bucket(now time.Time) *bucket {
+func (o *Owner) bucket(now time.Time) *bucket {
 	b := o.buckets[o.uid]
 	if b != nil && b.generation != o.generation {
 		*b = bucket{generation: o.generation, statusFullAt: b.statusFullAt}

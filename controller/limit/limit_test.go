@@ -71,54 +71,54 @@ func deployment(uid types.UID, managers ...metav1.ManagedFieldsEntry) *appsv1.De
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	in := func(generation int64) context.Context { return For(t.Context(), s.client, "owner", generation) }
+	of := func(generation int64) *Owner { return For(s.client, "owner", generation) }
 	hpa := deployment("a", metav1.ManagedFieldsEntry{Manager: "hpa"})
 	turn := 0
-	write := func(ctx context.Context, opts ...client.CreateOption) func() error {
+	write := func(owner *Owner) func() error {
 		return func() error {
 			if turn++; turn%3 == 0 {
-				return s.client.SubResource("scale").Patch(ctx, hpa, nil)
+				return s.client.SubResource("scale").Patch(t.Context(), hpa, nil, owner)
 			} else if turn%3 == 1 {
-				return s.client.Patch(ctx, hpa, anything)
+				return s.client.Patch(t.Context(), hpa, anything, owner)
 			}
-			return s.client.Create(ctx, hpa, opts...)
+			return s.client.Create(t.Context(), hpa, owner)
 		}
 	}
-	if got := s.during(0, write(in(1))); got != 10 {
+	if got := s.during(0, write(of(1))); got != 10 {
 		t.Errorf("%d writes at once, want 10", got)
 	}
-	if got := s.during(3*time.Minute, write(in(1))); got != 9 {
+	if got := s.during(3*time.Minute, write(of(1))); got != 9 {
 		t.Errorf("%d writes in the next three minutes, want 9", got)
 	}
-	contested := Contested(in(1))
+	contested := of(1).Contested()
 	want := `Deployment "box": it is modified repeatedly by field manager "hpa"; it is written at most 3 times a minute, ` +
 		`next after 2001-09-09T01:50:00Z; stop the other client, or change this object`
 	if contested == nil || !contested.Exhausted || contested.RetryAfter != 20*time.Second || contested.Error() != want {
 		t.Fatalf("contested is %+v: %v", contested, contested)
 	}
 	contested.Field = "spec.replicas" // It is the caller's own.
-	if again := Contested(in(1)); again.Field != "" || again.Error() != want {
+	if again := of(1).Contested(); again.Field != "" || again.Error() != want {
 		t.Errorf("a caller has changed what is contested to %v", again)
 	}
-	SetManager(in(1), contested, "spec.paused", "other")
-	if again := Contested(in(1)); again.Error() != contested.Error() || again.Field != "spec.paused" || again.Manager != "other" {
+	of(1).SetManager(contested, "spec.paused", "other")
+	if again := of(1).Contested(); again.Error() != contested.Error() || again.Field != "spec.paused" || again.Manager != "other" {
 		t.Errorf("blamed is %v, and then %v", contested, again)
 	}
-	if err := s.client.Create(in(1), hpa, client.DryRunAll); err != nil {
+	if err := s.client.Create(t.Context(), hpa, client.DryRunAll, of(1)); err != nil {
 		t.Errorf("a dry run is limited: %v", err)
 	}
 	s.SetTime(contested.Next)
-	if again := Contested(in(1)); again == nil || again.Exhausted {
+	if again := of(1).Contested(); again == nil || again.Exhausted {
 		t.Errorf("at the time of the next write it is %+v, want contested and not exhausted", again)
 	}
-	s.pass(Contested(in(1)).RetryAfter)
-	if again := Contested(in(1)); again != nil {
+	s.pass(of(1).Contested().RetryAfter)
+	if again := of(1).Contested(); again != nil {
 		t.Errorf("after a minute without a write it is still contested: %v", again)
 	}
-	if got := s.during(0, write(in(2))); got != 10 || Contested(in(1)) != nil {
+	if got := s.during(0, write(of(2))); got != 10 || of(1).Contested() != nil {
 		t.Errorf("%d writes of a new generation, want 10", got)
 	}
-	if got := s.during(0, write(For(t.Context(), s.client, "other", 1))); got != 10 {
+	if got := s.during(0, write(For(s.client, "other", 1))); got != 10 {
 		t.Errorf("%d writes of another owner, want 10", got)
 	}
 	if got := s.during(0, func() error { return s.client.Patch(t.Context(), hpa, anything) }); got != 10 {
@@ -136,7 +136,7 @@ func TestStatus(t *testing.T) {
 	s := newServer()
 	write := func(generation int64) func() error {
 		return func() error {
-			return s.client.Status().Patch(For(t.Context(), s.client, "owner", generation), deployment("owner"), nil)
+			return s.client.Status().Patch(t.Context(), deployment("owner"), nil, For(s.client, "owner", generation))
 		}
 	}
 	if got := s.during(0, write(1)); got != 10 {
@@ -165,13 +165,13 @@ func TestStatus(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	ctx := For(t.Context(), s.client, "owner", 1)
+	owner := For(s.client, "owner", 1)
 	s.err = errors.New("too many requests")
 	for range 100 {
-		_ = s.client.Create(ctx, deployment("a"))
+		_ = s.client.Create(t.Context(), deployment("a"), owner)
 	}
 	s.err = nil
-	if got := s.during(0, func() error { return s.client.Create(ctx, deployment("a")) }); got != 10 {
+	if got := s.during(0, func() error { return s.client.Create(t.Context(), deployment("a"), owner) }); got != 10 {
 		t.Errorf("%d writes after 100 that were refused, want 10", got)
 	}
 }
@@ -199,14 +199,14 @@ func TestTheLimiterForgets(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	for i := range 20_000 {
-		ctx := For(t.Context(), s.client, types.UID(fmt.Sprint(i)), 1)
+		owner := For(s.client, types.UID(fmt.Sprint(i)), 1)
 		s.err = nil
 		if i%100 == 0 {
 			s.err = errors.New("refused")
 		}
-		_ = s.client.Create(ctx, deployment("a"))
-		_ = s.client.Status().Patch(ctx, deployment("a"), nil)
-		if !HasRecentWrites(ctx) {
+		_ = s.client.Create(t.Context(), deployment("a"), owner)
+		_ = s.client.Status().Patch(t.Context(), deployment("a"), nil, owner)
+		if !owner.HasRecentWrites() {
 			t.Fatal("an owner is forgotten at once")
 		}
 		s.pass(time.Second)

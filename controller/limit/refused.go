@@ -51,7 +51,7 @@ func (r refusals) end() (end time.Time) {
 }
 
 // unlessRefused sends a write of an object that has a version, unless it was refused a short time ago.
-func (o *owner) unlessRefused(object, version string, send func() error) error {
+func (o *Owner) unlessRefused(object, version string, send func() error) error {
 	if err := o.refused(object, version); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (o *owner) unlessRefused(object, version string, send func() error) error {
 }
 
 // refused returns a *RefusedError if a write is not to be repeated now.
-func (o *owner) refused(object, version string) error {
+func (o *Owner) refused(object, version string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()

@@ -25,22 +25,24 @@ func (s *server) forbidden() error {
 // after the first time, and then after pauses that double up to 5 minutes. Meanwhile its text stays.
 func TestRefusalsAreRepeatedByTheBackOff(t *testing.T) {
 	t.Parallel()
-	verbs := map[string]func(*server, context.Context) error{
-		"create": func(s *server, ctx context.Context) error { return s.client.Create(ctx, deployment("")) },
-		"apply": func(s *server, ctx context.Context) error {
-			return s.client.Patch(ctx, deployment("a"), client.RawPatch(types.ApplyPatchType, nil))
+	verbs := map[string]func(*server, context.Context, *Owner) error{
+		"create": func(s *server, ctx context.Context, owner *Owner) error {
+			return s.client.Create(ctx, deployment(""), owner)
 		},
-		"scale": func(s *server, ctx context.Context) error {
-			return s.client.SubResource("scale").Patch(ctx, deployment("a"), client.RawPatch(types.MergePatchType, nil))
+		"apply": func(s *server, ctx context.Context, owner *Owner) error {
+			return s.client.Patch(ctx, deployment("a"), client.RawPatch(types.ApplyPatchType, nil), owner)
+		},
+		"scale": func(s *server, ctx context.Context, owner *Owner) error {
+			return s.client.SubResource("scale").Patch(ctx, deployment("a"), client.RawPatch(types.MergePatchType, nil), owner)
 		},
 	}
 	for verb, write := range verbs {
 		s := newServer()
-		ctx := For(t.Context(), s.client, "owner", 1)
+		owner := For(s.client, "owner", 1)
 		texts, begun := map[string]bool{}, s.Now()
 		for ; s.Now().Sub(begun) < time.Hour; s.pass(100 * time.Millisecond) {
 			s.err = s.forbidden()
-			err := write(s, ctx)
+			err := write(s, t.Context(), owner)
 			if !apierrors.IsForbidden(err) {
 				t.Fatalf("%s: %v", verb, err)
 			}
@@ -55,7 +57,7 @@ func TestRefusalsAreRepeatedByTheBackOff(t *testing.T) {
 		}
 		s.err = nil
 		s.pass(longestPause * 11 / 10)
-		if err := errors.Join(write(s, ctx), write(s, ctx)); err != nil {
+		if err := errors.Join(write(s, t.Context(), owner), write(s, t.Context(), owner)); err != nil {
 			t.Errorf("%s: once it is accepted: %v", verb, err)
 		}
 	}
@@ -68,7 +70,7 @@ func TestWhatIsNoRepetition(t *testing.T) {
 	apply := func(s *server, generation, child int64) error {
 		obj := deployment("a")
 		obj.SetGeneration(child)
-		return s.client.Patch(For(t.Context(), s.client, "owner", generation), obj, client.RawPatch(types.ApplyPatchType, nil))
+		return s.client.Patch(t.Context(), obj, client.RawPatch(types.ApplyPatchType, nil), For(s.client, "owner", generation))
 	}
 	for name, test := range map[string]struct {
 		err   error
@@ -82,10 +84,10 @@ func TestWhatIsNoRepetition(t *testing.T) {
 		"an overloaded server":   {err: apierrors.NewTooManyRequests("later", 1), write: func(s *server) error { return apply(s, 1, 1) }, sent: true},
 		"a connection that ends": {err: errors.New("reset"), write: func(s *server) error { return apply(s, 1, 1) }, sent: true},
 		"another write": {write: func(s *server) error {
-			return s.client.Patch(For(t.Context(), s.client, "owner", 1), deployment("a"), client.RawPatch(types.JSONPatchType, nil))
+			return s.client.Patch(t.Context(), deployment("a"), client.RawPatch(types.JSONPatchType, nil), For(s.client, "owner", 1))
 		}, sent: true},
 		"that of another owner": {write: func(s *server) error {
-			return s.client.Patch(For(t.Context(), s.client, "other", 1), deployment("a"), client.RawPatch(types.ApplyPatchType, nil))
+			return s.client.Patch(t.Context(), deployment("a"), client.RawPatch(types.ApplyPatchType, nil), For(s.client, "other", 1))
 		}, sent: true},
 	} {
 		s := newServer()
@@ -104,7 +106,7 @@ func TestWhatIsNoRepetition(t *testing.T) {
 func TestARefusalIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	write := func() error { return s.client.Create(For(t.Context(), s.client, "owner", 1), deployment("")) }
+	write := func() error { return s.client.Create(t.Context(), deployment(""), For(s.client, "owner", 1)) }
 	for range 20 {
 		s.err = s.forbidden()
 		_ = write()
@@ -121,7 +123,7 @@ func TestARefusalIsForgotten(t *testing.T) {
 		t.Error("a clock that was set back delays a write")
 	}
 	for i := range 2000 {
-		_ = s.client.Create(For(t.Context(), s.client, types.UID(fmt.Sprint(i)), 1), deployment(""))
+		_ = s.client.Create(t.Context(), deployment(""), For(s.client, types.UID(fmt.Sprint(i)), 1))
 		s.pass(time.Minute)
 	}
 	if n := len(s.client.(*limited).limiter.buckets); n > 2*fewest {

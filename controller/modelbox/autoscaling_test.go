@@ -26,6 +26,7 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
@@ -153,14 +154,14 @@ func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 	start := func() *Reconciler {
 		r := &Reconciler{}
 		r.Reconciler = workload.Reconciler{
-			Clock:  clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)),
+			Shared: workload.Shared{Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC))},
 			Writer: apply.Writer{Access: apply.Access{Client: s, Live: s}, Recorder: &events.FakeRecorder{}},
 		}
 		return r
 	}
 	r, cached := start(), box
 	for s.children[reflect.TypeFor[*appsv1.Deployment]()] == nil {
-		_, _ = r.Reconcile(t.Context(), box) // A new object is created as the cache has it.
+		_, _ = r.Reconcile(t.Context(), box, &status.Writer{}) // A new object is created as the cache has it.
 	}
 	var scalings, numbers, kept, switches, reconciles int
 	for step := range 1000 {
@@ -207,7 +208,7 @@ func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 				cached = s.box
 			}
 			reconciled := cached.DeepCopy()
-			_, _ = r.Reconcile(t.Context(), reconciled) // An error is one of the server, and leads to another reconcile.
+			_, _ = r.Reconcile(t.Context(), reconciled, &status.Writer{}) // An error is one of the server, and leads to another reconcile.
 			stored := s.box.DeepCopy()
 			stored.Status = reconciled.Status
 			s.box = stored
@@ -221,7 +222,7 @@ func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 		t.Errorf("%d scalings, %d other numbers, %d kept, %d switches, %d writes in %d reconciles: too few", scalings, numbers, kept, switches, s.written, reconciles)
 	}
 	for range 100 { // Until there is no fault in between.
-		_, _ = r.Reconcile(t.Context(), s.box.DeepCopy())
+		_, _ = r.Reconcile(t.Context(), s.box.DeepCopy(), &status.Writer{})
 	}
 	deployment := s.children[reflect.TypeFor[*appsv1.Deployment]()].(*appsv1.Deployment)
 	if *deployment.Spec.Replicas != *s.box.Spec.Replicas {

@@ -5,7 +5,6 @@
 package modelbox
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,7 +23,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
-	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
@@ -45,72 +42,63 @@ var kind = modelv1.SchemeGroupVersion.WithKind("ModelBox")
 // Reconciler reconciles ModelBoxes.
 type Reconciler struct {
 	workload.Reconciler
-	// Fetcher is what the operator decides of the container that fetches a model.
-	Fetcher models.Fetcher
 }
 
-// SetupWithManager returns a function that adds the controller for ModelBoxes to a manager. shared is
-// what it has in common with other controllers: Queue and Watches.
-func SetupWithManager(fetcher models.Fetcher, shared workload.Reconciler) func(manager.Manager, clock.PassiveClock) error {
-	return func(mgr manager.Manager, clk clock.PassiveClock) error {
-		r := &Reconciler{Reconciler: shared, Fetcher: fetcher}
-		return workload.Setup(mgr, clk, kind, &modelv1.ModelBox{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
-	}
+// SetupWithManager adds the controller for ModelBoxes to a manager.
+func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
+	r := &Reconciler{workload.New(mgr, kind, shared)}
+	return workload.Setup(mgr, &modelv1.ModelBox{}, r, &r.Reconciler, &appsv1.Deployment{}, &corev1.Service{})
 }
 
 // Reconcile applies the children of a ModelBox and sets its status. It runs the defaults and
 // the rules of admission again, so that an object which was stored while the webhook was
 // away is reconciled in the same way. What the object has no default for stays so: a default
 // that is newer than it would restart its pods.
-func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox, writer *status.Writer) (reconcile.Result, error) {
 	modelbox.DefaultStored(box)
-	errs := modelbox.Validate(box)
-	pods := modelbox.Workload(box, r.Fetcher)
-	applied, result, err := r.Run(ctx, pods, &box.Status.WorkloadStatus, box.Spec.Schedules, errs)
-	if applied == nil {
-		return result, err
-	}
-	if err = cmp.Or(err, setFetcher(&box.Status, pods, applied)); err == nil {
-		result.RequeueAfter = trigger.Sooner(result.RequeueAfter, r.recordModels(ctx, box, pods.Models, applied))
-	}
-	return result, err
+	s := workload.NewState(modelbox.Workload(box, r.Fetcher), modelbox.Validate(box), &box.Status.WorkloadStatus, writer)
+	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.Report, r.recordModels)
 }
 
-// setFetcher sets status.fetcher of a ModelBox whose children have been applied. What was fetched is not known for
+// recordFetcher sets status.fetcher of a ModelBox whose children have been applied. What was fetched is not known for
 // another pod template.
-func setFetcher(into *modelv1.ModelBoxStatus, pods *workload.Workload, children *workload.Children) error {
-	now, err := workload.FetcherStatus(pods, children.Pods.Desired.(*appsv1.Deployment))
-	if err != nil {
-		return err
+func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Duration, error) {
+	if !s.Applied {
+		return 0, nil
 	}
+	now, err := workload.FetcherStatus(s.Workload, s.Pods.Desired.(*appsv1.Deployment))
+	if err != nil {
+		return 0, err
+	}
+	into := &s.Owner.(*modelv1.ModelBox).Status
 	if now != nil && into.Fetcher != nil && now.TemplateHash == into.Fetcher.TemplateHash {
 		now.Revision = into.Fetcher.Revision
 	} else {
 		into.Model, into.Models = nil, nil
 	}
 	into.Fetcher = now
-	return nil
+	return 0, nil
 }
 
 // recordModels sets what status says of the models, once for each rollout that is complete, from the termination
-// messages in one page of its pods. Without a container that fetches, and when it is known, nothing is read. It returns after
-// which time it tries again, 0 for never.
-func (r *Reconciler) recordModels(ctx context.Context, box *modelv1.ModelBox, all []models.Model, children *workload.Children) time.Duration {
-	live := children.Pods.Live.(*appsv1.Deployment)
-	revision, into := live.Annotations[api.AnnotationRevision], &box.Status
-	if r.Problems == nil || into.Fetcher == nil || box.Spec.Paused || into.ReadyReplicas == 0 || len(revision) > maxRevision || revision == into.Fetcher.Revision ||
-		!meta.IsStatusConditionTrue(into.Conditions, status.ConditionReady) {
-		return 0
+// messages in one page of its pods. Without a container that fetches, and when it is known, nothing is read. If the pods
+// cannot be read, it is tried again.
+func (r *Reconciler) recordModels(ctx context.Context, s *workload.State) (again time.Duration, err error) {
+	live, into := s.Pods.Live.(*appsv1.Deployment), &s.Owner.(*modelv1.ModelBox).Status
+	revision := live.Annotations[api.AnnotationRevision]
+	if !s.Applied || r.Problems == nil || into.Fetcher == nil || s.Paused || into.ReadyReplicas == 0 || len(revision) > maxRevision ||
+		revision == into.Fetcher.Revision || !meta.IsStatusConditionTrue(into.Conditions, status.ConditionReady) {
+		return 0, nil
 	}
 	pods, err := r.Problems.CurrentPods(ctx, problems.OfDeployment(live))
 	if err != nil {
 		log.FromContext(ctx).Info("Reading what the pods have fetched failed", "error", err)
-		return time.Minute
+		return time.Minute, nil
 	}
-	fetch := &children.Pods.Desired.(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
+	fetch := &s.Pods.Desired.(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
 	into.Fetcher.Revision = revision
-	into.Model, into.Models = fetchedBy(all, fetch, pods)
-	return 0
+	into.Model, into.Models = fetchedBy(s.Models, fetch, pods)
+	return 0, nil
 }
 
 // The bounds of the schema, and of a termination message that a kubelet reads.

@@ -74,6 +74,8 @@ type Object struct {
 	// Held says that nothing may be written now: the object is paused, or another controller scales its
 	// Deployment.
 	Held bool
+	// Writer is that of the object.
+	Writer *status.Writer
 }
 
 // Scale sets status.schedule and, if a scheduled time has come, the replicas of the object. scaled says that
@@ -116,14 +118,14 @@ func (s *Step) Scale(ctx context.Context, o *Object) (scaled bool, wake time.Dur
 
 // write writes status first, and then the replicas: see the documentation of the package.
 func (s *Step) write(ctx context.Context, o *Object) error {
-	if err := status.WriteFirst(ctx); err != nil {
+	if err := o.Writer.WriteFirst(ctx); err != nil {
 		return err
 	}
 	planned := *o.Status
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
 		o.GetUID(), o.GetResourceVersion(), planned.Replicas)
 	err := s.Client.SubResource("scale").Patch(ctx, o.Object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager),
-		client.WithSubResourceBody(&autoscalingv1.Scale{}), client.DisableReadYourWritesConsistency)
+		client.WithSubResourceBody(&autoscalingv1.Scale{}), client.DisableReadYourWritesConsistency, o.Writer.Owner)
 	if err == nil {
 		times.WithLabelValues(o.Kind.Kind).Inc()
 		s.Recorder.Eventf(o.Object, nil, corev1.EventTypeNormal, reasonScaled, "Scale", "scaled from %d to %d by schedule %q",
@@ -160,7 +162,7 @@ func (s *Step) autoscaled(ctx context.Context, o *Object) error {
 const indexTarget = "spec.scaleTargetRef"
 
 // Index adds that index to the cache of a manager. Without it, each reconcile would copy all of a namespace.
-func Index(mgr manager.Manager, _ clock.PassiveClock) error {
+func Index(mgr manager.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, func(obj client.Object) []string {
 		target := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef
 		return []string{scaled(schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind(), target.Name)}

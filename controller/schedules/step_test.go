@@ -226,9 +226,9 @@ type holder[T status.Object] struct {
 	of   func(client.Object) *Object
 }
 
-func (r *holder[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
+func (r *holder[T]) Reconcile(ctx context.Context, obj T, writer *status.Writer) (reconcile.Result, error) {
 	o := r.of(obj)
-	o.Held = *r.held
+	o.Held, o.Writer = *r.held, writer
 	_, wake, err := r.step.Scale(ctx, o)
 	return reconcile.Result{RequeueAfter: wake}, err
 }

@@ -108,7 +108,7 @@ func TestReasonsAreBounded(t *testing.T) {
 // setsConditions is a reconciler that sets the conditions of a state.
 type setsConditions struct{ state Readiness }
 
-func (s setsConditions) Reconcile(_ context.Context, obj *modelv1.ModelBox) (reconcile.Result, error) {
+func (s setsConditions) Reconcile(_ context.Context, obj *modelv1.ModelBox, _ *Writer) (reconcile.Result, error) {
 	s.state.SetConditions(&obj.Status.Conditions, obj.Generation, at(0))
 	return reconcile.Result{}, nil
 }
@@ -137,7 +137,7 @@ func TestReconcilesCountObjectsThatAreNotReady(t *testing.T) {
 		{"is deleted", nil, progressing, ""},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(step.objects...).WithStatusSubresource(&modelv1.ModelBox{}).Build()
-		r := NewReconciler(c, events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](setsConditions{step.state}), Options{})
+		r := NewReconciler(c, events.NewFakeRecorder(10), setsConditions{step.state}, Options{})
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: name}); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 // recorded reconciles a stored ModelBox, of which the cache has a version, with a reconciler that
 // sets a state.
-func recorded(t *testing.T, kind reconcile.ObjectReconciler[*modelv1.ModelBox], readErr, writeErr error) (reconcile.Result, *modelv1.ModelBox, *events.FakeRecorder, error) {
+func recorded(t *testing.T, kind Reconciler[*modelv1.ModelBox], readErr, writeErr error) (reconcile.Result, *modelv1.ModelBox, *events.FakeRecorder, error) {
 	t.Helper()
 	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "box", Generation: 2}}
 	recorder := events.NewFakeRecorder(10)
@@ -217,7 +217,7 @@ func TestAWarningFollowsTheWriteOfStatus(t *testing.T) {
 // failing is a reconciler whose write ahead of another write is refused.
 type failing struct{ err error }
 
-func (f failing) Reconcile(context.Context, *modelv1.ModelBox) (reconcile.Result, error) {
+func (f failing) Reconcile(context.Context, *modelv1.ModelBox, *Writer) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: 1}, f.err
 }
 
@@ -256,7 +256,7 @@ type changing struct {
 	err   error
 }
 
-func (c *changing) Reconcile(_ context.Context, obj *modelv1.ModelBox) (reconcile.Result, error) {
+func (c *changing) Reconcile(_ context.Context, obj *modelv1.ModelBox, _ *Writer) (reconcile.Result, error) {
 	NewReconciling(ReasonProgressing, fmt.Sprint(c.state)).SetConditions(&obj.Status.Conditions, obj.Generation, at(0))
 	return reconcile.Result{}, c.err
 }
@@ -275,7 +275,7 @@ func TestTheLastStateIsAlwaysWritten(t *testing.T) {
 	}).Build()
 	t.Cleanup(func() { notReadyObjects.set("ModelBox", client.ObjectKeyFromObject(box), "") })
 	kind := &changing{}
-	reconciler := NewReconciler(limit.New(c, clk), events.NewFakeRecorder(10), reconcile.ObjectReconciler[*modelv1.ModelBox](kind), Options{})
+	reconciler := NewReconciler(limit.New(c, clk), events.NewFakeRecorder(10), kind, Options{})
 	var changed, due time.Time
 	run := func() {
 		result, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(box)})

@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -38,15 +37,11 @@ type Object interface {
 	GetStatus() any
 }
 
-type writeAheadKey struct{}
-
-// WriteFirst writes the status that the object of a reconcile has now, whether it differs or not. ctx is that of a
-// Reconcile which NewReconciler calls. It is called before a write to an object that is not a child, and which therefore has no
-// annotation that names the generation it was written for: an object that has changed since it entered the
-// cache (another spec, or the status of another leader) causes a conflict, so that nothing is written to
-// the other one. Reconcile returns the error as it is.
-func WriteFirst(ctx context.Context) error {
-	return ctx.Value(writeAheadKey{}).(func(context.Context) error)(ctx)
+// Reconciler reconciles the objects of one kind.
+type Reconciler[T Object] interface {
+	// Reconcile makes the cluster match an object, and sets its status, which NewReconciler writes. writer is that of
+	// the object.
+	Reconcile(ctx context.Context, obj T, writer *Writer) (reconcile.Result, error)
 }
 
 // Options are what differs between the kinds. The zero value is valid.
@@ -69,7 +64,7 @@ type Options struct {
 //
 // The object's resourceVersion is a precondition of every write, so that a stale cache, or a
 // former leader, replaces no newer status. The watch event of the newer version is the retry.
-func NewReconciler[T Object](c client.Client, events events.EventRecorder, kind reconcile.ObjectReconciler[T], options Options) reconcile.Reconciler {
+func NewReconciler[T Object](c client.Client, events events.EventRecorder, kind Reconciler[T], options Options) reconcile.Reconciler {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
@@ -83,14 +78,11 @@ type recorder[T Object] struct {
 	Options
 	client client.Client
 	events events.EventRecorder
-	kind   reconcile.ObjectReconciler[T]
+	kind   Reconciler[T]
 	// name is the kind's name, such as ModelBox.
 	name     string
 	failures failures
 }
-
-// errStale reports that the API server has a newer version of the object than the cache.
-var errStale = errors.New("the informer cache does not have the last change of the object yet")
 
 // retryStale is when a stale object is reconciled again if no watch event comes, as after a
 // conflict that something between the controller and the API server made up.
@@ -112,7 +104,7 @@ func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (rec
 func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	err := r.client.Get(ctx, req.NamespacedName, obj)
-	ctx = limit.For(ctx, r.client, obj.GetUID(), obj.GetGeneration())
+	writer := &Writer{Owner: limit.For(r.client, obj.GetUID(), obj.GetGeneration()), client: r.client, obj: obj}
 	failure, undecodable := errors.AsType[*cache.UndecodableError](err)
 	if undecodable || apierrors.IsNotFound(err) {
 		r.failures.forget(req.NamespacedName)
@@ -125,11 +117,11 @@ func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request)
 		notReadyObjects.set(r.name, req.NamespacedName, "")
 		return reconcile.Result{}, nil
 	case undecodable:
-		return result(reconcile.Result{}, r.undecodable(ctx, obj, failure))
+		return result(reconcile.Result{}, r.undecodable(ctx, obj, writer, failure))
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	return result(r.reconcile(ctx, obj))
+	return result(r.reconcile(ctx, obj, writer))
 }
 
 // result returns the result of a reconcile whose error may be that the object is stale, or that its
@@ -148,26 +140,22 @@ func result(result reconcile.Result, err error) (reconcile.Result, error) {
 }
 
 // reconcile calls the reconciler of the kind and writes the status that it set.
-func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, error) {
-	before, err := json.Marshal(obj.GetStatus())
-	if err != nil {
+func (r *recorder[T]) reconcile(ctx context.Context, obj T, writer *Writer) (reconcile.Result, error) {
+	var err error
+	if writer.stored, err = json.Marshal(obj.GetStatus()); err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding status: %w", err)
 	}
 	clamp(reflect.ValueOf(obj.GetStatus()).Elem())
 	reason := readyReason(obj)
-	writeAhead := func(ctx context.Context) (err error) {
-		before, err = r.writeAhead(ctx, obj, before)
-		return err
-	}
-	result, err := r.kind.Reconcile(context.WithValue(ctx, writeAheadKey{}, writeAhead), obj)
+	result, err := r.kind.Reconcile(ctx, obj, writer)
 	r.failures.observe(obj, err)
 	notReadyObjects.observe(r.name, obj)
 	after, encodingErr := encode(obj)
-	if encodingErr != nil || bytes.Equal(before, after) || errors.Is(err, errStale) {
+	if encodingErr != nil || bytes.Equal(writer.stored, after) || errors.Is(err, errStale) {
 		return result, errors.Join(err, encodingErr)
 	}
 	warning := r.warning(obj, reason)
-	writeErr := r.write(ctx, obj, before, after)
+	writeErr := writer.write(ctx, obj, writer.stored, after)
 	if writeErr == nil {
 		r.emit(obj, warning)
 	}
@@ -175,46 +163,4 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T) (reconcile.Result, e
 		writeErr = nil // The retry writes status.
 	}
 	return result, errors.Join(err, client.IgnoreNotFound(writeErr))
-}
-
-// encode returns the status of an object, as it can be stored, in JSON.
-func encode(obj Object) ([]byte, error) {
-	clamp(reflect.ValueOf(obj.GetStatus()).Elem())
-	return json.Marshal(obj.GetStatus())
-}
-
-// writeAhead writes the status that the object has now to the version of the object that
-// was read, and returns it.
-func (r *recorder[T]) writeAhead(ctx context.Context, obj T, before []byte) ([]byte, error) {
-	after, err := encode(obj)
-	if err != nil {
-		return before, fmt.Errorf("encoding status: %w", err)
-	}
-	// The client decodes the response into the object that it is given, and obj has defaults
-	// that are not stored.
-	response := obj.DeepCopyObject().(T)
-	if err := r.write(ctx, response, before, after); err != nil {
-		return before, err
-	}
-	obj.SetResourceVersion(response.GetResourceVersion())
-	return after, nil
-}
-
-// write writes what differs between two states of a status, as JSON, to the version of obj
-// that was read, and decodes the response into obj. It returns errStale if the API server has
-// another version.
-func (r *recorder[T]) write(ctx context.Context, obj client.Object, before, after []byte, with ...client.SubResourcePatchOption) error {
-	difference, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return fmt.Errorf("comparing status: %w", err)
-	}
-	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":%s}`, obj.GetResourceVersion(), difference)
-	err = r.client.Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), with...)
-	if apierrors.IsConflict(err) {
-		return errStale
-	}
-	if err != nil {
-		return fmt.Errorf("writing status: %w", err)
-	}
-	return nil
 }

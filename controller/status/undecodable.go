@@ -21,7 +21,7 @@ import (
 // reconciled. The reconciler of its kind is not called, because it would build children from the
 // part that could be decoded, or delete them. What was observed earlier stays in status, unless
 // it is status that cannot be decoded.
-func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.UndecodableError) error {
+func (r *recorder[T]) undecodable(ctx context.Context, obj T, writer *Writer, failure *cache.UndecodableError) error {
 	notReadyObjects.set(r.name, client.ObjectKeyFromObject(obj), ReasonInvalidSpec)
 	reason, conditions := readyReason(obj), obj.GetConditions()
 	NewStalled(ReasonInvalidSpec, "the stored object cannot be decoded, so it is not reconciled: "+failure.Error()).
@@ -45,7 +45,7 @@ func (r *recorder[T]) undecodable(ctx context.Context, obj T, failure *cache.Und
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
 	}}
 	named.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	err = r.write(ctx, named, failure.Status, after, client.DisableReadYourWritesConsistency)
+	err = writer.write(ctx, named, failure.Status, after, client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("the stored object cannot be decoded (%w): %w", failure, err)
 	}

@@ -82,16 +82,16 @@ func New(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock)
 }
 
 // SetupWithManager adds the controller for UnitedDeployments to a manager.
-func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock) error {
+func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 	recorder := mgr.GetEventRecorder(apply.FieldManager)
-	r := New(mgr.GetClient(), recorder, clk)
+	r := New(mgr.GetClient(), recorder, shared.Clock)
 	r.live = mgr.GetAPIReader()
 	r.schedules.Freeze = freeze.Reader{Live: mgr.GetAPIReader()}
 	ctx, indexer := context.Background(), mgr.GetFieldIndexer()
 	if err := errors.Join(r.rivals.Index(ctx, indexer), r.autoscalers.Index(ctx, indexer)); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments and HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
-	return r.watch(mgr).Complete(status.NewReconciler(r.client, recorder, r, status.Options{Clock: clk}))
+	return r.watch(mgr).Complete(status.NewReconciler(r.client, recorder, r, status.Options{Clock: shared.Clock}))
 }
 
 // watch watches UnitedDeployments and everything that can hold or change their Deployments.
@@ -109,7 +109,7 @@ func (r *Reconciler) watch(mgr manager.Manager) *builder.Builder {
 
 // Reconcile sets the replica count of the Deployment, unless the Deployment is missing or
 // another object holds its replica count, and sets the status.
-func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeployment, writer *status.Writer) (reconcile.Result, error) {
 	errs := uniteddeployment.Validate(ud)
 	target, holder, err := r.observe(ctx, ud)
 	if err != nil {
@@ -117,12 +117,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeploy
 	}
 	scaled, wake, scaling := r.schedules.Scale(ctx, &schedules.Object{
 		Object: ud, Kind: kind, Schedules: ud.Spec.Schedules, Replicas: ptr.Deref(ud.Spec.Replicas, 0), Status: &ud.Status.Schedule,
-		Held: len(errs) > 0 || holder != "",
+		Held: len(errs) > 0 || holder != "", Writer: writer,
 	})
 	if scaled {
 		return reconcile.Result{}, nil
 	}
-	readiness, err := r.hold(ctx, ud, target, decide(ud, errs, target, holder))
+	readiness, err := r.hold(ctx, ud, writer, target, decide(ud, errs, target, holder))
 	if scaling != nil && err == nil && (readiness == nil || !readiness.Stalled) {
 		readiness, err = apply.ReadinessOf(scaling)
 	}
@@ -134,10 +134,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, ud *extensionv1.UnitedDeploy
 
 // hold scales the Deployment, unless there already is a readiness, and the limit allows it.
 func (r *Reconciler) hold(
-	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, readiness *status.Readiness,
+	ctx context.Context, ud *extensionv1.UnitedDeployment, writer *status.Writer, target *appsv1.Deployment, readiness *status.Readiness,
 ) (*status.Readiness, error) {
-	if contested := limit.Contested(ctx); readiness == nil && (contested == nil || !contested.Exhausted) {
-		return r.scale(ctx, ud, target, contested)
+	if contested := writer.Owner.Contested(); readiness == nil && (contested == nil || !contested.Exhausted) {
+		return r.scale(ctx, ud, writer, target, contested)
 	} else if contested != nil && (readiness == nil || !readiness.Stalled) {
 		return apply.ReadinessOf(contested)
 	}
@@ -192,7 +192,7 @@ func (r *Reconciler) holder(ctx context.Context, ud *extensionv1.UnitedDeploymen
 // Scale has no annotation that could name the generation it was written for. The readiness
 // is nil if the write has to be retried, and stays what it is while the count is contested.
 func (r *Reconciler) scale(
-	ctx context.Context, ud *extensionv1.UnitedDeployment, target *appsv1.Deployment, contested *limit.ContestedError,
+	ctx context.Context, ud *extensionv1.UnitedDeployment, writer *status.Writer, target *appsv1.Deployment, contested *limit.ContestedError,
 ) (*status.Readiness, error) {
 	readiness := status.Progressing("Deployment %q is being scaled from %d to %d",
 		target.Name, ptr.Deref(target.Spec.Replicas, 1), *ud.Spec.Replicas)
@@ -200,16 +200,16 @@ func (r *Reconciler) scale(
 		readiness = status.NewStalled(status.ReasonContested, contested.Error())
 	}
 	r.updateStatus(ud, target, &readiness)
-	if err := status.WriteFirst(ctx); err != nil {
+	if err := writer.WriteFirst(ctx); err != nil {
 		return nil, err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%d}}`,
 		target.UID, target.ResourceVersion, *ud.Spec.Replicas)
 	named := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
 	err := r.client.SubResource("scale").Patch(ctx, named, client.RawPatch(types.MergePatchType, body),
-		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency)
+		client.FieldOwner(apply.FieldManager), client.DisableReadYourWritesConsistency, writer.Owner)
 	if denied, ok := errors.AsType[*limit.ContestedError](err); ok {
-		limit.SetManager(ctx, denied, "spec.replicas", r.scaler(ctx, target))
+		writer.Owner.SetManager(denied, "spec.replicas", r.scaler(ctx, target))
 	}
 	switch {
 	case err == nil && contested != nil:

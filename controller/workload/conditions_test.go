@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -117,12 +116,16 @@ func TestProgressOfAPausedDeployment(t *testing.T) {
 
 func TestCounters(t *testing.T) {
 	for _, count := range []*int32{nil, new(int32(0)), new(int32(7))} {
-		into := modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9)), Address: "old"}
+		into := &modelv1.WorkloadStatus{TerminatingReplicas: new(int32(9)), CollisionCount: new(int32(9)), Address: "old"}
 		live := &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 		}}
-		observe(boxed(""), &Children{Pods: &apply.Child{Live: live}, Service: &apply.Child{}}, &into)
-		want := modelv1.WorkloadStatus{
+		s := NewState(boxed(""), nil, into, &status.Writer{})
+		s.Pods.Live = live
+		if _, err := (&Reconciler{}).Observe(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		want := &modelv1.WorkloadStatus{
 			Replicas: 1, ReadyReplicas: 2, UpdatedReplicas: 3, AvailableReplicas: 4, UnavailableReplicas: 5, TerminatingReplicas: count, CollisionCount: count,
 			Selector: "app.kubernetes.io/instance=box,app.kubernetes.io/name=modelbox",
 		}

@@ -57,101 +57,101 @@ type configured struct {
 // spec.restartOnChange. The live annotation is the only state: while a rollout waits, the desired one is the live one. A pod
 // template that is written for another reason has the data of now, so that it needs no second rollout. unread is what
 // cannot be read, which keeps its line; with undecided, the desired pod template is not known.
-func (r *Reconciler) configure(ctx context.Context, c *Children) (unread, undecided error) {
-	owner := client.ObjectKeyFromObject(c.Owner)
-	if r.Configuration == nil || c.RestartOnChange != modelv1.RestartOnChangeReferenced {
+func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided error) {
+	owner := client.ObjectKeyFromObject(s.Owner)
+	if r.Configuration == nil || s.RestartOnChange != modelv1.RestartOnChangeReferenced {
 		r.Configuration.Forget(owner)
 		r.Queue.Remove(r.subject(owner))
 		return nil, nil
 	}
-	template := kinds.PodTemplate(c.Pods.Desired)
+	template := kinds.PodTemplate(s.Pods.Desired)
 	hash, err := apply.Hash(template)
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.liveConfiguration(ctx, c)
+	live, err := r.liveConfiguration(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	refs, uid := workload.References(template), c.Owner.GetUID()
-	anew := !c.Pods.Exists() || c.Status.Template != "" && c.Status.Template != hash
+	refs, uid := workload.References(template), s.Owner.GetUID()
+	anew := !s.Pods.Exists() || s.Status.Template != "" && s.Status.Template != hash
 	if anew {
-		written, err := r.Writer.HasTemplate(ctx, c.owner(), c.Pods)
+		written, err := r.Writer.HasTemplate(ctx, s.owner(), s.Pods)
 		if err != nil {
 			return nil, err
 		}
 		anew = !written
 	}
-	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !c.Paused)
-	c.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
+	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !s.Paused)
+	s.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
 	if anew {
 		r.Queue.Remove(r.subject(owner))
-		c.configured.value = observed.Digests.Anew(uid, refs, live, observed.Unread)
+		s.configured.value = observed.Digests.Anew(uid, refs, live, observed.Unread)
 	} else {
-		c.configured.value, err = r.hold(ctx, c, refs, &observed)
+		s.configured.value, err = r.hold(ctx, s, refs, &observed)
 		unread = errors.Join(unread, err)
 	}
-	if c.Pods.Exists() {
-		c.Pods.Expect = append(c.Pods.Expect, apply.Configuration(live))
+	if s.Pods.Exists() {
+		s.Pods.Expect = append(s.Pods.Expect, apply.Configuration(live))
 	}
-	setConfiguration(template, c.configured.value)
+	setConfiguration(template, s.configured.value)
 	return unread, nil
 }
 
 // recordConfiguration sets what status says of the configuration in the child that runs the pods.
-func (c *Children) recordConfiguration() {
-	if c.Pods.Err != nil {
+func (s *State) recordConfiguration() {
+	if s.Pods.Err != nil {
 		return // Nothing is known of it.
 	}
-	value, template := c.configured.live, c.Status.Template
-	if c.Pods.Settled() || c.configured.template == "" {
-		value, template = c.configured.value, c.configured.template
+	value, template := s.configured.live, s.Status.Template
+	if s.Pods.Settled() || s.configured.template == "" {
+		value, template = s.configured.value, s.configured.template
 	}
 	if len(value) > modelv1.MaxConfiguration {
 		value = "" // It is read from the child each time.
 	}
-	c.Status.Configuration, c.Status.Template = value, template
+	s.Status.Configuration, s.Status.Template = value, template
 }
 
 // liveConfiguration returns the annotation that the pod template of the child has now: from status if the cache,
 // which has its hash, says that this is it, and otherwise from the API server.
-func (r *Reconciler) liveConfiguration(ctx context.Context, c *Children) (string, error) {
-	if !c.Pods.Exists() {
+func (r *Reconciler) liveConfiguration(ctx context.Context, s *State) (string, error) {
+	if !s.Pods.Exists() {
 		return "", nil
 	}
-	held := kinds.PodTemplate(c.Pods.Live).Annotations[api.AnnotationConfiguration]
+	held := kinds.PodTemplate(s.Pods.Live).Annotations[api.AnnotationConfiguration]
 	if held == "" {
 		return "", nil
 	}
-	if recorded := c.Status.Configuration; cache.Holds(held, recorded) {
+	if recorded := s.Status.Configuration; cache.Holds(held, recorded) {
 		return recorded, nil
 	}
-	live := kinds.NewOf(c.Pods.Live)
-	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(c.Owner), live); err != nil {
-		return "", fmt.Errorf("reading the configuration in the pod template of %q: %w", c.Owner.GetName(), err)
+	live := kinds.NewOf(s.Pods.Live)
+	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(s.Owner), live); err != nil {
+		return "", fmt.Errorf("reading the configuration in the pod template of %q: %w", s.Owner.GetName(), err)
 	}
 	return kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration], nil
 }
 
 // hold returns the annotation to write: that of the live one which has nothing new, while the rollout of what has changed
 // has to wait. What differs is read just before it is written.
-func (r *Reconciler) hold(ctx context.Context, c *Children, refs []workload.Reference, observed *configuration.Observed) (string, error) {
-	owner, uid, live := client.ObjectKeyFromObject(c.Owner), c.Owner.GetUID(), c.configured.live
+func (r *Reconciler) hold(ctx context.Context, s *State, refs []workload.Reference, observed *configuration.Observed) (string, error) {
+	owner, uid, live := client.ObjectKeyFromObject(s.Owner), s.Owner.GetUID(), s.configured.live
 	held := observed.Digests.Missing(live).Annotation(uid, refs, live)
 	value := observed.Digests.Annotation(uid, refs, live)
 	if value == held {
 		r.Queue.Remove(r.subject(owner))
 		return held, nil
 	}
-	w, err := r.waits(ctx, c)
+	w, err := r.waits(ctx, s)
 	if err != nil {
 		return held, err
 	}
 	if w.reason != "" {
 		changed := configuration.Changed(held, value)
-		c.configured.reason = w.reason
-		c.configured.waiting = fmt.Sprintf("rollout of changed %s is on hold: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
-		c.configured.again = trigger.Sooner(c.configured.again, w.again)
+		s.configured.reason = w.reason
+		s.configured.waiting = fmt.Sprintf("rollout of changed %s is on hold: %s", strings.Join(changed[:min(len(changed), 3)], ", "), w.cause)
+		s.configured.again = trigger.Sooner(s.configured.again, w.again)
 		return held, nil
 	}
 	if len(observed.Read) == len(refs) {
@@ -173,15 +173,15 @@ type wait struct {
 
 // waits returns what a rollout waits for: the rollout before it, then a window, then the end of a freeze, and then its
 // turn, which it takes last and only if it is going to be written.
-func (r *Reconciler) waits(ctx context.Context, c *Children) (w wait, err error) {
-	owner, now := r.subject(client.ObjectKeyFromObject(c.Owner)), r.Clock.Now()
-	if w = inProgress(c, now); w.reason == "" {
-		w = closed(c.Windows, now)
+func (r *Reconciler) waits(ctx context.Context, s *State) (w wait, err error) {
+	owner, now := r.subject(client.ObjectKeyFromObject(s.Owner)), r.Clock.Now()
+	if w = inProgress(s, now); w.reason == "" {
+		w = closed(s.Windows, now)
 	}
 	if w.reason == "" {
 		w, err = r.frozen(ctx, owner.Namespace)
 	}
-	if err != nil || w.reason != "" || c.Paused {
+	if err != nil || w.reason != "" || s.Paused {
 		r.Queue.Remove(owner)
 		return w, err
 	}
@@ -195,7 +195,7 @@ func (r *Reconciler) waits(ctx context.Context, c *Children) (w wait, err error)
 
 // subject returns an owner as one that waits for its turn.
 func (r *Reconciler) subject(owner types.NamespacedName) configuration.Subject {
-	return configuration.Subject{Kind: r.kind, NamespacedName: owner}
+	return configuration.Subject{Kind: r.kind.Kind, NamespacedName: owner}
 }
 
 // closed returns the wait for the next window, which is none while one is open, or without windows. With windows that
@@ -220,12 +220,12 @@ func closed(spec modelv1.Windows, now time.Time) wait {
 const deadline = 10 * time.Minute
 
 // inProgress returns the wait for the end of a rollout: until it is complete, or its deadline has passed. It is pure.
-func inProgress(c *Children, now time.Time) wait {
-	if !rollsOut(c.Pods.Live) {
+func inProgress(s *State, now time.Time) wait {
+	if !rollsOut(s.Pods.Live) {
 		return wait{}
 	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, status.ConditionReady)
-	if _, ok := c.Pods.Live.(*appsv1.DaemonSet); ok && ready != nil && ready.Status != metav1.ConditionTrue && now.After(ready.LastTransitionTime.Add(deadline)) {
+	ready := meta.FindStatusCondition(s.Status.Conditions, status.ConditionReady)
+	if _, ok := s.Pods.Live.(*appsv1.DaemonSet); ok && ready != nil && ready.Status != metav1.ConditionTrue && now.After(ready.LastTransitionTime.Add(deadline)) {
 		return wait{}
 	}
 	return wait{reasonRolloutInProgress, "another rollout is in progress", trigger.Longest}

@@ -33,13 +33,14 @@ import (
 )
 
 // referring returns the children of an object that refers to a ConfigMap, with a live annotation.
-func referring(restart modelv1.RestartOnChange, live string) *Children {
+func referring(restart modelv1.RestartOnChange, live string) *State {
 	desired, stored := &appsv1.Deployment{}, &appsv1.Deployment{}
 	desired.Spec.Template.Spec.Containers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
 		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}}},
 	}}}
 	setConfiguration(&stored.Spec.Template, live)
-	return &Children{
+	return &State{
+		Writer:   &status.Writer{},
 		Status:   &modelv1.ChildrenStatus{Configuration: live},
 		Workload: &Workload{Owner: &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "uid"}}, RestartOnChange: restart},
 		Pods:     &apply.Child{Desired: desired, Live: stored},
@@ -47,7 +48,7 @@ func referring(restart modelv1.RestartOnChange, live string) *Children {
 }
 
 // read reads the child as it would be in the API server, and in the cache but that the cache has only hashes.
-func read(t *testing.T, r *Reconciler, c *Children) {
+func read(t *testing.T, r *Reconciler, c *State) {
 	t.Helper()
 	stored := c.Pods.Live.(*appsv1.Deployment).DeepCopy()
 	stored.Namespace, stored.Name = c.Owner.GetNamespace(), c.Owner.GetName()
@@ -98,7 +99,7 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 			},
 		})
 		r := &Reconciler{
-			Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time), Freeze: freeze.Reader{Live: namespaces}, Configuration: &configuration.Sources{
+			Shared: Shared{Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time)}, Freeze: freeze.Reader{Live: namespaces}, Configuration: &configuration.Sources{
 				Metadata: c, Live: c, Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time), Watch: func(context.Context, string) error { return nil },
 			},
 		}
@@ -122,12 +123,12 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}, Data: map[string]string{"a": "b"}}
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(settings).Build()
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
-	r := &Reconciler{Clock: clk, Queue: &configuration.RolloutQueue{PerMinute: 1, Clock: clk}, Configuration: &configuration.Sources{
+	r := &Reconciler{Shared: Shared{Clock: clk, Queue: &configuration.RolloutQueue{PerMinute: 1, Clock: clk}}, Configuration: &configuration.Sources{
 		Metadata: c, Live: c, Clock: clk, Watch: func(context.Context, string) error { return nil },
 	}}
 	const old = "ConfigMap/a 0123456789abcdef"
 	// keep returns the annotation that is desired while an object has a live one, and its message.
-	keep := func(name, live string, change func(*Children)) (annotation, message string) {
+	keep := func(name, live string, change func(*State)) (annotation, message string) {
 		t.Helper()
 		children := referring(modelv1.RestartOnChangeReferenced, live)
 		children.Owner.SetName(name)
@@ -138,20 +139,20 @@ func TestARolloutWaitsForItsTurn(t *testing.T) {
 		}
 		return kinds.PodTemplate(children.Pods.Desired).Annotations[api.AnnotationConfiguration], children.configured.reason + " " + children.configured.waiting
 	}
-	plain := func(*Children) {}
-	closed := func(c *Children) {
+	plain := func(*State) {}
+	closed := func(c *State) {
 		c.Windows.Windows = []modelv1.Window{{Schedule: "0 2 * * *", Duration: metav1.Duration{Duration: time.Hour}}}
 	}
 	current, _ := keep("one", old, plain)
 	for _, step := range []struct {
 		what, name, live string
-		change           func(*Children)
+		change           func(*State)
 		held             bool
 		says             string
 	}{
 		{"the second", "two", old, plain, true, "RolloutQueued rollout of changed ConfigMap/a is on hold: queued (position 1; 1 rollouts per minute)"},
 		{"the third", "three", old, plain, true, "position 2;"},
-		{"nothing to write", "paused", old, func(c *Children) { c.Paused = true }, false, ""},
+		{"nothing to write", "paused", old, func(c *State) { c.Paused = true }, false, ""},
 		{"the data is back", "two", current, plain, false, ""},
 		{"the third again", "three", old, plain, true, "position 1;"},
 		{"no window is open", "three", old, closed, true, "WaitingForWindow"},

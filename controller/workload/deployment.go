@@ -4,22 +4,23 @@
 package workload
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/problems"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// observe returns the observed state of the Deployment, and copies its counters, and the address of the Service,
+// Observe sets the observed state of the Deployment, and copies its counters, and the address of the Service,
 // to the status of the owner.
-func observe(w *Workload, c *Children, into *modelv1.WorkloadStatus) Observed {
-	live := c.Pods.Live.(*appsv1.Deployment)
+func (*Reconciler) Observe(_ context.Context, s *State) (time.Duration, error) {
+	live, into := s.Pods.Live.(*appsv1.Deployment), s.WorkloadStatus
 	observed := &live.Status
 	into.Replicas = observed.Replicas
 	into.ReadyReplicas = observed.ReadyReplicas
@@ -28,13 +29,14 @@ func observe(w *Workload, c *Children, into *modelv1.WorkloadStatus) Observed {
 	into.UnavailableReplicas = observed.UnavailableReplicas
 	into.TerminatingReplicas = observed.TerminatingReplicas
 	into.CollisionCount = observed.CollisionCount
-	into.Selector = w.Selector().String()
+	into.Selector = s.Selector().String()
 	into.Address = ""
-	if c.Service.Exists() {
-		into.Address = w.Address()
+	if s.Service.Exists() {
+		into.Address = s.Address()
 	}
-	c.optional.status(into)
-	return Observed{Kind: "Deployment", Progress: unpaused(live), Availability: availability(live), Workload: problems.OfDeployment(live)}
+	s.optional.status(into)
+	s.Observed = Observed{Kind: "Deployment", Progress: unpaused(live), Availability: availability(live), Workload: problems.OfDeployment(live)}
+	return 0, nil
 }
 
 // reasonDeploymentPaused means that the rollouts of the Deployment are paused.

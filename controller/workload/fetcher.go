@@ -56,6 +56,14 @@ func FetcherStatus(w *Workload, desired *appsv1.Deployment) (*modelv1.FetcherSta
 	return &modelv1.FetcherStatus{TemplateHash: hash, Image: w.Fetcher.Image, Mirrors: w.Fetcher.Mirrors}, nil
 }
 
+// keepFetcher keeps what fetches a model in a Deployment that exists.
+func (s *State) keepFetcher() error {
+	if desired, ok := s.Pods.Desired.(*appsv1.Deployment); ok && s.Pods.Exists() && len(s.Models) > 0 {
+		return keepFetcher(s.Workload, desired)
+	}
+	return nil
+}
+
 // keepFetcher changes a desired Deployment so that its pods fetch their model with the image and the
 // mirrors that status records, if nothing else of the pod template has changed since. Another version
 // of the operator, or another value of its flags, has other ones, which must not replace pods. Users may

@@ -27,6 +27,7 @@ func Workload(app *appv1.App) *workload.Workload {
 		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
 		ServiceType:             modelv1.DefaultServiceType(spec.Ports),
 		Paused:                  spec.Paused,
+		Schedules:               spec.Schedules,
 		RestartOnChange:         spec.RestartOnChange,
 		Windows:                 spec.Windows,
 		Optional:                OptionalChildren(app),

@@ -34,6 +34,7 @@ func Workload(box *modelv1.ModelBox, fetcher models.Fetcher) *workload.Workload 
 		ServiceType:             spec.ServiceType,
 		Fetched:                 box.Status.Fetcher,
 		Paused:                  spec.Paused,
+		Schedules:               spec.Schedules,
 		RestartOnChange:         spec.RestartOnChange,
 		Windows:                 spec.Windows,
 		Optional:                OptionalChildren(box),

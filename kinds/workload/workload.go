@@ -57,6 +57,8 @@ type Workload struct {
 	Fetched *modelv1.FetcherStatus
 	// Paused prevents every write for the owner.
 	Paused bool
+	// Schedules are those of the spec.
+	Schedules []modelv1.Schedule
 	// RestartOnChange is that of the spec.
 	RestartOnChange modelv1.RestartOnChange
 	// Windows are those of the spec, in which rollouts of changed configuration happen.
