@@ -101,6 +101,27 @@ var _ = Describe("restartOnChange", func() {
 		Eventually(message(ctx, app)).ShouldNot(ContainSubstring("restartOnChange"))
 	})
 
+	It("makes one revision of a file that has the object before its ConfigMaps", func() {
+		for n := 1; n <= 3; n++ {
+			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+			var names []string
+			for i := range n {
+				names = append(names, fmt.Sprintf("c%d", i))
+			}
+			Expect(env.Client.Create(ctx, configured(named, names...))).To(Succeed())
+			for _, name := range names {
+				Expect(env.Client.Create(ctx, configMap(named.Namespace, name, "1"))).To(Succeed())
+			}
+			Eventually(linesOf(ctx, named)).Should(HaveLen(n))
+			Consistently(func(g Gomega) {
+				deployment := &appsv1.Deployment{ObjectMeta: named}
+				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
+				g.Expect(deployment.Generation).To(BeEquivalentTo(1))
+				g.Expect(linesOf(ctx, named)()).To(HaveEach(HaveLen(16)))
+			}, "3s").Should(Succeed())
+		}
+	})
+
 	It("is a part of the pod template of each kind, and only with the field", func() {
 		namespace := newNamespace()
 		Expect(env.Client.Create(ctx, configMap(namespace, "a", "1"))).To(Succeed())

@@ -84,6 +84,8 @@ type Observed struct {
 	Digests Digests
 	// Read are those that were read from the API server now, and Unread those that cannot be read.
 	Read, Unread []workload.Reference
+	// Missing are those that do not exist.
+	Missing []workload.Reference
 	// Note says what does not exist, or may not be read; it is empty if that is nothing.
 	Note string
 	// Again is after which time to look again, without an event; 0 is never.
@@ -138,6 +140,7 @@ func (o *Observed) explain(refs []workload.Reference, failed map[workload.Refere
 		case err == nil:
 		case errors.Is(err, errMissing):
 			problems = append(problems, fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name))
+			o.Missing = append(o.Missing, ref)
 		case errors.Is(err, watches.ErrStarting):
 			o.Again = trigger.Sooner(o.Again, whileStarting)
 		case apierrors.IsForbidden(err):

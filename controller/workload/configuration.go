@@ -84,6 +84,10 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 	}
 	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !s.Paused)
 	s.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
+	if wait := r.untilApplied(s); wait > 0 && len(observed.Missing) > 0 {
+		s.configured.again = wait
+		return unread, status.NewReconciling(status.ReasonProgressing, "waiting a moment for what the pods refer to: "+observed.Note)
+	}
 	if anew {
 		r.Queue.Remove(r.subject(owner))
 		s.configured.value = observed.Digests.Anew(uid, refs, live, observed.Unread)
@@ -96,6 +100,19 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 	}
 	setConfiguration(template, s.configured.value)
 	return unread, nil
+}
+
+// applies is how long the objects of one file may take to be created, one after the other.
+const applies = 3 * time.Second
+
+// untilApplied returns how long the first pod template of a new owner waits for what it refers to and does not exist yet: the
+// file that has the owner may have that as well, and a pod template without its data would be rolled out again at once.
+func (r *Reconciler) untilApplied(s *State) time.Duration {
+	age := r.Clock.Since(s.Owner.GetCreationTimestamp().Time)
+	if s.Pods.Exists() || age < 0 {
+		return 0
+	}
+	return applies - age
 }
 
 // recordConfiguration sets what status says of the configuration in the child that runs the pods.
