@@ -54,7 +54,8 @@ var perKind = []func(manager.Manager, workload.Shared) error{
 	eru.SetupWithManager,
 }
 
-// addControllers adds the controllers of all kinds, which may be limited to namespaces, to a manager.
+// addControllers adds the controllers of all kinds, which may be limited to namespaces, to a
+// manager.
 func (o *options) addControllers(mgr manager.Manager, clk clock.PassiveClock) error {
 	if err := schedules.Index(mgr); err != nil {
 		return fmt.Errorf("indexing HorizontalPodAutoscalers: %w", err)
@@ -159,8 +160,9 @@ func startManager(ctx context.Context, mgr manager.Manager) error {
 // API server ends a single request after a minute. Two minutes are longer than both.
 const defaultReconcileTimeout = 2 * time.Minute
 
-// cacheSyncTimeout is how long the first lists may take. By default a process ends after two minutes without all of
-// them and begins again, so that with many large objects it would never have them.
+// cacheSyncTimeout is how long the first lists may take. By default a process ends after two
+// minutes without all of them and begins again, so that with many large objects it would never have
+// them.
 const cacheSyncTimeout = time.Hour
 
 // managerOptions returns the options of the manager: a client that limits its writes and sees

@@ -33,12 +33,12 @@ func ParseIn(expr, zone string) (Times, error) {
 // zoneList returns zoneNames as a sorted list.
 var zoneList = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
-// LoadLocation returns the time zone of an IANA name, such as Europe/Berlin, in exactly the spelling of the
-// database. The names are those of Go's own database and do not depend on files of the host. An error is one
-// sentence that says what to use instead.
+// LoadLocation returns the time zone of an IANA name, such as Europe/Berlin, in exactly the
+// spelling of the database. The names are those of Go's own database and do not depend on files of
+// the host. An error is one sentence that says what to use instead.
 //
-// The rules of a zone are loaded by [time.LoadLocation], so that a newer database of the host is used (see there for
-// the paths), and otherwise the one in the program. Each call loads them again.
+// The rules of a zone are loaded by [time.LoadLocation], so that a newer database of the host is
+// used (see there for the paths), and otherwise the one in the program. Each call loads them again.
 func LoadLocation(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, errors.New(`the time zone is empty; give an IANA name such as "Etc/UTC" or "Europe/Berlin"`)
@@ -56,8 +56,8 @@ func LoadLocation(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// unknownZone returns the error for a name that is not in the database. It contains the correct name if only the case
-// or spaces around it are wrong.
+// unknownZone returns the error for a name that is not in the database. It contains the correct
+// name if only the case or spaces around it are wrong.
 func unknownZone(name string) error {
 	meant := func(zone string) bool { return strings.EqualFold(zone, strings.TrimSpace(name)) }
 	if i := slices.IndexFunc(zoneList(), meant); i >= 0 {

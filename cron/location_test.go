@@ -53,8 +53,9 @@ func TestLoadLocation(t *testing.T) {
 	}
 }
 
-// TestZoneNames compares the names with those of the Go installation. A name that Go does not have is an error. A new
-// name of a later Go is only logged, so that the tests pass with any Go; "go generate ./cron" adds it.
+// TestZoneNames compares the names with those of the Go installation. A name that Go does not have
+// is an error. A new name of a later Go is only logged, so that the tests pass with any Go; "go
+// generate ./cron" adds it.
 func TestZoneNames(t *testing.T) {
 	names := zoneNamesOfGo(t)
 	if *update {
@@ -114,8 +115,9 @@ func writeZoneNames(t *testing.T, names []string) {
 	}
 }
 
-// TestPeriods checks all periods of all zones in three centuries against the offsets of the time package. It also checks
-// that two changes are never closer than a correction, because a period considers only one change before it.
+// TestPeriods checks all periods of all zones in three centuries against the offsets of the time
+// package. It also checks that two changes are never closer than a correction, because a period
+// considers only one change before it.
 func TestPeriods(t *testing.T) {
 	t.Parallel()
 	fixed := mustParse(t, "0 0 * * *")
@@ -145,7 +147,8 @@ func TestPeriods(t *testing.T) {
 // ruledZone returns a location that always follows the rule of a POSIX TZ string.
 func ruledZone(tb testing.TB, rule string) *time.Location {
 	tb.Helper()
-	// RFC 9636: a header, a body without changes and with one type of local time, both twice, then the rule.
+	// RFC 9636: a header, a body without changes and with one type of local time, both twice, then
+	// the rule.
 	header := append([]byte("TZif2"), make([]byte, 15)...)
 	for _, count := range []uint32{0, 0, 0, 0, 1, 4} {
 		header = binary.BigEndian.AppendUint32(header, count)

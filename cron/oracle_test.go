@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oracle is a second, slow implementation of the same rules, which shares no code with the first: it has a table for
-// each field, checks the local time of each minute, and does not use the zone's changes of the offset.
+// oracle is a second, slow implementation of the same rules, which shares no code with the first:
+// it has a table for each field, checks the local time of each minute, and does not use the zone's
+// changes of the offset.
 type oracle struct {
 	tables           [5][60]bool
 	wild             bool
@@ -65,7 +66,8 @@ func readItem(item string, low, high int) (int, int, int) {
 	return low, high, step
 }
 
-// wallMinute is a minute in local time, as a consecutive number and as the values of the five fields.
+// wallMinute is a minute in local time, as a consecutive number and as the values of the five
+// fields.
 type wallMinute struct {
 	number int64
 	values [5]int // in the order of the fields
@@ -91,9 +93,9 @@ func (o oracle) matches(w wallMinute) bool {
 	return o.tables[3][w.values[3]] && (day || weekday)
 }
 
-// slots returns the minutes in which the schedule runs, in Unix seconds, if the local time has these values, the first
-// of them at start. reached is the latest local time so far: a fixed schedule runs for each minute when the local time
-// reaches or passes it for the first time.
+// slots returns the minutes in which the schedule runs, in Unix seconds, if the local time has
+// these values, the first of them at start. reached is the latest local time so far: a fixed
+// schedule runs for each minute when the local time reaches or passes it for the first time.
 func (o oracle) slots(start int64, walls []wallMinute) []int64 {
 	var slots []int64
 	reached := walls[0].number - 1
@@ -120,7 +122,8 @@ func (o oracle) slots(start int64, walls []wallMinute) []int64 {
 	return slots
 }
 
-// walk returns all scheduled times from start to before end, forward with Next and backward with Prev.
+// walk returns all scheduled times from start to before end, forward with Next and backward with
+// Prev.
 func walk(s Schedule, loc *time.Location, start, end int64) (forward, backward []int64) {
 	for at := start - 1; ; {
 		slot, ok := s.Next(time.Unix(at, 0), loc)
@@ -156,13 +159,15 @@ func newWindow(loc *time.Location, middle int64, reach time.Duration) window {
 	return w
 }
 
-// near returns the middle of the window, in which a change of less than three hours has all its effects.
+// near returns the middle of the window, in which a change of less than three hours has all its
+// effects.
 func (w window) near() window {
 	cut := len(w.walls)/2 - 5*60
 	return window{w.loc, w.start + int64(cut)*60, w.end - int64(cut)*60, w.walls[cut : len(w.walls)-cut]}
 }
 
-// check compares both directions with the oracle. A schedule of many slots is compared only near the change.
+// check compares both directions with the oracle. A schedule of many slots is compared only near
+// the change.
 func (w window) check(t *testing.T, expr string, s Schedule, o oracle) {
 	t.Helper()
 	want := o.slots(w.start, w.walls)
@@ -192,8 +197,8 @@ func (w window) show(slots []int64) []string {
 	return texts
 }
 
-// changes returns the instants at which the offset of a zone changes. It compares the offsets of each hour, and then of
-// each minute.
+// changes returns the instants at which the offset of a zone changes. It compares the offsets of
+// each hour, and then of each minute.
 func changes(loc *time.Location, from, to time.Time) []int64 {
 	offset := func(t time.Time) int { _, o := t.In(loc).Zone(); return o }
 	var found []int64
@@ -228,7 +233,8 @@ var changingSchedules = []string{
 	"45 ? * * 0", "?/10 0 * * *", "0-30/10 1,2 * * *", "7/13 * 1-15 * 6", "30 2/1 * * *", "30 0-23/1 * * 0",
 }
 
-// TestEveryChange compares Next and Prev with the oracle around every change of the offset from 2020 to 2035.
+// TestEveryChange compares Next and Prev with the oracle around every change of the offset from
+// 2020 to 2035.
 func TestEveryChange(t *testing.T) {
 	t.Parallel()
 	schedules, oracles := map[string]Schedule{}, map[string]oracle{}
@@ -253,8 +259,8 @@ func TestEveryChange(t *testing.T) {
 	}
 }
 
-// TestAnyChange does the same with random schedules at random changes in all zones since 1973, after which no offset has
-// seconds.
+// TestAnyChange does the same with random schedules at random changes in all zones since 1973,
+// after which no offset has seconds.
 func TestAnyChange(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 14))
@@ -273,8 +279,8 @@ func TestAnyChange(t *testing.T) {
 	}
 }
 
-// TestCorrection uses changes that no real zone has: around the three hours from which on a change is a correction, in
-// both directions.
+// TestCorrection uses changes that no real zone has: around the three hours from which on a change
+// is a correction, in both directions.
 func TestCorrection(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []string{"-00:01", "-02:59", "-03:00", "-03:01", "-23:30", "00:01", "02:59", "03:00", "03:01", "23:30"} {
@@ -292,8 +298,8 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-// TestCalendar checks random sparse schedules over decades, day by day, with the weekdays and the lengths of the months
-// of the time package.
+// TestCalendar checks random sparse schedules over decades, day by day, with the weekdays and the
+// lengths of the months of the time package.
 func TestCalendar(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 71))

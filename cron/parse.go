@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// MaxLength is the maximum length of an expression in bytes. A schedule that lists every value of every field needs
-// less than half of it.
+// MaxLength is the maximum length of an expression in bytes. A schedule that lists every value of
+// every field needs less than half of it.
 const MaxLength = 1024
 
 const macroNames = "@yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly"
 
 var errEmpty = errors.New("the schedule is empty; give five fields (minute, hour, day of month, month, day of week) or one of " + macroNames)
 
-// Parse parses a cron expression of five fields, or a macro; see the package's documentation for the syntax. An error is
-// one sentence that says what is invalid and what is allowed.
+// Parse parses a cron expression of five fields, or a macro; see the package's documentation for
+// the syntax. An error is one sentence that says what is invalid and what is allowed.
 func Parse(expr string) (Schedule, error) {
 	if len(expr) > MaxLength {
 		return Schedule{}, fmt.Errorf("the schedule is %d bytes long, at most %d are allowed; use ranges and steps in place of lists", len(expr), MaxLength)
@@ -92,7 +92,8 @@ func parseFields(words [5]string) (Schedule, error) {
 		wild:     strings.ContainsAny(words[0], "*?/") || strings.ContainsAny(words[1], "*?/"),
 		either:   !free[2] && !free[4],
 	}
-	// What fires at all does so within eight years: a month has each weekday, and a leap year each date.
+	// What fires at all does so within eight years: a month has each weekday, and a leap year each
+	// date.
 	if _, fires := s.Next(time.Unix(0, 0), time.UTC); !fires {
 		return Schedule{}, fmt.Errorf("the schedule never fires, because no month in %s has a day in %s; change the month field or the day of month field", quote(words[3]), quote(words[2]))
 	}
@@ -118,8 +119,8 @@ var fields = [5]*field{
 		names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
-// parse returns the values of a field as bits, and whether the field is unrestricted: an item is * or ?, also with a
-// step of 1.
+// parse returns the values of a field as bits, and whether the field is unrestricted: an item is *
+// or ?, also with a step of 1.
 func (f *field) parse(word string) (set uint64, free bool, err error) {
 	for item := range strings.SplitSeq(word, ",") {
 		if item == "" {
@@ -163,8 +164,8 @@ func (f *field) parseItem(item string) (low, high, step int, err error) {
 	return low, high, step, nil
 }
 
-// parseRange returns the bounds of a range. If the end of a range is Sunday by name, it is the end of the week, as in
-// sat-sun.
+// parseRange returns the bounds of a range. If the end of a range is Sunday by name, it is the end
+// of the week, as in sat-sun.
 func (f *field) parseRange(item, from, to string) (low, high int, err error) {
 	if low, err = f.parseValue(item, from); err != nil {
 		return 0, 0, err
@@ -202,7 +203,8 @@ func (f *field) refuse(part, problem string) error {
 	return fmt.Errorf("%s in the %s field %s; it takes %s, also in lists (1,2), ranges (1-5) and steps (*/2)", quote(part), f.name, problem, f.takes)
 }
 
-// number parses a number without a sign. A number that is too large for any field does not overflow.
+// number parses a number without a sign. A number that is too large for any field does not
+// overflow.
 func number(text string) (n int, ok bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {

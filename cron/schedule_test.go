@@ -215,8 +215,8 @@ func TestNoSlot(t *testing.T) {
 	}
 }
 
-// TestRuleBefore1970 uses a zone that always follows a rule. For such a zone the time package returns wrong bounds of
-// years before 1970.
+// TestRuleBefore1970 uses a zone that always follows a rule. For such a zone the time package
+// returns wrong bounds of years before 1970.
 func TestRuleBefore1970(t *testing.T) {
 	t.Parallel()
 	loc := ruledZone(t, "EST5EDT,M3.2.0,M11.1.0")

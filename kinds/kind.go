@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds is the domain: what each kind's defaults and rules are, in one package a kind, and what
-// kinds share. All of it is pure: no client, no clock that it is not handed. Both processes and the
-// command run it.
+// Package kinds is the domain: what each kind's defaults and rules are, in one package a kind, and
+// what kinds share. All of it is pure: no client, no clock that it is not handed. Both processes
+// and the command run it.
 package kinds
 
 import (
@@ -32,8 +32,8 @@ type Kind[T any] struct {
 	// Stored, if it is not nil, is Default of a stored object that is only read, in memory.
 	Stored func(obj *T)
 
-	// Admit, if it is not nil, is Default in the mutating webhook, which alone knows more than the object:
-	// it also returns the errors that only this shows.
+	// Admit, if it is not nil, is Default in the mutating webhook, which alone knows more than the
+	// object: it also returns the errors that only this shows.
 	Admit func(obj, old *T, ops *patch.Ops) field.ErrorList
 
 	// Validate returns all errors of an object after Default, those of the schema's

@@ -22,7 +22,8 @@ type Object interface {
 	runtime.Object
 }
 
-// KindOf returns the kind of an object, from its Go type if it has no TypeMeta, as those in the cache.
+// KindOf returns the kind of an object, from its Go type if it has no TypeMeta, as those in the
+// cache.
 func KindOf(obj Object) string {
 	return cmp.Or(obj.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(obj).Elem().Name())
 }
@@ -54,8 +55,8 @@ func Content(desired Object) (map[string]any, error) {
 	return content, err
 }
 
-// withSources returns an object whose volumes without a source have the one that the API server gives
-// them. An apply that leaves it out would keep any source that another client has put there.
+// withSources returns an object whose volumes without a source have the one that the API server
+// gives them. An apply that leaves it out would keep any source that another client has put there.
 func withSources(obj Object) Object {
 	template := PodTemplate(obj)
 	if template == nil || !slices.ContainsFunc(template.Spec.Volumes, isWithoutSource) {

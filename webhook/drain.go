@@ -35,7 +35,8 @@ const (
 	// maxBody is the limit of controller-runtime. It has room for the two objects of an update.
 	maxBody = 7 << 20
 	// largeBody is the size from which on bodies share a budget of memory: together they have at
-	// most maxBody, because decoding takes a multiple of that. Few objects in use have so many bytes.
+	// most maxBody, because decoding takes a multiple of that. Few objects in use have so many
+	// bytes.
 	largeBody = 64 << 10
 )
 

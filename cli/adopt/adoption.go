@@ -42,8 +42,9 @@ type Adoption struct {
 	Exists bool
 	// Done is that the object has adopted everything already.
 	Done bool
-	// Conflicts are what else manages the Deployment or the Service, in sentences, and Notes what the user
-	// has to know. Diff is what the operator will change of the two, beside its own annotations.
+	// Conflicts are what else manages the Deployment or the Service, in sentences, and Notes what
+	// the user has to know. Diff is what the operator will change of the two, beside its own
+	// annotations.
 	Conflicts, Notes []string
 	Diff             string
 
@@ -53,9 +54,9 @@ type Adoption struct {
 // child is a live Deployment or Service, and as the operator would leave it.
 type child struct{ live, after client.Object }
 
-// Prepare reads a Deployment, and the Service of its name if it is wanted, and finds out what an object of
-// a kind that adopts them would change. It writes nothing: what it sends are dry runs. An error says
-// why they cannot be adopted; if the pods would restart, it is one.
+// Prepare reads a Deployment, and the Service of its name if it is wanted, and finds out what an
+// object of a kind that adopts them would change. It writes nothing: what it sends are dry runs. An
+// error says why they cannot be adopted; if the pods would restart, it is one.
 func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.ObjectKey, withService bool) error {
 	d, s := &appsv1.Deployment{}, (*corev1.Service)(nil)
 	live := []client.Object{d}
@@ -109,8 +110,8 @@ func (a *Adoption) read(ctx context.Context, key client.ObjectKey, into client.O
 	return nil
 }
 
-// object sets Object, and returns it as it is stored: the existing one of an adoption that was interrupted,
-// or the one to create, as admission would leave it.
+// object sets Object, and returns it as it is stored: the existing one of an adoption that was
+// interrupted, or the one to create, as admission would leave it.
 func (a *Adoption) object(ctx context.Context, kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstructured.Unstructured, error) {
 	a.Object = kind.Unstructured()
 	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(d), a.Object); {
@@ -134,7 +135,8 @@ func (a *Adoption) object(ctx context.Context, kind *kinds.Kind, d *appsv1.Deplo
 	return resp.Object, nil
 }
 
-// same returns an error unless the children that the operator builds are what runs, and may be taken.
+// same returns an error unless the children that the operator builds are what runs, and may be
+// taken.
 func (a *Adoption) same(desired, live []client.Object) error {
 	for _, l := range live {
 		if owner := metav1.GetControllerOf(l); owner != nil && owner.UID != a.Object.GetUID() {
@@ -155,15 +157,17 @@ func (a *Adoption) same(desired, live []client.Object) error {
 	return err
 }
 
-// preview asks the API server, by a dry run, what the operator's first apply would make of a live child,
-// and adds it. It is the one that knows its own defaults, and the fields that the operator owns already.
+// preview asks the API server, by a dry run, what the operator's first apply would make of a live
+// child, and adds it. It is the one that knows its own defaults, and the fields that the operator
+// owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
 	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
 	data, err := domain.ApplyConfiguration(desired)
 	if err != nil {
 		return err
 	}
-	// Into an object with values, a response would be decoded beside what it does not have any more.
+	// Into an object with values, a response would be decoded beside what it does not have any
+	// more.
 	after := domain.NewOf(live)
 	after.SetNamespace(live.GetNamespace())
 	after.SetName(live.GetName())
@@ -206,9 +210,9 @@ func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, key client.O
 	return nil
 }
 
-// Run makes the steps of the adoption that were not made yet, and reports each with say. Each of them is
-// one request with a precondition: after an error, a new Adoption continues. Until the last one, the
-// operator writes nothing. With dryRun, the requests are dry runs.
+// Run makes the steps of the adoption that were not made yet, and reports each with say. Each of
+// them is one request with a precondition: after an error, a new Adoption continues. Until the last
+// one, the operator writes nothing. With dryRun, the requests are dry runs.
 func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string, args ...any)) error {
 	c, name := a.Client, strings.ToLower(a.Object.GetKind())+"/"+a.Object.GetName()
 	if dryRun {
@@ -254,10 +258,10 @@ func (a *Adoption) take(ctx context.Context, c client.Client, child child) error
 	return c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(a.FieldManager))
 }
 
-// Differences returns the unified diffs of what may not change by an adoption, "" if nothing does: the pod
-// template byte for byte, but for the time of a restart, which does not belong to the operator, the selectors,
-// the number of pods, and the ports and the type of the Service. desired, which has as many children as live, get
-// the API server's defaults.
+// Differences returns the unified diffs of what may not change by an adoption, "" if nothing does:
+// the pod template byte for byte, but for the time of a restart, which does not belong to the
+// operator, the selectors, the number of pods, and the ports and the type of the Service. desired,
+// which has as many children as live, get the API server's defaults.
 func Differences(desired, live []client.Object) (out string, err error) {
 	for i := range live {
 		text, err := render.Diff(render.NameOf(live[i]), essence(live[i]), essence(desired[i]))
@@ -290,8 +294,9 @@ func withDefaults(obj client.Object) client.Object {
 // allocated are the fields of a Service that the API server sets.
 var allocated = []string{"clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
 
-// unheld returns a note on each field of the spec of a child, as the operator would leave it, that the object
-// does not have: it stays as it is, but a child that is deleted is created again without it.
+// unheld returns a note on each field of the spec of a child, as the operator would leave it, that
+// the object does not have: it stays as it is, but a child that is deleted is created again without
+// it.
 func unheld(desired, after client.Object) (notes []string, err error) {
 	built, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withDefaults(desired))
 	if err != nil {

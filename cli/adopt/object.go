@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adopt makes the object whose children equal a Deployment and a Service that run already, and
-// gives these to it without a restart. What it decides is pure; adoption.go reads and writes.
+// Package adopt makes the object whose children equal a Deployment and a Service that run already,
+// and gives these to it without a restart. What it decides is pure; adoption.go reads and writes.
 package adopt
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 )
 
-// The fields of the main container, and of the pod, that both kinds have, by their names in the object; and
-// those that only a ModelBox has.
+// The fields of the main container, and of the pod, that both kinds have, by their names in the
+// object; and those that only a ModelBox has.
 var (
 	ofContainer = map[string]string{
 		"image": "image", "imagePullPolicy": "imagePullPolicy", "command": "command", "args": "args",
@@ -38,9 +38,10 @@ var (
 	gracePeriod = "terminationGracePeriodSeconds"
 )
 
-// Object returns the object of a kind, App or ModelBox, that has as its children a Deployment and a Service,
-// which may be nil. What has no field goes to spec.podTemplate, and defaults are left out. The error says
-// why there is no such object, and what to do. What admission refuses of the object is for the caller.
+// Object returns the object of a kind, App or ModelBox, that has as its children a Deployment and a
+// Service, which may be nil. What has no field goes to spec.podTemplate, and defaults are left out.
+// The error says why there is no such object, and what to do. What admission refuses of the object
+// is for the caller.
 func Object(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstructured.Unstructured, error) {
 	isBox := kind == kinds.ModelBox()
 	if err := errors.Join(adoptable(d), adoptableService(d, s, isBox)); err != nil {
@@ -101,11 +102,12 @@ func adoptableService(d *appsv1.Deployment, s *corev1.Service, isBox bool) error
 	return nil
 }
 
-// defaultContainer is the annotation of a pod that names the container which kubectl logs and exec choose.
+// defaultContainer is the annotation of a pod that names the container which kubectl logs and exec
+// choose.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// mainContainer returns the name of the container that becomes the main one: the one that has the name of
-// the object, or the one that kubectl chooses.
+// mainContainer returns the name of the container that becomes the main one: the one that has the
+// name of the object, or the one that kubectl chooses.
 func mainContainer(d *appsv1.Deployment) string {
 	template := &d.Spec.Template
 	for _, name := range []string{d.Name, template.Annotations[defaultContainer]} {
@@ -116,8 +118,9 @@ func mainContainer(d *appsv1.Deployment) string {
 	return template.Spec.Containers[0].Name // A Deployment has one.
 }
 
-// moveFields moves what the object has fields for from a pod template to its spec. The main container
-// stays in the template, for its place among the others, unless it is the only one and has nothing left.
+// moveFields moves what the object has fields for from a pod template to its spec. The main
+// container stays in the template, for its place among the others, unless it is the only one and
+// has nothing left.
 func moveFields(template map[string]any, main string, spec map[string]any, isBox bool) {
 	pod, _ := template["spec"].(map[string]any)
 	move := func(from map[string]any, field, to string) {
@@ -152,7 +155,8 @@ func moveFields(template map[string]any, main string, spec map[string]any, isBox
 	}
 }
 
-// ofDeployment returns what the object has fields for of the Deployment itself, for an App those that it has, too.
+// ofDeployment returns what the object has fields for of the Deployment itself, for an App those
+// that it has, too.
 func ofDeployment(d *appsv1.Deployment, isBox bool) *modelv1.ModelBoxSpec {
 	const byDefault, most = 600, 86400
 	spec, least := &modelv1.ModelBoxSpec{Replicas: new(ptr.Deref(d.Spec.Replicas, 1)), Selector: map[string]modelv1.LabelValue{}}, int32(1)
@@ -194,8 +198,8 @@ func ofService(s *corev1.Service, spec *modelv1.ModelBoxSpec, isBox bool) {
 	}
 }
 
-// withoutDefaults returns a live pod template as JSON, without what the API server, or the operator, sets
-// where it is unset.
+// withoutDefaults returns a live pod template as JSON, without what the API server, or the
+// operator, sets where it is unset.
 func withoutDefaults(live *corev1.PodTemplateSpec) (map[string]any, error) {
 	live = live.DeepCopy()
 	delete(live.Annotations, api.AnnotationRestartedAt) // It belongs to who restarts the pods.
@@ -210,9 +214,9 @@ func withoutDefaults(live *corev1.PodTemplateSpec) (map[string]any, error) {
 	return tree, nil
 }
 
-// prune removes from an object in a pod template, at any depth, what the template is the same without: the
-// defaults of the API server. Those of an item of a list depend on nothing outside of it, so the template
-// has nothing else meanwhile: otherwise a long list would take minutes.
+// prune removes from an object in a pod template, at any depth, what the template is the same
+// without: the defaults of the API server. Those of an item of a list depend on nothing outside of
+// it, so the template has nothing else meanwhile: otherwise a long list would take minutes.
 func prune(template, object map[string]any) {
 	lists := map[string][]any{}
 	for field, member := range object {

@@ -33,8 +33,9 @@ import (
 
 var appKind = kinds.Of(schema.GroupKind{Group: "app.huolala.cn", Kind: "App"})
 
-// filler gives random values, valid or not. No two texts are the same, so that no two items of a list have
-// the same keys; a type whose values decide which defaults there are has those that decide it.
+// filler gives random values, valid or not. No two texts are the same, so that no two items of a
+// list have the same keys; a type whose values decide which defaults there are has those that
+// decide it.
 func filler(seed int64, empty float64) *randfill.Filler {
 	return filled.Filler(seed).MaxDepth(20).NilChance(empty).NumElements(1, 2).Funcs(
 		func(s *string, c randfill.Continue) { *s = fmt.Sprintf("a%d", c.Int31()) },
@@ -70,8 +71,8 @@ func filler(seed int64, empty float64) *randfill.Filler {
 
 func pick[T any](c randfill.Continue, values ...T) T { return values[c.Intn(len(values))] }
 
-// random returns a Deployment as an API server could store it if it did not validate: with its defaults, and
-// without what its internal type does not keep.
+// random returns a Deployment as an API server could store it if it did not validate: with its
+// defaults, and without what its internal type does not keep.
 func random(t *testing.T, seed int64) *appsv1.Deployment {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
@@ -121,7 +122,8 @@ func stored(t *testing.T, d *appsv1.Deployment) *appsv1.Deployment {
 	return sent
 }
 
-// built returns what the operator builds for the object of a Deployment and a Service, admitted or not.
+// built returns what the operator builds for the object of a Deployment and a Service, admitted or
+// not.
 func built(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (children []client.Object, object *unstructured.Unstructured, err error) {
 	object, err = adopt.Object(kind, d, s)
 	if err != nil {
@@ -141,8 +143,8 @@ func admitted(kind *kinds.Kind, object *unstructured.Unstructured) error {
 	return resp.Err()
 }
 
-// For each field that a Deployment can have, the operator builds for the printed object what runs, byte for
-// byte, or says why it can build nothing.
+// For each field that a Deployment can have, the operator builds for the printed object what runs,
+// byte for byte, or says why it can build nothing.
 func TestRandomDeployments(t *testing.T) {
 	t.Parallel()
 	const rounds = 500
@@ -258,7 +260,8 @@ func service(t *testing.T, text string) *corev1.Service {
 	return s
 }
 
-// A reader knows the Deployment in the object again: fields are where they belong, and defaults are not there.
+// A reader knows the Deployment in the object again: fields are where they belong, and defaults are
+// not there.
 func TestObject(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[*kinds.Kind]string{

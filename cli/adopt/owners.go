@@ -19,7 +19,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
 )
 
-// managers returns what else keeps the state of a live object: Helm and GitOps tools, by their marks.
+// managers returns what else keeps the state of a live object: Helm and GitOps tools, by their
+// marks.
 func managers(live client.Object) (out []string) {
 	application, _, _ := strings.Cut(live.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
 	for _, mark := range [...]struct{ what, name string }{
@@ -40,21 +41,22 @@ func managers(live client.Object) (out []string) {
 	return out
 }
 
-// whole are the fields that belong to the operator with everything in them: another field manager that
-// owned a default in an item of a list would keep that item alive when the object does not have it any more.
+// whole are the fields that belong to the operator with everything in them: another field manager
+// that owned a default in an item of a list would keep that item alive when the object does not
+// have it any more.
 var whole = map[string]fieldpath.Path{
 	"Deployment": fieldpath.MakePathOrDie("spec", "template"),
 	"Service":    fieldpath.MakePathOrDie("spec", "ports"),
 }
 
-// restartedAt is what does not belong to the operator in the pod template: an apply would remove it, and
-// so replace the pods.
+// restartedAt is what does not belong to the operator in the pod template: an apply would remove
+// it, and so replace the pods.
 var restartedAt = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", api.AnnotationRestartedAt)
 
-// taken returns the JSON patch of a live child that makes owner its controller, with the resourceVersion as
-// precondition. Other field managers lose what the operator will apply, so that a field which leaves the
-// object leaves the child. They keep everything else: labels, annotations, and fields that an object does
-// not have.
+// taken returns the JSON patch of a live child that makes owner its controller, with the
+// resourceVersion as precondition. Other field managers lose what the operator will apply, so that
+// a field which leaves the object leaves the child. They keep everything else: labels, annotations,
+// and fields that an object does not have.
 func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 	entries, err := released(c.live.GetManagedFields(), rollout.OfOperator(c.after.GetManagedFields()), whole[render.KindOf(c.live)])
 	if err != nil {
@@ -70,8 +72,8 @@ func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 	})
 }
 
-// released returns the entries of managedFields without the fields of a set, and without those in whole.
-// Entries of subresources, which are those of the status and of scaling, stay.
+// released returns the entries of managedFields without the fields of a set, and without those in
+// whole. Entries of subresources, which are those of the status and of scaling, stay.
 func released(entries []metav1.ManagedFieldsEntry, ours *fieldpath.Set, whole fieldpath.Path) ([]metav1.ManagedFieldsEntry, error) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries))
 	for _, entry := range entries {

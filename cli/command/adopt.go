@@ -123,7 +123,8 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 	}
 }
 
-// named returns the name that deployment/NAME and service/NAME have, and whether there is a Service.
+// named returns the name that deployment/NAME and service/NAME have, and whether there is a
+// Service.
 func named(args []string) (key client.ObjectKey, withService bool, err error) {
 	const wayOut = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
 	for i, arg := range args {

@@ -56,7 +56,8 @@ func (f clusterFlags) client() (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// connect returns a client of the API server, and the namespace of the flag, or that of the context.
+// connect returns a client of the API server, and the namespace of the flag, or that of the
+// context.
 func (f clusterFlags) connect() (c client.WithWatch, namespace string, err error) {
 	if c, err = f.client(); err == nil { // Its error says what to do.
 		namespace, _, err = f.ToRawKubeConfigLoader().Namespace()
@@ -110,8 +111,9 @@ func onTarget(env Env, cmd *cobra.Command, is func(*kinds.Kind) bool, run func(c
 	return cmd
 }
 
-// again runs what reads, decides, and writes what it has read with a precondition: up to four times within half a
-// second, while others, such as a controller that writes status, change it in between.
+// again runs what reads, decides, and writes what it has read with a precondition: up to four times
+// within half a second, while others, such as a controller that writes status, change it in
+// between.
 func again(run func() error) error { return retry.RetryOnConflict(retry.DefaultBackoff, run) }
 
 // completeKinds lets the shell complete KIND/ of the kinds that a command is for.

@@ -44,11 +44,13 @@ type Env struct {
 
 // The exit codes. Each command documents those that it has.
 const (
-	// exitNo is a negative result, such as a manifest with errors, and any error without another code.
+	// exitNo is a negative result, such as a manifest with errors, and any error without another
+	// code.
 	exitNo = 1
 	// exitTimeout is that a result was waited for too long.
 	exitTimeout = 2
-	// exitFailed is a wrong usage, nothing that could be read, and an error of lint and plan, of which exitNo is a result.
+	// exitFailed is a wrong usage, nothing that could be read, and an error of lint and plan, of
+	// which exitNo is a result.
 	exitFailed = 3
 )
 

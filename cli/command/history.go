@@ -94,7 +94,8 @@ func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *hist
 	revisions := rollout.Revisions(deployment, sets.Items, container)
 	uri, _, _ := unstructured.NestedString(obj.Object, "status", "model", "uri") // The schema knows its type.
 	if n := len(revisions); n > 0 && revisions[n-1].Digest == "" && revisions[n-1].Model == uri {
-		// What status says of the model, which only the operator writes, is about the current revision.
+		// What status says of the model, which only the operator writes, is about the current
+		// revision.
 		revisions[n-1].Digest, _, _ = unstructured.NestedString(obj.Object, "status", "model", "digest")
 	}
 	return obj, &history{deployment, revisions, container}, nil

@@ -29,7 +29,8 @@ func (f *fileFlags) bind(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json") // The flag exists.
 }
 
-// read returns the objects in the files, for what a command does. What is passed over, because it is no object, is printed.
+// read returns the objects in the files, for what a command does. What is passed over, because it
+// is no object, is printed.
 func (f *fileFlags) read(env *Env, does string) ([]manifest.Document, error) {
 	docs, err := f.documents(env, does)
 	if err == nil {
@@ -54,7 +55,8 @@ func (f *fileFlags) documents(env *Env, does string) ([]manifest.Document, error
 	return docs, nil
 }
 
-// nothing returns an error if documents have neither an object of the five kinds nor one of a kind that is passed over.
+// nothing returns an error if documents have neither an object of the five kinds nor one of a kind
+// that is passed over.
 func nothing(docs []manifest.Document) error {
 	why := errors.New("there is no Kubernetes object in the input")
 	for i := range docs {

@@ -102,7 +102,8 @@ func (o *nextOptions) run(ctx context.Context, args []string) error {
 	return o.print(o.output, times, func(w io.Writer) error { return writeTimes(w, times, now) })
 }
 
-// schedules returns the schedule of the argument, or those of objects. What is invalid of several objects is left out.
+// schedules returns the schedule of the argument, or those of objects. What is invalid of several
+// objects is left out.
 func (o *nextOptions) schedules(ctx context.Context, args []string) ([]*runs.Time, error) {
 	named := len(args) > 0
 	if named && (o.all || len(o.files.names) > 0) {
@@ -131,7 +132,8 @@ func (o *nextOptions) schedules(ctx context.Context, args []string) ([]*runs.Tim
 	return out, nil
 }
 
-// restarted returns the restartedAt of the Deployment of an Eru in the cluster, the zero time if it is not known.
+// restarted returns the restartedAt of the Deployment of an Eru in the cluster, the zero time if it
+// is not known.
 func (o *nextOptions) restarted(ctx context.Context, of *unstructured.Unstructured) (at time.Time) {
 	obj, deployment := &mtsrev1.Eru{}, &appsv1.Deployment{}
 	if o.reader == nil || of.GetKind() != "Eru" || create.Into(of, obj) != nil {
@@ -148,7 +150,8 @@ func isReference(arg string) bool {
 	return !strings.HasPrefix(arg, "@") && !strings.Contains(arg, " ") && strings.Contains(arg, "/")
 }
 
-// objects returns the object of the argument; those of the files; or those of the namespace, or of all.
+// objects returns the object of the argument; those of the files; or those of the namespace, or of
+// all.
 func (o *nextOptions) objects(ctx context.Context, args []string) ([]unstructured.Unstructured, error) {
 	switch {
 	case len(o.files.names) > 0:

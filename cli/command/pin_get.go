@@ -14,7 +14,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
-// get returns the answer to a request, with the token that the environment has by a name. A redirect to another host gets no token.
+// get returns the answer to a request, with the token that the environment has by a name. A
+// redirect to another host gets no token.
 func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil) //nolint:gosec // The user names the server.
 	if err != nil {
@@ -43,7 +44,8 @@ func (o *pinOptions) get(ctx context.Context, target, token string) (*http.Respo
 	}
 }
 
-// later returns how long a server wants to be left alone, and whether it has answered enough for now.
+// later returns how long a server wants to be left alone, and whether it has answered enough for
+// now.
 func later(response *http.Response) (wait time.Duration, later bool) {
 	wait = modeluri.Later(response.Header, time.Now())
 	later = response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable && wait > 0

@@ -22,7 +22,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
-// document returns the edits that pin the models of a document, and whether all are pinned with them.
+// document returns the edits that pin the models of a document, and whether all are pinned with
+// them.
 func (o *pinOptions) document(ctx context.Context, doc *manifest.Document, data []byte) (edits []manifest.Edit, pinned bool) {
 	box := &modelv1.ModelBox{}
 	kind, unknown := kinds.Match(doc.Object.GroupVersionKind())
@@ -82,8 +83,9 @@ func (o *pinOptions) model(ctx context.Context, doc *manifest.Document, data []b
 	return doc.Set(data, path, changed...)
 }
 
-// unpinned returns the fields of a model, as a manifest has it, whose values are to be found out: uri if it is a branch, a tag or
-// nothing of hf://, sha256, and sizeLimit. Its error says what cannot be found out.
+// unpinned returns the fields of a model, as a manifest has it, whose values are to be found out:
+// uri if it is a branch, a tag or nothing of hf://, sha256, and sizeLimit. Its error says what
+// cannot be found out.
 func unpinned(m *modelv1.Model) (fields []string, err error) {
 	uri, parsed := models.Parse(m.URI)
 	switch scheme, _, _ := strings.Cut(m.URI, "://"); {
@@ -124,8 +126,8 @@ var (
 	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// fitting returns a limit for what is needed, with a tenth and 16 MiB more, rounded up to one of eight steps between two
-// powers of two, and to mebibytes.
+// fitting returns a limit for what is needed, with a tenth and 16 MiB more, rounded up to one of
+// eight steps between two powers of two, and to mebibytes.
 func fitting(need int64) resource.Quantity {
 	need += need/10 + 16<<20
 	step := max(int64(1)<<bits.Len64(uint64(need))>>4, 1<<20) //nolint:gosec // It is positive.

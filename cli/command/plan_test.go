@@ -45,7 +45,8 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).Build()
 }
 
-// applied returns what is stored after an apply of a manifest to an empty cluster: what its plan says.
+// applied returns what is stored after an apply of a manifest to an empty cluster: what its plan
+// says.
 func applied(t *testing.T, text string) (out []client.Object) {
 	t.Helper()
 	planner := plan.Planner{Client: cluster(t), Namespace: "default", Apply: plan.Apply{Manager: plan.ClientSideManager}}

@@ -74,8 +74,8 @@ func resize(ctx context.Context, t *target) error {
 	return nil
 }
 
-// resizePatch returns the merge patch that asks for the current values. Admission is asked only if the spec
-// changes, so it removes a field that no client has set, and that admission sets again.
+// resizePatch returns the merge patch that asks for the current values. Admission is asked only if
+// the spec changes, so it removes a field that no client has set, and that admission sets again.
 func resizePatch(stored *unstructured.Unstructured) ([]byte, error) {
 	meta := metav1.ObjectMeta{ManagedFields: stored.GetManagedFields(), Annotations: stored.GetAnnotations()}
 	owners := fieldownership.Of(&meta)
@@ -101,7 +101,8 @@ func differing(a, b *unstructured.Unstructured) []string {
 	})
 }
 
-// showOlder lists the ModelBoxes of the namespace that do not have the current values of their sizes.
+// showOlder lists the ModelBoxes of the namespace that do not have the current values of their
+// sizes.
 func (o *statusOptions) showOlder(ctx context.Context) error {
 	sizes, err := o.sizes.read()
 	if err != nil {

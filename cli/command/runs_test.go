@@ -101,8 +101,8 @@ func TestRunsOfNone(t *testing.T) {
 	}
 }
 
-// TestFirst compares the first times of random schedules in two namespaces, and their collisions, with those of a list of
-// all times.
+// TestFirst compares the first times of random schedules in two namespaces, and their collisions,
+// with those of a list of all times.
 func TestFirst(t *testing.T) {
 	t.Parallel()
 	random, collisions := rand.New(rand.NewPCG(29, 5)), 0
@@ -148,8 +148,9 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestRestarts compares what is said of each scheduled time of random Erus with the window, the start of the object, and its last
-// restart. An object has one row at an instant, whatever else it has then.
+// TestRestarts compares what is said of each scheduled time of random Erus with the window, the
+// start of the object, and its last restart. An object has one row at an instant, whatever else it
+// has then.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	random, counts := rand.New(rand.NewPCG(38, 1)), map[string]int{}
@@ -187,7 +188,8 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// actionAt is what happens at a scheduled time with a start, if the windows are open from 0 to 25 and from 30 to 55 of even hours.
+// actionAt is what happens at a scheduled time with a start, if the windows are open from 0 to 25
+// and from 30 to 55 of even hours.
 func actionAt(slot, start, restarted time.Time, known bool, jitter int64) string {
 	open := func(at time.Time) bool {
 		return at.Hour()%2 == 0 && at.Minute()%30 < 25 && at.Truncate(30*time.Minute).Equal(slot.Truncate(30*time.Minute))

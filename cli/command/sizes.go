@@ -22,7 +22,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 )
 
-// sizesFlag names the file with the sizes of the cluster, or the namespace of the ConfigMap that has it.
+// sizesFlag names the file with the sizes of the cluster, or the namespace of the ConfigMap that
+// has it.
 type sizesFlag struct{ file, operator string }
 
 func (f *sizesFlag) bind(cmd *cobra.Command) {

@@ -104,8 +104,9 @@ func (o *statusOptions) follow(ctx context.Context, t *target) error {
 	return err
 }
 
-// progress returns the progress of the object, and whether it has an outcome; uid is that of the object as it was read
-// first. An error after the first read is progress that is awaited: the API server may be restarted during a rollout.
+// progress returns the progress of the object, and whether it has an outcome; uid is that of the
+// object as it was read first. An error after the first read is progress that is awaited: the API
+// server may be restarted during a rollout.
 func (t *target) progress(ctx context.Context, uid *types.UID) (text string, done bool, err error) {
 	obj := t.kind.New()
 	err = t.client.Get(ctx, t.key, obj)
@@ -142,8 +143,8 @@ func (o *statusOptions) showAll(ctx context.Context) error {
 	return err
 }
 
-// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all namespaces if it is empty. Kinds
-// that the user may not list are printed, if there are others.
+// objectsIn returns the objects of all kinds that the cluster has, in a namespace, or in all
+// namespaces if it is empty. Kinds that the user may not list are printed, if there are others.
 func (e *Env) objectsIn(ctx context.Context, c client.Client, namespace string) (out []unstructured.Unstructured, err error) {
 	var hidden []error
 	for _, kind := range kinds.All {

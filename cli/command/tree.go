@@ -32,8 +32,8 @@ import (
 // maxEvents is the number of events that are drawn, and of runs of an Eru.
 const maxEvents = 5
 
-// show draws the state of the object: its conditions, the problems in its status, its children and their pods, and its
-// newest events.
+// show draws the state of the object: its conditions, the problems in its status, its children and
+// their pods, and its newest events.
 func (t *target) show(ctx context.Context) error {
 	obj, now := t.kind.New(), t.Clock.Now()
 	if err := t.client.Get(ctx, t.key, obj); err != nil {
@@ -78,8 +78,8 @@ func (n *node) unlessForbidden(err error) error {
 	return err
 }
 
-// children returns the children of an object that exist. What may not be read is added to a node; of the children of blocks
-// it is left out.
+// children returns the children of an object that exist. What may not be read is added to a node;
+// of the children of blocks it is left out.
 func (t *target) children(ctx context.Context, obj client.Object, root *node) ([]client.Object, error) {
 	var out []client.Object
 	for i, child := range t.candidates(obj) {
@@ -98,7 +98,8 @@ func (t *target) children(ctx context.Context, obj client.Object, root *node) ([
 	return out, nil
 }
 
-// candidates returns empty objects with the names of an object's children: those that run pods, the Service, and those of blocks.
+// candidates returns empty objects with the names of an object's children: those that run pods, the
+// Service, and those of blocks.
 func (t *target) candidates(obj client.Object) []domain.Object {
 	out := t.kind.ChildKinds()
 	for _, child := range out {

@@ -102,7 +102,8 @@ func (o *undoOptions) write(ctx context.Context, t *target, obj, changed *unstru
 		}
 		o.confirmed = diff
 	}
-	// What was shown is what is patched: another state of the object is a conflict, and is shown if it differs.
+	// What was shown is what is patched: another state of the object is a conflict, and is shown if
+	// it differs.
 	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
 	if err := t.client.Patch(ctx, changed, patch, client.FieldOwner(fieldManager)); err != nil {
 		return err

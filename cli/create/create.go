@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package create checks the creation or the update of an object without a cluster, and returns the
-// object as it would be stored: a strict decode, the schema of the CRD, and the defaults and rules that
-// admission runs. All errors of these are returned at once; without one, those of the CEL rules of the
-// schema, which say much of the same again. What only a cluster knows is not considered: other webhooks,
-// policies, quotas, permissions, and whether the name is taken.
+// object as it would be stored: a strict decode, the schema of the CRD, and the defaults and rules
+// that admission runs. All errors of these are returned at once; without one, those of the CEL
+// rules of the schema, which say much of the same again. What only a cluster knows is not
+// considered: other webhooks, policies, quotas, permissions, and whether the name is taken.
 package create
 
 import (
@@ -53,7 +53,8 @@ type Request struct {
 	// Old is the stored object of an update, nil for a creation. Then Object is the whole object,
 	// with metadata.managedFields of the update.
 	Old *unstructured.Unstructured
-	// Sizes are those of the cluster, nil if they are not known: then an object of a size has no values.
+	// Sizes are those of the cluster, nil if they are not known: then an object of a size has no
+	// values.
 	Sizes modelbox.Sizes
 }
 
@@ -119,8 +120,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	return r
 }
 
-// causes returns errors without those that follow from others: that of a field which is required, and which an unknown one is
-// likely to be; and those of defaults, whose values are derived from other fields.
+// causes returns errors without those that follow from others: that of a field which is required,
+// and which an unknown one is likely to be; and those of defaults, whose values are derived from
+// other fields.
 func causes(object *unstructured.Unstructured, strict []error, errs field.ErrorList) field.ErrorList {
 	follows := func(err *field.Error) bool {
 		names := strings.FieldsFunc(err.Field, func(r rune) bool { return r == '.' || r == '[' })
@@ -145,7 +147,8 @@ func Defaulted(kind *kinds.Kind, object, stored *unstructured.Unstructured, size
 	return obj, err
 }
 
-// decoded returns an object, and the one that it updates. A stored object that cannot be decoded is none, as for admission.
+// decoded returns an object, and the one that it updates. A stored object that cannot be decoded is
+// none, as for admission.
 func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, old client.Object, err error) {
 	obj = kind.New()
 	if err := Into(object, obj); err != nil {
@@ -180,7 +183,8 @@ func schemaOf(kind *kinds.Kind) *schema {
 	return known.(*schema)
 }
 
-// newSchema reads the schema of a kind. The embedded CRDs have been tested, so an error is one of the program.
+// newSchema reads the schema of a kind. The embedded CRDs have been tested, so an error is one of
+// the program.
 func newSchema(kind *kinds.Kind) *schema {
 	internal := &apiextensions.JSONSchemaProps{}
 	props := kind.CRD().Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
@@ -194,8 +198,8 @@ func newSchema(kind *kinds.Kind) *schema {
 	})}
 }
 
-// rules returns the errors of the CEL rules for an object, and the stored one that it updates, which may be nil: an update
-// may keep what was stored.
+// rules returns the errors of the CEL rules for an object, and the stored one that it updates,
+// which may be nil: an update may keep what was stored.
 func (s *schema) rules(object, stored *unstructured.Unstructured) field.ErrorList {
 	var old any
 	var options []cel.Option
@@ -271,7 +275,8 @@ func Into(obj *unstructured.Unstructured, into any) error {
 	return err
 }
 
-// UnknownField is a field that a kind does not have. Nearest is the path of the one that it is likely to be, "" if there is none.
+// UnknownField is a field that a kind does not have. Nearest is the path of the one that it is
+// likely to be, "" if there is none.
 type UnknownField struct{ Field, Nearest string }
 
 func (u *UnknownField) Error() string {
@@ -282,7 +287,8 @@ func (u *UnknownField) Error() string {
 	return text
 }
 
-// Unknown returns the errors of the unknown fields of an object of a kind, and the error of one that cannot be decoded.
+// Unknown returns the errors of the unknown fields of an object of a kind, and the error of one
+// that cannot be decoded.
 func Unknown(kind *kinds.Kind, obj *unstructured.Unstructured) (unknown []error, err error) {
 	unknown, err = Strict(obj, kind.New())
 	for i := range unknown {
@@ -293,7 +299,8 @@ func Unknown(kind *kinds.Kind, obj *unstructured.Unstructured) (unknown []error,
 	return unknown, err
 }
 
-// Strict decodes an object into the type of its kind, and returns the errors of its unknown fields as well.
+// Strict decodes an object into the type of its kind, and returns the errors of its unknown fields
+// as well.
 func Strict(obj *unstructured.Unstructured, into any) (unknown []error, err error) {
 	data, err := obj.MarshalJSON()
 	if err != nil {

@@ -299,7 +299,8 @@ func admit(t *testing.T, kind *kinds.Kind, object []byte) (map[string]any, strin
 	return stored.Object, ""
 }
 
-// An unknown field has the path of the nearest one, and a required one that is meant by it is no second error.
+// An unknown field has the path of the nearest one, and a required one that is meant by it is no
+// second error.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	for unknown, nearest := range map[string]string{

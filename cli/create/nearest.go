@@ -15,8 +15,9 @@ import (
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// nearest returns the path of the field that is likely to be meant by the path of an unknown one: a field beside it that has a
-// similar name, or the one with the same name and the shortest path. It is "" if there is none.
+// nearest returns the path of the field that is likely to be meant by the path of an unknown one: a
+// field beside it that has a similar name, or the one with the same name and the shortest path. It
+// is "" if there is none.
 func nearest(kind *kinds.Kind, unknown string) (best string) {
 	const beside, least = 0.15, 0.8
 	parent, name := cut(index.ReplaceAllString(unknown, "[]"))
@@ -44,8 +45,8 @@ func cut(path string) (parent, name string) {
 	return path[:max(at, 0)], path[at+1:]
 }
 
-// walk calls visit with the paths of the fields of a type that users set. podTemplate, whose type has any fields, has those of
-// a pod template. Init containers have the fields of containers.
+// walk calls visit with the paths of the fields of a type that users set. podTemplate, whose type
+// has any fields, has those of a pod template. Init containers have the fields of containers.
 func walk(t reflect.Type, path string, visit func(string)) {
 	for ; t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice; t = t.Elem() {
 		path += map[reflect.Kind]string{reflect.Slice: "[]"}[t.Kind()]

@@ -22,8 +22,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 )
 
-// violations are parts of a spec, each of which a CEL rule of the CRD does not allow. They are tried with each kind that has the
-// fields.
+// violations are parts of a spec, each of which a CEL rule of the CRD does not allow. They are
+// tried with each kind that has the fields.
 var violations = []string{
 	`autoscaling: {maxReplicas: 3}, schedules: [{name: a, schedule: 0 8 * * *, replicas: 2}]`,
 	`autoscaling: {maxReplicas: 2, minReplicas: 3}`,
@@ -181,8 +181,8 @@ func structural(t *testing.T, root any) *schema.Structural {
 	return out
 }
 
-// Each CEL rule refuses an object that is refused here as well, by one error: that of the rule, or of the operator's rule of the
-// same meaning.
+// Each CEL rule refuses an object that is refused here as well, by one error: that of the rule, or
+// of the operator's rule of the same meaning.
 func TestEachRuleOfTheSchemaIsOneError(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds.All {

@@ -130,9 +130,9 @@ func Of(gk schema.GroupKind) *Kind {
 	return nil
 }
 
-// Match returns the kind of an object, nil if it is none of the five. The error is kubectl's for a kind that the
-// cluster does not have, with the way out, for what has the group, or without a group the name, of one of the five, and
-// for what looks like one of them.
+// Match returns the kind of an object, nil if it is none of the five. The error is kubectl's for a
+// kind that the cluster does not have, with the way out, for what has the group, or without a group
+// the name, of one of the five, and for what looks like one of them.
 func Match(gvk schema.GroupVersionKind) (*Kind, error) {
 	for _, k := range All {
 		wayOut := ""
@@ -156,7 +156,8 @@ func Match(gvk schema.GroupVersionKind) (*Kind, error) {
 // likely is the likeness above which a name is likely to be another one, with a mistake.
 const likely = 0.8
 
-// Likeness returns how much two names have in common, whatever the case of their letters: from 0 to 1.
+// Likeness returns how much two names have in common, whatever the case of their letters: from 0 to
+// 1.
 func Likeness(a, b string) float64 {
 	return difflib.NewMatcher(strings.Split(strings.ToLower(a), ""), strings.Split(strings.ToLower(b), "")).Ratio()
 }
@@ -170,7 +171,8 @@ func (k *Kind) WorkloadOf(obj client.Object) string {
 	return k.Target(obj)
 }
 
-// Unstructured returns an empty object of the kind, which keeps the fields that this release does not know.
+// Unstructured returns an empty object of the kind, which keeps the fields that this release does
+// not know.
 func (k *Kind) Unstructured() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetGroupVersionKind(k.GVK)

@@ -46,8 +46,9 @@ type Finding struct {
 	// Line is counted from 1.
 	Line     int      `json:"line"`
 	Severity Severity `json:"severity"`
-	// Rule is the type of an error of admission, such as FieldValueInvalid; Syntax of a document that cannot be parsed;
-	// NoObject of what is no object of Kubernetes; UnknownKind of a kind or a version that the operator does not have; UnknownField of a field that the schema does not
+	// Rule is the type of an error of admission, such as FieldValueInvalid; Syntax of a document
+	// that cannot be parsed; NoObject of what is no object of Kubernetes; UnknownKind of a kind or
+	// a version that the operator does not have; UnknownField of a field that the schema does not
 	// have, or that is set twice; Warning; or Hint of what is valid, and likely to be a mistake.
 	Rule      string `json:"rule"`
 	Kind      string `json:"kind,omitempty"`
@@ -81,17 +82,17 @@ func Write(w io.Writer, found []Finding) error {
 	return nil
 }
 
-// Object is a document of one of the five kinds, and the object as it would be stored, nil if it would be refused.
+// Object is a document of one of the five kinds, and the object as it would be stored, nil if it
+// would be refused.
 type Object struct {
 	*manifest.Document
 	Kind   *kinds.Kind
 	Stored *unstructured.Unstructured
 }
 
-// Check returns the findings in documents, and the objects of the five kinds among them. Documents of other kinds
-// have no findings. The namespace is that of objects that have
-// none. Sizes are those of the
-// cluster; without them, the values of an object with a size are not checked.
+// Check returns the findings in documents, and the objects of the five kinds among them. Documents
+// of other kinds have no findings. The namespace is that of objects that have none. Sizes are those
+// of the cluster; without them, the values of an object with a size are not checked.
 func Check(docs []manifest.Document, namespace string, sizes modelbox.Sizes) (found []Finding, checked []Object) {
 	found = []Finding{} // In JSON it is a list also if it is empty.
 	changes := map[string]int{}
@@ -187,8 +188,9 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 	return nil
 }
 
-// assumed returns the object of the document. If it has a size whose values are not known, it is returned with that size, and
-// with values that such a size may have: what is wrong then is wrong with any of them.
+// assumed returns the object of the document. If it has a size whose values are not known, it is
+// returned with that size, and with values that such a size may have: what is wrong then is wrong
+// with any of them.
 func (c *checker) assumed() (object *unstructured.Unstructured, size string) {
 	object = c.doc.Object
 	size, _, _ = unstructured.NestedString(object.Object, "spec", "resourceType") // Another type is no size.
@@ -209,7 +211,8 @@ func (c *checker) assumed() (object *unstructured.Unstructured, size string) {
 // maxAtOnce is how many scheduled times of the next day a minute of a namespace may have.
 const maxAtOnce = 10
 
-// count counts the scheduled times of a valid object, and warns, once for a namespace, of the first that is one too many.
+// count counts the scheduled times of a valid object, and warns, once for a namespace, of the first
+// that is one too many.
 func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 	t, _ := runs.Of(obj, time.Time{}) // It is valid.
 	for at := now; c.changes[t.Namespace] == 0 && t.Advance(at) && t.Time.Sub(now) <= 24*time.Hour; at = t.Time {
@@ -224,12 +227,13 @@ func (c *checker) count(obj *unstructured.Unstructured, now time.Time) {
 	}
 }
 
-// modelPath matches an argument, on a line after the one before it, that names the directory or the file of a model: --model of vLLM,
+// modelPath matches an argument, on a line after the one before it, that names the directory or the
+// file of a model: --model of vLLM,
 // -m of llama.cpp, --model-path of SGLang, --model-repository of Triton, --model_base_path of TensorFlow Serving. A $ may be a variable.
 var modelPath = regexp.MustCompile(`(?:^|\n)--?(?:m|model(?:[-_](?:path|dir|file|store|repository|base[-_]path))?)[=\n](/[^\n$]*)$`)
 
-// hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of the image is possible, and a
-// mount path that was mistaken is more likely.
+// hints adds what the arguments of a ModelBox with a model name, and no volume has: a directory of
+// the image is possible, and a mount path that was mistaken is more likely.
 func (c *checker) hints(obj *unstructured.Unstructured) {
 	box := &modelv1.ModelBox{}
 	err := create.Into(obj, box)

@@ -120,8 +120,8 @@ x.yaml:4: error: ModelBox "web": spec: Invalid value: "array": spec in body must
 	}
 }
 
-// More than ten changes in one minute of a namespace are warned of, once; windows that open, disabled Erus, what is
-// skipped, and what is invalid change nothing.
+// More than ten changes in one minute of a namespace are warned of, once; windows that open,
+// disabled Erus, what is skipped, and what is invalid change nothing.
 func TestCrowdedMinute(t *testing.T) {
 	t.Parallel()
 	eru := func(n int, spec string) string {

@@ -37,8 +37,9 @@ func Apply(file []byte, edits []Edit) []byte {
 // lineEnd matches the end of a line, as on Windows too, and of the file.
 var lineEnd = regexp.MustCompile(`\r?\n|$`)
 
-// Set returns the edits of the file of a document that set fields beside the field with a path: in their place where they
-// are, and otherwise after that one. Each of them must be a text on one line, without escapes, and not of an alias.
+// Set returns the edits of the file of a document that set fields beside the field with a path: in
+// their place where they are, and otherwise after that one. Each of them must be a text on one
+// line, without escapes, and not of an alias.
 func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error) {
 	at := strings.LastIndexByte(path, '.')
 	mapping := d.at(path[:max(at, 0)])
@@ -74,7 +75,8 @@ func (d *Document) Set(file []byte, path string, fields ...Field) ([]Edit, error
 	return edits, nil
 }
 
-// at returns the node of a field, nil if there is none, or if it is that of an alias, which other fields have too.
+// at returns the node of a field, nil if there is none, or if it is that of an alias, which other
+// fields have too.
 func (d *Document) at(path string) *yaml.Node {
 	node := d.root
 	if node != nil && node.Kind == yaml.AliasNode {

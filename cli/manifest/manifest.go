@@ -28,18 +28,18 @@ type Document struct {
 	Line int
 	// Object is what the document has, which may be nothing.
 	Object *unstructured.Unstructured
-	// Duplicates are the errors of keys that are set twice, and Err is that of a document that cannot be parsed;
-	// Line is its line.
+	// Duplicates are the errors of keys that are set twice, and Err is that of a document that
+	// cannot be parsed; Line is its line.
 	Duplicates []error
 	Err        error
 
 	root *yaml.Node
 }
 
-// Read returns the objects of the given files, in their order; - is the standard input. A folder stands for its files
-// with an extension of JSON or YAML, with those of the folders below it if recursive is set.
-// A document that cannot be parsed is returned with an error; the error that Read returns is
-// that of a file that cannot be read.
+// Read returns the objects of the given files, in their order; - is the standard input. A folder
+// stands for its files with an extension of JSON or YAML, with those of the folders below it if
+// recursive is set. A document that cannot be parsed is returned with an error; the error that Read
+// returns is that of a file that cannot be read.
 func Read(paths []string, recursive bool, stdin io.Reader) ([]Document, error) {
 	var out []Document
 	for _, path := range paths {

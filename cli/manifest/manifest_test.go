@@ -169,7 +169,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// Eight times as many documents need about eight times the memory, and so the time, whatever separates them.
+// Eight times as many documents need about eight times the memory, and so the time, whatever
+// separates them.
 func TestManyDocuments(t *testing.T) {
 	const one = `{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}`
 	for name, text := range map[string]func(n int) string{

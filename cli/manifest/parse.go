@@ -23,9 +23,9 @@ import (
 // separator matches the lines at which a file is split, as kubectl does.
 var separator = regexp.MustCompile(`^---(\s|$)`)
 
-// Parse returns the objects in the text of a file, as kubectl reads it: documents in YAML that are separated by ---, and
-// values in JSON, which may follow each other. A list is returned as its items. Of what cannot be read, the document has an
-// error.
+// Parse returns the objects in the text of a file, as kubectl reads it: documents in YAML that are
+// separated by ---, and values in JSON, which may follow each other. A list is returned as its
+// items. Of what cannot be read, the document has an error.
 func Parse(file string, data []byte) []Document {
 	var out []Document
 	var part []byte
@@ -61,7 +61,8 @@ func documents(file string, part []byte, before int) (out []Document) {
 	return out
 }
 
-// jsonValues returns the values of a text in JSON, each with the spaces before it; none if the text is another one.
+// jsonValues returns the values of a text in JSON, each with the spaces before it; none if the text
+// is another one.
 func jsonValues(text []byte) (out [][]byte) {
 	for decoder, from := json.NewDecoder(bytes.NewReader(text)), int64(0); ; from = decoder.InputOffset() {
 		var value json.RawMessage
@@ -89,7 +90,8 @@ func inYAML(file string, part []byte, before int) []Document {
 	return decode(Document{File: file, Line: root.Line, root: root}, text)
 }
 
-// node returns the node of the one document in a text, with its lines in the file; nil if there is none.
+// node returns the node of the one document in a text, with its lines in the file; nil if there is
+// none.
 func node(text []byte, before int) (*yaml.Node, error) {
 	decoder, root := yaml.NewDecoder(bytes.NewReader(text)), yaml.Node{}
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
@@ -191,7 +193,8 @@ func (d *Document) nameless() {
 	}
 }
 
-// Quotes returns what to do about the type of a field that has to be a text, "" if that is not quotes.
+// Quotes returns what to do about the type of a field that has to be a text, "" if that is not
+// quotes.
 func (d *Document) Quotes(path string) string {
 	value := d.at(path)
 	if value == nil || value.Kind != yaml.ScalarNode || quotes[value.Style] != "" {

@@ -74,8 +74,8 @@ func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) 
 	return out, nil
 }
 
-// isUnknown reports whether a child is not planned, because the cluster does not have its kind, or the user may not read
-// it. It adds that to the notes, if there is to be such a child.
+// isUnknown reports whether a child is not planned, because the cluster does not have its kind, or
+// the user may not read it. It adds that to the notes, if there is to be such a child.
 func (o *Object) isUnknown(c *child, err error) bool {
 	if !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
 		return false
@@ -184,8 +184,9 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 	return obj, err
 }
 
-// KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its owner has
-// spec.restartOnChange, and the pods refer to any: only the controller, which may read the data, knows their values.
+// KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its
+// owner has spec.restartOnChange, and the pods refer to any: only the controller, which may read
+// the data, knows their values.
 func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
 	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)

@@ -85,8 +85,8 @@ func (p *Planner) conflicts(ctx context.Context, o *Object, target string) error
 	return err
 }
 
-// Actors returns what acts on a Deployment other than by restarts, in sentences, without the object of a kind
-// that has the name of the Deployment; and what could not be listed.
+// Actors returns what acts on a Deployment other than by restarts, in sentences, without the object
+// of a kind that has the name of the Deployment; and what could not be listed.
 func Actors(ctx context.Context, c client.Client, of client.ObjectKey, kind string) (acting, hidden []string, err error) {
 	p := &Planner{Client: c, actors: map[string][]actor{}}
 	actors, err := p.actorsIn(ctx, of.Namespace)
@@ -117,7 +117,8 @@ func (p *Planner) actorsIn(ctx context.Context, namespace string) ([]actor, erro
 	return p.actors[namespace], nil
 }
 
-// list returns the objects of a kind in a namespace, those of the manifests in the place of the stored ones.
+// list returns the objects of a kind in a namespace, those of the manifests in the place of the
+// stored ones.
 func (p *Planner) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -13,8 +13,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
-// Frozen reports whether a namespace is frozen, and the reason that its annotation has, which may be empty. A namespace that
-// does not exist is not frozen.
+// Frozen reports whether a namespace is frozen, and the reason that its annotation has, which may
+// be empty. A namespace that does not exist is not frozen.
 func Frozen(ctx context.Context, c client.Reader, namespace string) (reason string, frozen bool, err error) {
 	obj := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: namespace}, obj); client.IgnoreNotFound(err) != nil {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan predicts what an apply of manifests does, and only reads from the cluster. It makes
-// the steps of the API server and of the operator in memory: the patch of kubectl, admission, and the
-// writes of the operator to the children of an object.
+// the steps of the API server and of the operator in memory: the patch of kubectl, admission, and
+// the writes of the operator to the children of an object.
 package plan
 
 import (
@@ -35,7 +35,8 @@ type Planner struct {
 	Client client.Client
 	// Namespace is that of the manifests that have none.
 	Namespace string
-	// ReadSizes returns those of the cluster. It is called if a manifest names one, and its error is one of what could not be read.
+	// ReadSizes returns those of the cluster. It is called if a manifest names one, and its error
+	// is one of what could not be read.
 	ReadSizes func() (modelbox.Sizes, error)
 	// Now is the instant of the apply. Without it, schedules set no replicas.
 	Now time.Time
@@ -67,7 +68,8 @@ type Object struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Change    string `json:"change"`
-	// Unknown is that the user may not read what has the pods, so that Restart and Scale are not known.
+	// Unknown is that the user may not read what has the pods, so that Restart and Scale are not
+	// known.
 	Unknown   bool     `json:"unknown,omitempty"`
 	Restart   *Restart `json:"restart,omitempty"`
 	Scale     *Scale   `json:"scale,omitempty"`
@@ -80,8 +82,8 @@ type Object struct {
 	Children []client.Object            `json:"-"`
 
 	kind *kinds.Kind
-	// manifest is what the user applies, before is the stored object (nil if there is none), and patched
-	// is what admission gets.
+	// manifest is what the user applies, before is the stored object (nil if there is none), and
+	// patched is what admission gets.
 	manifest, before, patched *unstructured.Unstructured
 	fetcher                   models.Fetcher
 }
@@ -114,7 +116,8 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	return plan, errors.Join(errs...)
 }
 
-// check returns the errors of a document, of any kind, that the API server in memory would return in other words.
+// check returns the errors of a document, of any kind, that the API server in memory would return
+// in other words.
 func check(doc *manifest.Document) error {
 	if err := errors.Join(append(doc.Duplicates, doc.Err)...); err != nil {
 		return err
@@ -216,7 +219,8 @@ func (p *Planner) admit(ctx context.Context, o *Object) error {
 	return resp.Err()
 }
 
-// owner returns the object as its controller reads it, at an instant, after it has set the replicas of schedules if it does.
+// owner returns the object as its controller reads it, at an instant, after it has set the replicas
+// of schedules if it does.
 func (o *Object) owner(scales bool, now time.Time) (client.Object, error) {
 	read := o.Stored.DeepCopy()
 	read.SetUID(cmp.Or(read.GetUID(), render.NoUID))

@@ -32,8 +32,8 @@ type Restart struct {
 	AtATime int32 `json:"atATime"`
 	// Fields are the fields of the object whose changes are the cause.
 	Fields []string `json:"fields,omitempty"`
-	// SparePods is how many more pods there are during the rollout, and SpareDevices what devices these
-	// request together.
+	// SparePods is how many more pods there are during the rollout, and SpareDevices what devices
+	// these request together.
 	SparePods    int32            `json:"sparePods"`
 	SpareDevices map[string]int64 `json:"spareDevices,omitempty"`
 }
@@ -83,8 +83,8 @@ func (o *Object) restart(sizes modelbox.Sizes, template *corev1.PodTemplateSpec,
 }
 
 // causes returns the fields of the object whose changes change the pod template: each of them does
-// so alone, with the defaults that follow it. If none of them does, all changes together are the cause;
-// it is nil if the object does not change. A list is one field.
+// so alone, with the defaults that follow it. If none of them does, all changes together are the
+// cause; it is nil if the object does not change. A list is one field.
 func (o *Object) causes(sizes modelbox.Sizes) []string {
 	var all, out []string
 	before := o.template(o.before, sizes)
@@ -107,7 +107,8 @@ func (o *Object) causes(sizes modelbox.Sizes) []string {
 	return all
 }
 
-// template returns the pod template of an update of the stored object, nil if none can be made of it.
+// template returns the pod template of an update of the stored object, nil if none can be made of
+// it.
 func (o *Object) template(updated *unstructured.Unstructured, sizes modelbox.Sizes) *corev1.PodTemplateSpec {
 	obj, err := create.Defaulted(o.kind, updated, o.before, sizes)
 	if err != nil {
@@ -121,7 +122,8 @@ func (o *Object) template(updated *unstructured.Unstructured, sizes modelbox.Siz
 	return render.TemplateOf(children[0])
 }
 
-// changed returns the names of the fields that differ in two values, from the outermost to the innermost that is an object in both.
+// changed returns the names of the fields that differ in two values, from the outermost to the
+// innermost that is an object in both.
 func changed(names []string, from, to any) (out [][]string) {
 	if reflect.DeepEqual(from, to) {
 		return nil

@@ -35,8 +35,9 @@ var Fetcher = models.Fetcher{Image: version.ControllerImage}
 // NoUID is the uid of an owner that does not exist yet. Nothing is stored with it.
 const NoUID types.UID = "00000000-0000-0000-0000-000000000000"
 
-// Children returns the children of an object as it would be stored, of which the pods fetch their model as fetcher says. Their
-// controller references have the uid of the object. A kind without children has none.
+// Children returns the children of an object as it would be stored, of which the pods fetch their
+// model as fetcher says. Their controller references have the uid of the object. A kind without
+// children has none.
 func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher models.Fetcher) ([]client.Object, error) {
 	if !kind.HasPods() {
 		return nil, nil
@@ -52,8 +53,9 @@ func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher model
 	return children, nil
 }
 
-// Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be
-// nil. Fields that change with every write are left out, and annotations that kubectl and the operator write for themselves.
+// Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be nil.
+// Fields that change with every write are left out, and annotations that kubectl and the operator
+// write for themselves.
 func Diff(name string, before, after client.Object) (string, error) {
 	from, err := document(before)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 )
 
-// Schedule sets the replicas of a valid object that is not paused to the number of spec.schedules whose time has passed last at an instant,
-// unless its status has that time, and the number, already.
+// Schedule sets the replicas of a valid object that is not paused to the number of spec.schedules
+// whose time has passed last at an instant, unless its status has that time, and the number,
+// already.
 func Schedule(stored *unstructured.Unstructured, now time.Time) {
 	obj := struct {
 		Spec struct {

@@ -77,8 +77,9 @@ func Revisions(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, containe
 	return out
 }
 
-// modelOf returns the URI of spec.model in pods, and the digest that it was verified by, "" for what they do not say. What
-// a termination message said is known for the current revision alone: a ReplicaSet has no place for it that is the operator's.
+// modelOf returns the URI of spec.model in pods, and the digest that it was verified by, "" for
+// what they do not say. What a termination message said is known for the current revision alone: a
+// ReplicaSet has no place for it that is the operator's.
 func modelOf(pod *corev1.PodSpec) (uri, digest string) {
 	for i := range pod.Volumes {
 		if v := &pod.Volumes[i]; v.Name == models.Volume && v.Image != nil {
@@ -123,14 +124,15 @@ func containerOf(template *corev1.PodTemplateSpec, name string) *corev1.Containe
 // volatile are parts of a pod template that differ between revisions of the same state.
 var volatile = []string{appsv1.DefaultDeploymentUniqueLabelKey, api.AnnotationRestartedAt, api.AnnotationConfiguration}
 
-// restored are the names of the restored fields in a container, and in the spec that they come from.
+// restored are the names of the restored fields in a container, and in the spec that they come
+// from.
 var restored = map[string]string{
 	"image": "image", "command": "command", "args": "args", "env": "envs", "envFrom": "envFrom", "resources": "resources",
 }
 
-// Changes returns the fields of a spec that have to be changed to return from one pod template
-// to another, with their values there; nil is that the field is not set. The other result is
-// the diff of what differs in the pod templates and has no such field: with it, the first is not enough.
+// Changes returns the fields of a spec that have to be changed to return from one pod template to
+// another, with their values there; nil is that the field is not set. The other result is the diff
+// of what differs in the pod templates and has no such field: with it, the first is not enough.
 // container is the name of the main container.
 func Changes(from, to *corev1.PodTemplateSpec, container string) (spec map[string]any, others string, err error) {
 	before, a, err := split(from, container)
@@ -166,8 +168,9 @@ func restore(into, from *corev1.Container) {
 	into.Env, into.EnvFrom, into.Resources = from.Env, from.EnvFrom, from.Resources
 }
 
-// split returns the fields of the container of a pod template, and as YAML what is left of the template without the
-// fields that undo restores, those that follow them, and those that always differ.
+// split returns the fields of the container of a pod template, and as YAML what is left of the
+// template without the fields that undo restores, those that follow them, and those that always
+// differ.
 func split(template *corev1.PodTemplateSpec, container string) (fields map[string]any, others string, err error) {
 	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(containerOf(template, container)); err != nil {
 		return nil, "", err
@@ -215,8 +218,8 @@ func Apply(kind *kinds.Kind, obj *unstructured.Unstructured, spec map[string]any
 	return changed, err
 }
 
-// Template returns the pod template that the operator makes of a ModelBox or an App with the spec of obj,
-// with the defaults of the API server. An error is that of the rules of admission.
+// Template returns the pod template that the operator makes of a ModelBox or an App with the spec
+// of obj, with the defaults of the API server. An error is that of the rules of admission.
 func Template(kind *kinds.Kind, obj *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
 	clean := kind.Unstructured()
 	clean.SetName(obj.GetName())

@@ -23,8 +23,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/eru"
 )
 
-// Time is a scheduled time of an object. Of several things at one instant it is the last one that applies: schedules before
-// restarts, and restarts before windows.
+// Time is a scheduled time of an object. Of several things at one instant it is the last one that
+// applies: schedules before restarts, and restarts before windows.
 type Time struct {
 	Time time.Time `json:"time"`
 	// Note says what a change of the clocks has to do with it, empty if nothing.
@@ -71,9 +71,10 @@ func New(schedule, zone string) (*Time, error) {
 	return &Time{parts: []*part{only}}, err
 }
 
-// Of returns the scheduled times of an object of one of the five kinds, before the first one: those of replicas, of restarts,
-// and of windows. An Eru that is not enabled has none. restarted is the restartedAt of the Deployment of an Eru, before which
-// nothing restarts it. An error is one that admission returns as well.
+// Of returns the scheduled times of an object of one of the five kinds, before the first one: those
+// of replicas, of restarts, and of windows. An Eru that is not enabled has none. restarted is the
+// restartedAt of the Deployment of an Eru, before which nothing restarts it. An error is one that
+// admission returns as well.
 func Of(object *unstructured.Unstructured, restarted time.Time) (*Time, error) {
 	obj := struct {
 		Spec struct {
@@ -120,12 +121,14 @@ func Of(object *unstructured.Unstructured, restarted time.Time) (*Time, error) {
 // restart is what decides about the restarts of an Eru.
 type restart struct {
 	eru.Plan
-	// stored is false for an object of a manifest, which has no uid, so that its jitter is not known.
+	// stored is false for an object of a manifest, which has no uid, so that its jitter is not
+	// known.
 	stored    bool
 	restarted time.Time
 }
 
-// at returns what happens at a scheduled time. The window of that time has to be open until the start after the jitter.
+// at returns what happens at a scheduled time. The window of that time has to be open until the
+// start after the jitter.
 func (r *restart) at(slot time.Time) (string, bool) {
 	from, to := slot, r.Start(slot)
 	if r.stored {
@@ -147,8 +150,8 @@ func (r *restart) at(slot time.Time) (string, bool) {
 	return "restart", true
 }
 
-// Advance moves to the next time after an instant, which must not be before that of the last call, and reports whether there
-// is one.
+// Advance moves to the next time after an instant, which must not be before that of the last call,
+// and reports whether there is one.
 func (t *Time) Advance(after time.Time) bool {
 	var now *part
 	for _, p := range t.parts {
@@ -170,8 +173,8 @@ func (t *Time) Advance(after time.Time) bool {
 // Minute returns the namespace and the minute.
 func (t *Time) Minute() string { return t.Namespace + t.Time.UTC().Format(" 2006-01-02T15:04Z") }
 
-// First returns the first n times of schedules after an instant, in their order, fewer if the schedules have no more. n
-// is at least 1.
+// First returns the first n times of schedules after an instant, in their order, fewer if the
+// schedules have no more. n is at least 1.
 func First(schedules []*Time, after time.Time, n int) []Time {
 	out, changes := []Time{}, map[string]int{}
 	for _, t := range schedules {
@@ -191,8 +194,9 @@ func First(schedules []*Time, after time.Time, n int) []Time {
 	return out
 }
 
-// note says what a change of the clocks has to do with a run: that the run is the first one after it, that its local time
-// does not exist on that day, or that it comes twice. before is the run before it.
+// note says what a change of the clocks has to do with a run: that the run is the first one after
+// it, that its local time does not exist on that day, or that it comes twice. before is the run
+// before it.
 func note(schedule cron.Schedule, before, run time.Time) string {
 	var notes []string
 	start, end := run.ZoneBounds()
@@ -221,7 +225,8 @@ func note(schedule cron.Schedule, before, run time.Time) string {
 	return strings.Join(notes, "; ")
 }
 
-// twice says which of two instants of one local time a run is, and whether there is a run at the other one.
+// twice says which of two instants of one local time a run is, and whether there is a run at the
+// other one.
 func twice(schedule cron.Schedule, run, other time.Time, which string) string {
 	text := "it runs the first time only"
 	if runsAt(schedule, other, run.Location()) {

@@ -73,17 +73,19 @@ func NewWriter(mgr manager.Manager) Writer {
 type Child struct {
 	// Desired is the desired state, TypeMeta included; nil if there must be no such child.
 	Desired client.Object
-	// Live is filled with the observed state, of which the cache has a part (controller/cache); after a
-	// write it is whole. Its type determines what is read.
+	// Live is filled with the observed state, of which the cache has a part (controller/cache);
+	// after a write it is whole. Its type determines what is read.
 	Live client.Object
 	// Expect is what Live must be like in the API server before it is changed.
 	Expect []Expectation
-	// Optional is set for a child that never keeps the others from being written, whatever is wrong with it.
+	// Optional is set for a child that never keeps the others from being written, whatever is wrong
+	// with it.
 	Optional bool
-	// Access replaces that of the Writer for a kind that a cluster may lose while the controller runs. Its
-	// Client does not see its own writes in the cache.
+	// Access replaces that of the Writer for a kind that a cluster may lose while the controller
+	// runs. Its Client does not see its own writes in the cache.
 	Access *Access
-	// Err is why the child cannot be read, or its desired state is not known. It is not written then.
+	// Err is why the child cannot be read, or its desired state is not known. It is not written
+	// then.
 	Err error
 
 	found, settled bool
@@ -103,8 +105,8 @@ func (c *Child) Exists() bool { return c.found }
 // Settled reports whether Write has found, or left, the child with its desired state.
 func (c *Child) Settled() bool { return c.settled }
 
-// Read fills Live with the state in the cache, or sets Err. All children are read before any is written,
-// so that one name conflict leaves all of them as they are, unless the child is optional.
+// Read fills Live with the state in the cache, or sets Err. All children are read before any is
+// written, so that one name conflict leaves all of them as they are, unless the child is optional.
 //
 // Errors: a status.Readiness if a child's name is taken, and while an old child is being deleted.
 func (w Writer) Read(ctx context.Context, owner *Owner, children ...*Child) error {
@@ -141,9 +143,9 @@ func get(ctx context.Context, from client.Reader, owner, into client.Object) err
 	return nil
 }
 
-// Observe fills Live with the children that owner controls, and empties the others, or sets Err. It is
-// for an object whose children could not be applied: an object of the child's name that
-// belongs to another owner does not count for the status, whatever /scale selects.
+// Observe fills Live with the children that owner controls, and empties the others, or sets Err. It
+// is for an object whose children could not be applied: an object of the child's name that belongs
+// to another owner does not count for the status, whatever /scale selects.
 func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*Child) {
 	for _, child := range children {
 		err := get(ctx, w.of(child).Client, owner, child.Live)
@@ -155,10 +157,10 @@ func (w Writer) Observe(ctx context.Context, owner client.Object, children ...*C
 	}
 }
 
-// Write creates, applies or deletes the children that Read has read, so that they have their desired
-// state, fills in Live, and sets owner.Children. One that fails does not keep the others from
-// being written. It emits an event for a repair. After the time that it returns, 0 for never, it is to
-// be called again.
+// Write creates, applies or deletes the children that Read has read, so that they have their
+// desired state, fills in Live, and sets owner.Children. One that fails does not keep the others
+// from being written. It emits an event for a repair. After the time that it returns, 0 for never,
+// it is to be called again.
 //
 // Errors: a status.Readiness where the owner is paused and a write is due; *RefusedError if the API
 // server refused a write, *limit.ContestedError if other clients undo its writes, ErrOwnerGone if

@@ -29,13 +29,14 @@ import (
 // The bounds of status.children[].rewritten.
 const maxRewritten, maxPath = 3, 256
 
-// converters return the converter of Kubernetes' own kinds, which needs the schema of all of them in memory, and so
-// only once something differs. A kind that has no Go type here is compared without a schema: a path ends
-// at a list.
+// converters return the converter of Kubernetes' own kinds, which needs the schema of all of them
+// in memory, and so only once something differs. A kind that has no Go type here is compared
+// without a schema: a path ends at a list.
 var kubernetes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme) })
 
-// rewritten returns the paths of fields that do not have their desired value in the response to a write, because
-// admission changed or removed them. What the API server itself completes or rounds is no such field.
+// rewritten returns the paths of fields that do not have their desired value in the response to a
+// write, because admission changed or removed them. What the API server itself completes or rounds
+// is no such field.
 func rewritten(desired, answer client.Object) []string {
 	if equality.Semantic.DeepDerivative(desired, answer) {
 		return nil
@@ -52,8 +53,8 @@ func rewritten(desired, answer client.Object) []string {
 	return slices.Clip(paths[:min(len(paths), maxRewritten)])
 }
 
-// completed returns those of some differing fields whose desired value is a part of the value in the response: one that is merged as
-// a whole, in which the API server has set defaults.
+// completed returns those of some differing fields whose desired value is a part of the value in
+// the response: one that is merged as a whole, in which the API server has set defaults.
 func completed(differing *fieldpath.Set, desired, answer client.Object) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	want, err := toTyped(desired)
@@ -103,7 +104,8 @@ func defaulted(desired client.Object) client.Object {
 	return out
 }
 
-// Rewritten returns, in a sentence that is empty if there are none, the fields of children that admission rewrote.
+// Rewritten returns, in a sentence that is empty if there are none, the fields of children that
+// admission rewrote.
 func Rewritten(children []modelv1.ChildStatus) string {
 	var parts []string
 	for i := range children {
@@ -114,7 +116,8 @@ func Rewritten(children []modelv1.ChildStatus) string {
 	return strings.Join(parts, "; ")
 }
 
-// lacking returns what the second of two compared states does not have of the first, or not with that value.
+// lacking returns what the second of two compared states does not have of the first, or not with
+// that value.
 func lacking(c *typed.Comparison) *fieldpath.Set {
 	if c == nil {
 		return fieldpath.NewSet()
@@ -122,7 +125,8 @@ func lacking(c *typed.Comparison) *fieldpath.Set {
 	return c.Modified.Union(c.Removed).Leaves()
 }
 
-// differing returns the paths of the fields of a desired state that another state does not have, or not with that value.
+// differing returns the paths of the fields of a desired state that another state does not have, or
+// not with that value.
 func differing(desired, live client.Object) []string { return pathsOf(lacking(compare(desired, live))) }
 
 // changed returns the paths of the fields that differ between two versions of an object.
@@ -167,8 +171,8 @@ func kubernetesTyped(obj client.Object, options ...typed.ValidationOptions) (*ty
 	return kubernetes().ObjectToTyped(named, options...)
 }
 
-// hasDuplicates reports whether a list of an object, which its schema merges by keys, has an item twice. The API server stores
-// such an object, but answers an apply of it with 500.
+// hasDuplicates reports whether a list of an object, which its schema merges by keys, has an item
+// twice. The API server stores such an object, but answers an apply of it with 500.
 func hasDuplicates(obj client.Object) bool {
 	if _, untyped := obj.(*unstructured.Unstructured); untyped {
 		return false

@@ -34,9 +34,9 @@ func (e *RefusedError) Unwrap() error { return e.error }
 // Reported implements status.Reported: ReadinessOf returns what status says of it.
 func (*RefusedError) Reported() {}
 
-// Refused wraps the error of a write. An error that a retry may resolve is not a refusal: a conflict,
-// a timeout, an overloaded API server, a child that is not in the cache yet, or one that was deleted
-// meanwhile.
+// Refused wraps the error of a write. An error that a retry may resolve is not a refusal: a
+// conflict, a timeout, an overloaded API server, a child that is not in the cache yet, or one that
+// was deleted meanwhile.
 func Refused(doing string, obj client.Object, err error) error {
 	if err == nil {
 		return nil
@@ -52,7 +52,8 @@ func Refused(doing string, obj client.Object, err error) error {
 	return refused
 }
 
-// concernsAll reports whether an error of one child is one of the others, too: of their owner, or of all its writes.
+// concernsAll reports whether an error of one child is one of the others, too: of their owner, or
+// of all its writes.
 func concernsAll(err error) bool {
 	_, isReadiness := errors.AsType[status.Readiness](err)
 	_, isContested := errors.AsType[*limit.ContestedError](err)
@@ -101,8 +102,8 @@ func ReadinessOf(err error) (*status.Readiness, error) {
 	return &readiness, err
 }
 
-// Result returns the result of a reconcile for an error of Apply: the owner of a contested
-// child is reconciled again after RetryAfter, that of a refused one when it is written again, a deleted
+// Result returns the result of a reconcile for an error of Apply: the owner of a contested child is
+// reconciled again after RetryAfter, that of a refused one when it is written again, a deleted
 // owner is not, and any other error is retried with back-off.
 func Result(err error) (reconcile.Result, error) {
 	var contested *limit.ContestedError

@@ -17,9 +17,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-// checkOwnerIsCurrent asks the API server for the owner before a child is created or deleted, see checkLive. The
-// children of a new owner are created without a read: if they exist, a create fails. An owner is not new if it
-// has conditions, some child, or writes that the limiter knows.
+// checkOwnerIsCurrent asks the API server for the owner before a child is created or deleted, see
+// checkLive. The children of a new owner are created without a read: if they exist, a create fails.
+// An owner is not new if it has conditions, some child, or writes that the limiter knows.
 func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children []*Child) error {
 	asDesired := func(c *Child) bool { return c.found == (c.Desired != nil) }
 	if owner.Paused || !slices.ContainsFunc(children, func(c *Child) bool { return !asDesired(c) }) {
@@ -32,9 +32,9 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children 
 	return nil
 }
 
-// checkLive returns ErrOwnerGone if the owner was deleted, and ErrStale if it has a newer generation than the
-// one in the cache. A cache that is behind must not revert children, nor create them again after the
-// garbage collector has deleted them.
+// checkLive returns ErrOwnerGone if the owner was deleted, and ErrStale if it has a newer
+// generation than the one in the cache. A cache that is behind must not revert children, nor create
+// them again after the garbage collector has deleted them.
 func (w Writer) checkLive(ctx context.Context, owner *Owner) error {
 	live := kinds.NewOf(owner.Object)
 	switch err := get(ctx, w.Live, owner, live); {
@@ -49,9 +49,9 @@ func (w Writer) checkLive(ctx context.Context, owner *Owner) error {
 	return nil
 }
 
-// checkOwner returns a status.Readiness unless the owner of the desired child controls live. An object of another owner is never
-// adopted, changed or deleted. A child that is being deleted is created afterwards; the watch event of the deletion starts
-// that reconcile.
+// checkOwner returns a status.Readiness unless the owner of the desired child controls live. An
+// object of another owner is never adopted, changed or deleted. A child that is being deleted is
+// created afterwards; the watch event of the deletion starts that reconcile.
 func checkOwner(live, desired client.Object) error {
 	const deleting = "waiting for the deletion of an old object: %s %q is "
 	owner, held := metav1.GetControllerOfNoCopy(desired), "has no controller"

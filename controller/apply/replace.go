@@ -42,8 +42,9 @@ func (w Writer) replaceSpec(ctx context.Context, owner *Owner, desired, live cli
 	return replaced, w.Client.Patch(ctx, replaced, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager), owner.Limit)
 }
 
-// replacement returns the desired spec with what belongs to users and other controllers in a live child, where the
-// desired one leaves it unset: the number of replicas, a paused rollout, and the time of a restart.
+// replacement returns the desired spec with what belongs to users and other controllers in a live
+// child, where the desired one leaves it unset: the number of replicas, a paused rollout, and the
+// time of a restart.
 func replacement(desired, live client.Object) (map[string]any, error) {
 	content, err := kinds.Content(desired)
 	if err != nil {
@@ -68,8 +69,8 @@ func replacement(desired, live client.Object) (map[string]any, error) {
 }
 
 // isInvalid reports whether the API server itself has found an object to be invalid. A policy or a
-// webhook that answers in the same way has not: its causes have no field, or its message begins with
-// words that the API server puts there (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+// webhook that answers in the same way has not: its causes have no field, or its message begins
+// with words that the API server puts there (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
 func isInvalid(err error) bool {
 	if !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "admission webhook ") {
 		return false

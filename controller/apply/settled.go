@@ -54,8 +54,8 @@ func (o *Owner) forget(kind string) {
 	o.Children = slices.DeleteFunc(slices.Clone(o.Children), func(c modelv1.ChildStatus) bool { return c.Kind == kind })
 }
 
-// lost reports whether status says nothing of a child that exists, although the owner is ready: it was written
-// by an earlier version, restored, or stored under a CRD without the field.
+// lost reports whether status says nothing of a child that exists, although the owner is ready: it
+// was written by an earlier version, restored, or stored under a CRD without the field.
 func (o *Owner) lost(recorded modelv1.ChildStatus) bool { return recorded.Desired == "" && o.Ready }
 
 // isSettled reports whether a child has its desired state, and nothing is to be requested for it.
@@ -63,8 +63,8 @@ func (c *Child) isSettled(recorded modelv1.ChildStatus, desired string) bool {
 	return c.found && recorded.Desired == desired && recorded.Stored != "" && recorded.Stored == cache.Stored(c.Live)
 }
 
-// hashOf returns the hash of a desired state. It must stay the same in all versions of the controller: another
-// one would write all children again after an upgrade.
+// hashOf returns the hash of a desired state. It must stay the same in all versions of the
+// controller: another one would write all children again after an upgrade.
 func hashOf(desired client.Object) (string, error) {
 	encoder, ok := desired.(marshaler)
 	if !ok {
@@ -78,8 +78,8 @@ func hashOf(desired client.Object) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// Hash returns a short hash of an object in protobuf, which encodes equal objects equally. It must stay the
-// same in all versions of the controller, because status.fetcher has it.
+// Hash returns a short hash of an object in protobuf, which encodes equal objects equally. It must
+// stay the same in all versions of the controller, because status.fetcher has it.
 func Hash(object marshaler) (string, error) {
 	data, err := object.Marshal()
 	sum := fnv.New64a()
@@ -89,7 +89,8 @@ func Hash(object marshaler) (string, error) {
 
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// untyped is the encoding of an object of a kind that has no Go type here: its JSON, with sorted keys.
+// untyped is the encoding of an object of a kind that has no Go type here: its JSON, with sorted
+// keys.
 type untyped struct{ client.Object }
 
 func (u untyped) Marshal() ([]byte, error) { return json.Marshal(u.Object) }

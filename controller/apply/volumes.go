@@ -16,9 +16,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-// verify asks the API server, by a dry run, what it would store of a pod template with a volume that
-// is an image, and returns a *RefusedError if it would remove it: it does so without an error where it does not
-// serve such volumes, and pods must not start without it. For any other child it sends no request.
+// verify asks the API server, by a dry run, what it would store of a pod template with a volume
+// that is an image, and returns a *RefusedError if it would remove it: it does so without an error
+// where it does not serve such volumes, and pods must not start without it. For any other child it
+// sends no request.
 func (w Writer) verify(ctx context.Context, child *Child) error {
 	if len(imageVolumes(child.Desired)) == 0 {
 		return nil

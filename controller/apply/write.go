@@ -74,8 +74,8 @@ func (w Writer) settle(ctx context.Context, owner *Owner, child *Child, recorded
 	return nil
 }
 
-// findLive reads a child that was written before and that the cache does not have: that of a kind without consistent
-// reads may not have it yet.
+// findLive reads a child that was written before and that the cache does not have: that of a kind
+// without consistent reads may not have it yet.
 func (w Writer) findLive(ctx context.Context, owner *Owner, child *Child) error {
 	if child.found || child.Access == nil {
 		return nil
@@ -88,8 +88,9 @@ func (w Writer) findLive(ctx context.Context, owner *Owner, child *Child) error 
 	return checkOwner(live, child.Desired)
 }
 
-// HasTemplate reports whether a child has its desired pod template in the API server, although status does not say so: the
-// response to the write, or the write of status, was lost. It sends a request only if the child is not as status says.
+// HasTemplate reports whether a child has its desired pod template in the API server, although
+// status does not say so: the response to the write, or the write of status, was lost. It sends a
+// request only if the child is not as status says.
 func (w Writer) HasTemplate(ctx context.Context, owner *Owner, child *Child) (bool, error) {
 	if !child.found || owner.recorded(kinds.KindOf(child.Live)).Stored == cache.Stored(child.Live) {
 		return false, nil
@@ -103,8 +104,8 @@ func (w Writer) HasTemplate(ctx context.Context, owner *Owner, child *Child) (bo
 	return len(rewritten(want, have)) == 0, nil
 }
 
-// createOrUpdate writes a child. recorded is what status says of it if that is of the same desired state: then another
-// client has changed or deleted it.
+// createOrUpdate writes a child. recorded is what status says of it if that is of the same desired
+// state: then another client has changed or deleted it.
 func (w Writer) createOrUpdate(ctx context.Context, owner *Owner, child *Child, recorded modelv1.ChildStatus) error {
 	if err := w.verify(ctx, child); err != nil {
 		return err
@@ -160,9 +161,9 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 }
 
 // apply writes the desired fields by a forced server-side apply, and returns the response. An apply
-// keeps the fields of other managers, and with them the object may be invalid: a second source of
-// a volume, a member of a union beside ours. Then the whole spec is replaced, and the apply repeated, so that a
-// field that is dropped later leaves the child.
+// keeps the fields of other managers, and with them the object may be invalid: a second source of a
+// volume, a member of a union beside ours. Then the whole spec is replaced, and the apply repeated,
+// so that a field that is dropped later leaves the child.
 func (w Writer) apply(ctx context.Context, owner *Owner, desired, live client.Object) (client.Object, error) {
 	answer, err := w.serverSideApply(ctx, owner, desired, live)
 	refused := isInvalid(err) || apierrors.IsInternalError(err) && hasDuplicates(live)

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// pageSize is how many objects of a list are decoded at once: one in etcd has up to 1.5 MiB, and may
-// be ten times as long when it is decoded.
+// pageSize is how many objects of a list are decoded at once: one in etcd has up to 1.5 MiB, and
+// may be ten times as long when it is decoded.
 const pageSize = 10
 
 // reading is held while a page is read and trimmed, by all informers of the process.

@@ -34,7 +34,8 @@ func init() { metrics.Registry.MustRegister(leftOut) }
 
 // LeftOut are the namespaces of a manager that are not in its cache, because the namespace or the
 // Role in it was deleted: with them the cache would never sync, and nothing be served. As a
-// manager.Runnable it ends the manager when one may be listed, because a cache cannot get another one.
+// manager.Runnable it ends the manager when one may be listed, because a cache cannot get another
+// one.
 type LeftOut struct {
 	// Every is the time between two tests.
 	Every  time.Duration
@@ -71,8 +72,9 @@ func (l *LeftOut) list(ctx context.Context, namespace string) error {
 	return err
 }
 
-// Find reports whether there are objects of a kind in the namespaces of a cache, by a list of one object in each. Without
-// the kind or the permission, of which it returns the error, an informer never syncs, and the process with it is never ready.
+// Find reports whether there are objects of a kind in the namespaces of a cache, by a list of one
+// object in each. Without the kind or the permission, of which it returns the error, an informer
+// never syncs, and the process with it is never ready.
 func Find(ctx context.Context, live client.Reader, of ctrlcache.Cache, kind schema.GroupVersionKind, options ...client.ListOption) (found bool, err error) {
 	return find(ctx, live, namespacesOf(of), kind, options...)
 }

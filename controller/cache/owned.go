@@ -79,7 +79,8 @@ func (h hasher) write(format string, args ...any) {
 	_, _ = fmt.Fprintf(h, format, args...) // A hash returns no error.
 }
 
-// walk writes the values in v of a set of owned fields. What v does not have is missing in the hash.
+// walk writes the values in v of a set of owned fields. What v does not have is missing in the
+// hash.
 func (h hasher) walk(owned *fieldpath.Set, v value.Value) {
 	switch {
 	case v.IsMap():

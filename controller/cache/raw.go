@@ -107,8 +107,8 @@ type objectMeta struct {
 	ManagedFields json.RawMessage `json:"managedFields"`
 }
 
-// trim removes what is not read of metadata, a spec that is longer than admission permits, and a status
-// that is longer than the controller writes.
+// trim removes what is not read of metadata, a spec that is longer than admission permits, and a
+// status that is longer than the controller writes.
 func (s *stored[T]) trim() {
 	left := budget(maxContent)
 	s.objectMeta = objectMeta{ObjectMeta: left.metadata(s)}
@@ -206,7 +206,8 @@ type decodingCache struct {
 	namespaces    []string
 }
 
-// namespacesOf returns the namespaces that a cache is limited to, and the empty name if that is none.
+// namespacesOf returns the namespaces that a cache is limited to, and the empty name if that is
+// none.
 func namespacesOf(c ctrlcache.Cache) []string {
 	if own, ok := c.(*decodingCache); ok && len(own.namespaces) > 0 {
 		return own.namespaces
@@ -214,7 +215,8 @@ func namespacesOf(c ctrlcache.Cache) []string {
 	return []string{metav1.NamespaceAll}
 }
 
-// storedAs returns an empty object or list of the type that the cache has for obj, and obj itself if that is its type.
+// storedAs returns an empty object or list of the type that the cache has for obj, and obj itself
+// if that is its type.
 func storedAs[T runtime.Object](c *decodingCache, obj T) T {
 	kinds, _, err := c.typed.ObjectKinds(obj)
 	if _, untyped := any(obj).(runtime.Unstructured); untyped || err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-// Selector returns the selector of a Deployment or a DaemonSet. That of an object of the cache which is too long to be
-// held is read from the API server, which stores none of these objects without one.
+// Selector returns the selector of a Deployment or a DaemonSet. That of an object of the cache
+// which is too long to be held is read from the API server, which stores none of these objects
+// without one.
 func Selector(ctx context.Context, live client.Reader, obj client.Object) (*metav1.LabelSelector, error) {
 	if held := selectorOf(obj); held != nil {
 		return held, nil

@@ -110,7 +110,8 @@ func (left *budget) deploymentConditions(all []appsv1.DeploymentCondition) (kept
 	return kept
 }
 
-// template keeps the time of a restart, and the hash of what a template of ours has of the configuration.
+// template keeps the time of a restart, and the hash of what a template of ours has of the
+// configuration.
 func (left *budget) template(of *corev1.PodTemplateSpec) (kept corev1.PodTemplateSpec) {
 	kept.Annotations = left.annotations(of.Annotations, api.AnnotationRestartedAt)
 	if value, ok := of.Annotations[api.AnnotationConfiguration]; ok {
@@ -128,8 +129,8 @@ func Digest(text string) string {
 // Holds reports whether what the cache, or the API server, has in place of a text is of this text.
 func Holds(held, text string) bool { return held == text || held == Digest(text) }
 
-// selector returns nil for one that is too long to be held, which has to be read where it is used. The API server
-// stores no Deployment and no DaemonSet without one.
+// selector returns nil for one that is too long to be held, which has to be read where it is used.
+// The API server stores no Deployment and no DaemonSet without one.
 func (left *budget) selector(of *metav1.LabelSelector) *metav1.LabelSelector {
 	if of == nil || of.Size() > min(maxSelector, int(*left)) {
 		return nil

@@ -107,8 +107,8 @@ func TestAForeignDeploymentKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// What is compared with its desired state stays whole: the HorizontalPodAutoscaler and the ScaledObject of spec.autoscaling.
-// What is read of a child is there, whatever it has beside that.
+// What is compared with its desired state stays whole: the HorizontalPodAutoscaler and the
+// ScaledObject of spec.autoscaling. What is read of a child is there, whatever it has beside that.
 func TestConditionsAreKept(t *testing.T) {
 	t.Parallel()
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}

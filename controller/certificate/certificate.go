@@ -16,12 +16,13 @@
 //  4. retire, when all pods have the new pair: ca.crt, and then the configurations, have the
 //     new CA only.
 //
-// The state is in the Secret alone. How long it has lasted is measured by the process, on a monotonic
-// clock: after a restart it begins at zero, so a step is later and never earlier.
+// The state is in the Secret alone. How long it has lasted is measured by the process, on a
+// monotonic clock: after a restart it begins at zero, so a step is later and never earlier.
 //
 // It is our own because github.com/open-policy-agent/cert-controller (v0.16.0) replaces the CA in
 // caBundle at once, so that the API server refuses the pods' certificate until kubelet has updated
-// them, and stores the key of the CA. It can take this package's place when it keeps the earlier CA.
+// them, and stores the key of the CA. It can take this package's place when it keeps the earlier
+// CA.
 package certificate
 
 import (
@@ -55,7 +56,8 @@ import (
 )
 
 const (
-	// fieldOwner owns caBundle and nothing else. The rest of a configuration belongs to the install.
+	// fieldOwner owns caBundle and nothing else. The rest of a configuration belongs to the
+	// install.
 	fieldOwner = client.FieldOwner("modelbox-controller-certificate")
 	// MinValidity is the shortest validity: twenty minutes remain after two thirds of it, and the
 	// steps of a renewal take eleven.
@@ -67,13 +69,16 @@ const (
 
 // Options say which certificate is kept, and where.
 type Options struct {
-	// Namespace is that of the operator, with the Secret, which must exist, and the webhook's Service.
+	// Namespace is that of the operator, with the Secret, which must exist, and the webhook's
+	// Service.
 	Namespace, Secret, Service string
-	// Configuration is the name of both webhook configurations. One that does not exist is left out.
+	// Configuration is the name of both webhook configurations. One that does not exist is left
+	// out.
 	Configuration string
 	// Validity is how long a certificate is valid. It is renewed after two thirds of that.
 	Validity time.Duration
-	// Settle and Mounted are the delays of the same names, which tests shorten; zero is the default.
+	// Settle and Mounted are the delays of the same names, which tests shorten; zero is the
+	// default.
 	Settle, Mounted time.Duration
 }
 
@@ -119,8 +124,8 @@ func SetupWithManager(mgr manager.Manager, clk clock.PassiveClock, o Options) er
 	r := &rotator{
 		Options: o, clock: clk, cached: informers, live: mgr.GetAPIReader(), writer: mgr.GetClient(), recorder: mgr.GetEventRecorder(api.FieldManager),
 	}
-	// A runnable that is no cache begins when this process becomes the leader, which alone watches. Without
-	// its permissions the controller waits for them, because the process has other work.
+	// A runnable that is no cache begins when this process becomes the leader, which alone watches.
+	// Without its permissions the controller waits for them, because the process has other work.
 	if err := mgr.Add(manager.RunnableFunc(informers.Start)); err != nil {
 		return err
 	}
@@ -251,8 +256,9 @@ func (r *rotator) trust(ctx context.Context, secret *corev1.Secret, configuratio
 }
 
 // write writes the difference between an object as it was read and as it is to be, with the
-// precondition that it still is as it was read. A strategic merge finds webhooks by their names, and
-// changes nothing else in them. The manager's cache has none of these kinds, so no read waits for the write.
+// precondition that it still is as it was read. A strategic merge finds webhooks by their names,
+// and changes nothing else in them. The manager's cache has none of these kinds, so no read waits
+// for the write.
 func (r *rotator) write(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil

@@ -24,19 +24,21 @@ type Digest struct {
 	First bool
 }
 
-// Digests are those of the references of an object. One that does not exist, may not be read, or changed a moment ago
-// is missing.
+// Digests are those of the references of an object. One that does not exist, may not be read, or
+// changed a moment ago is missing.
 type Digests map[workload.Reference]Digest
 
-// unreadable is in the place of the hash of a reference that could not be read when the pod template was written.
+// unreadable is in the place of the hash of a reference that could not be read when the pod
+// template was written.
 const unreadable = "?"
 
-// Annotation returns the value of api.AnnotationConfiguration for the references of a pod template, a line for each: its
-// kind, its name, and 16 hexadecimal digits of the HMAC-SHA256 of its digest, with the uid of the owner as key. live is the value
-// that the pod template has now. A reference without a digest keeps its line in live; one that has no line there either has a
-// line without a hash, so that a ConfigMap which does not exist is no reason for a rollout, and its creation is
-// one. A line that says that the reference could not be read changes with the data, and not because that is known now: a
-// permission that is given later is no reason for a rollout. It is pure.
+// Annotation returns the value of api.AnnotationConfiguration for the references of a pod template,
+// a line for each: its kind, its name, and 16 hexadecimal digits of the HMAC-SHA256 of its digest,
+// with the uid of the owner as key. live is the value that the pod template has now. A reference
+// without a digest keeps its line in live; one that has no line there either has a line without a
+// hash, so that a ConfigMap which does not exist is no reason for a rollout, and its creation is
+// one. A line that says that the reference could not be read changes with the data, and not because
+// that is known now: a permission that is given later is no reason for a rollout. It is pure.
 func (d Digests) Annotation(uid types.UID, refs []workload.Reference, live string) string {
 	before := linesOf(live)
 	var lines []string
@@ -50,8 +52,8 @@ func (d Digests) Annotation(uid types.UID, refs []workload.Reference, live strin
 	return strings.Join(lines, "\n")
 }
 
-// Anew returns the annotation of a pod template that is written for another reason. The references in unread could not
-// be read. It is pure.
+// Anew returns the annotation of a pod template that is written for another reason. The references
+// in unread could not be read. It is pure.
 func (d Digests) Anew(uid types.UID, refs []workload.Reference, live string, unread []workload.Reference) string {
 	before := linesOf(live)
 	var lines []string
@@ -105,7 +107,8 @@ func Changed(a, b string) (out []string) {
 	return out
 }
 
-// digestOf returns the SHA-256 of data, which does not depend on its order: each key and each value with its length in front.
+// digestOf returns the SHA-256 of data, which does not depend on its order: each key and each value
+// with its length in front.
 func digestOf(data map[string][]byte) (out [sha256.Size]byte) {
 	sum := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {

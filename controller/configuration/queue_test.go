@@ -50,8 +50,9 @@ func (w *waiting) next() (of Subject) {
 	return of
 }
 
-// A thousand objects of four namespaces, of which one has nearly all, refer to one ConfigMap: never more begin than the pace
-// allows, each once, and the namespaces in turn. They join in a random order.
+// A thousand objects of four namespaces, of which one has nearly all, refer to one ConfigMap: never
+// more begin than the pace allows, each once, and the namespaces in turn. They join in a random
+// order.
 func TestAThousandObjectsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const distance = 6 * time.Second

@@ -12,8 +12,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
-// set sets what an owner refers to, and forgets the data of what it does not refer to any more. It is read again for another
-// owner that does.
+// set sets what an owner refers to, and forgets the data of what it does not refer to any more. It
+// is read again for another owner that does.
 func (s *Sources) set(owner types.NamespacedName, refs []workload.Reference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,10 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configuration tells what data the ConfigMaps and Secrets have that pod templates refer to, so that a
-// change of the data becomes a change of the pod template: a rollout with a history. It watches their
-// metadata alone, and only once an object asks (spec.restartOnChange), and reads the data of one when it has changed.
+// Package configuration tells what data the ConfigMaps and Secrets have that pod templates refer
+// to, so that a change of the data becomes a change of the pod template: a rollout with a history.
+// It watches their metadata alone, and only once an object asks (spec.restartOnChange), and reads
+// the data of one when it has changed.
 package configuration
 
 import (
@@ -29,23 +30,26 @@ import (
 )
 
 const (
-	// quiet is how long nothing of what an object refers to must have changed before the data is read, so that several
-	// edits are one rollout, and longestChange is after which time it is read in any case.
+	// quiet is how long nothing of what an object refers to must have changed before the data is
+	// read, so that several edits are one rollout, and longestChange is after which time it is read
+	// in any case.
 	quiet, longestChange = 2 * time.Second, 30 * time.Second
-	// refusedFor is after which time an object is looked at again that refers to what may not be read, and whileStarting
-	// while the watch of a kind starts.
+	// refusedFor is after which time an object is looked at again that refers to what may not be
+	// read, and whileStarting while the watch of a kind starts.
 	refusedFor, whileStarting = 5 * time.Minute, 200 * time.Millisecond
 	// named is how many objects a message names.
 	named = 3
 )
 
-// Sources are the ConfigMaps and Secrets that the objects of one kind refer to. It is safe for concurrent use, and
-// holds no lock while a request is sent.
+// Sources are the ConfigMaps and Secrets that the objects of one kind refer to. It is safe for
+// concurrent use, and holds no lock while a request is sent.
 type Sources struct {
-	// Metadata reads, from the cache, the metadata of objects of the kinds that are watched. Live reads from the API server.
+	// Metadata reads, from the cache, the metadata of objects of the kinds that are watched. Live
+	// reads from the API server.
 	Metadata, Live client.Reader
 	Clock          clock.PassiveClock
-	// Watch starts the watch of a kind beside the reconciles, and returns nil when it runs; see watches.Start.
+	// Watch starts the watch of a kind beside the reconciles, and returns nil when it runs; see
+	// watches.Start.
 	Watch func(ctx context.Context, kind string) error
 
 	controller controller.Controller
@@ -92,10 +96,11 @@ type Observed struct {
 	Again time.Duration
 }
 
-// Observe returns the digests of what an owner refers to, and enqueues the owner from now on when that changes. Data that has
-// changed is read together, 2 seconds after the last change of one of the references and 30 seconds after the first one. With
-// live, all of it is read now. What is known is returned with an error, too: another error than that something does
-// not exist or may not be read.
+// Observe returns the digests of what an owner refers to, and enqueues the owner from now on when
+// that changes. Data that has changed is read together, 2 seconds after the last change of one of
+// the references and 30 seconds after the first one. With live, all of it is read now. What is
+// known is returned with an error, too: another error than that something does not exist or may not
+// be read.
 func (s *Sources) Observe(ctx context.Context, owner types.NamespacedName, refs []workload.Reference, live bool) (Observed, error) {
 	s.set(owner, refs) // First: what changes from now on is an event.
 	out := Observed{Digests: Digests{}}
@@ -132,7 +137,8 @@ func (s *Sources) Observe(ctx context.Context, owner types.NamespacedName, refs 
 // errMissing reports that an object does not exist.
 var errMissing = errors.New("does not exist")
 
-// explain sets what is said of the references that have failed, and returns the errors of those that are to be tried again.
+// explain sets what is said of the references that have failed, and returns the errors of those
+// that are to be tried again.
 func (o *Observed) explain(refs []workload.Reference, failed map[workload.Reference]error) (all error) {
 	var problems []string
 	for _, ref := range refs {
@@ -177,7 +183,8 @@ func (s *Sources) version(ctx context.Context, of subject) (string, error) {
 	return meta.ResourceVersion, client.IgnoreNotFound(err)
 }
 
-// wait returns how long changed references of an owner are not read yet. Those of which nothing is known do not wait.
+// wait returns how long changed references of an owner are not read yet. Those of which nothing is
+// known do not wait.
 func (s *Sources) wait(owner types.NamespacedName, changed map[workload.Reference]string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

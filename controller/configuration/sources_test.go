@@ -219,8 +219,8 @@ func TestTheCacheIsBehind(t *testing.T) {
 	}
 }
 
-// What may not be read keeps its line, and a permission that is given later is no reason for a rollout: the data that
-// is read then is the first one.
+// What may not be read keeps its line, and a permission that is given later is no reason for a
+// rollout: the data that is read then is the first one.
 func TestWithoutPermission(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no permission"))

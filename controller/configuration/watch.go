@@ -50,7 +50,8 @@ func New(mgr manager.Manager, clk clock.PassiveClock) *Sources {
 	return s
 }
 
-// Enqueue sets the controller that is to reconcile the owners of what changes, before the first one is observed.
+// Enqueue sets the controller that is to reconcile the owners of what changes, before the first one
+// is observed.
 func (s *Sources) Enqueue(c controller.Controller) { s.controller = c }
 
 // enqueue enqueues the owners that refer to an object.

@@ -63,8 +63,8 @@ func (b *Binder) watch(mgr manager.Manager) *builder.Builder {
 		WithOptions(trigger.Options())
 }
 
-// annotated passes Deployments that have the annotation: when they are created, replaced or deleted, and when an
-// annotation changes. Nothing is created for one that was deleted.
+// annotated passes Deployments that have the annotation: when they are created, replaced or
+// deleted, and when an annotation changes. Nothing is created for one that was deleted.
 var annotated = predicate.And(
 	predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetAnnotations()[mtsrev1.AnnotationEru] != "" }),
 	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -95,7 +95,8 @@ func (b *Binder) Reconcile(ctx context.Context, deployment *appsv1.Deployment) (
 		b.emitInvalid(deployment, errs)
 		return reconcile.Result{}, nil
 	}
-	// An Eru that is deleted each time is created at a limited rate, whatever else changes in the Deployment.
+	// An Eru that is deleted each time is created at a limited rate, whatever else changes in the
+	// Deployment.
 	owner := limit.For(b.Client, deployment.UID, 0)
 	if contested := owner.Contested(); contested != nil && contested.Exhausted {
 		return apply.Result(contested)

@@ -680,7 +680,8 @@ func TestAFreezeSkipsScheduledTimes(t *testing.T) {
 	w.expectStatus("Running True Scheduled next 14:00:00", "13:00:00 Restarted started 13:00:00", "12:00:00 Skipped Frozen")
 }
 
-// Without the permission to read the Namespace it is not known whether it is frozen, so nothing is restarted.
+// Without the permission to read the Namespace it is not known whether it is frozen, so nothing is
+// restarted.
 func TestTheNamespaceMayNotBeRead(t *testing.T) {
 	w := newFixture(t, hourlyEru(recent), web())
 	w.namespace = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "default", errors.New("no permission"))

@@ -30,9 +30,9 @@ import (
 )
 
 // scenarios are those of the server, and those with windows, which are open from 06:00 to 10:50 and
-// from 11:10 to 14:10 UTC, and do not open on a date: the jitter can pass the gap between them.
-// Its users pause, scale, roll out, restart, delete and create the Deployment, and freeze the namespace; its edits change the
-// Eru's spec.
+// from 11:10 to 14:10 UTC, and do not open on a date: the jitter can pass the gap between them. Its
+// users pause, scale, roll out, restart, delete and create the Deployment, and freeze the
+// namespace; its edits change the Eru's spec.
 var scenarios = append(slices.Clone(fakeserver.Scenarios),
 	fakeserver.Scenario{Name: "windows", Leaders: 1, Crashes: true, Users: true, Windows: true},
 	fakeserver.Scenario{Name: "windows, all", Leaders: 2, Crashes: true, Stale: true, Jumps: true, Users: true, Edits: true, Windows: true})

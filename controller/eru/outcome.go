@@ -42,8 +42,8 @@ const (
 	reasonRolloutInProgress = "RolloutInProgress"
 )
 
-// outcome returns the outcome of a scheduled time whose start has come. Without a result, the restart waits for
-// the reason, or is to be made now if there is none.
+// outcome returns the outcome of a scheduled time whose start has come. Without a result, the
+// restart waits for the reason, or is to be made now if there is none.
 func (p *plan) outcome(slot time.Time, s state, target *appsv1.Deployment, now time.Time) (result mtsrev1.EruResult, reason string) {
 	if restartedAt(target).Equal(slot) {
 		return mtsrev1.EruRestarted, ""

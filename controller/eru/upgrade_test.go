@@ -30,7 +30,8 @@ type stage struct {
 }
 
 // stagesFile has the stages of commit 90435c2, whose state was in the texts of conditions. Its code
-// wrote them: MODELBOX_STAGES=FILE go test -run TestEveryStageContinues, with this file in its tree.
+// wrote them: MODELBOX_STAGES=FILE go test -run TestEveryStageContinues, with this file in its
+// tree.
 const stagesFile = "testdata/stages-90435c2.json"
 
 // TestEveryStageContinues continues each stage of the older code, and of this one, at some later
@@ -93,7 +94,8 @@ func (s *stage) continues(t *testing.T, name string) {
 	}
 }
 
-// resume reconciles until nothing changes, and returns for which times the Deployment was restarted.
+// resume reconciles until nothing changes, and returns for which times the Deployment was
+// restarted.
 func (s *stage) resume(t *testing.T, clock string) (restarts []string, history []mtsrev1.EruHistory) {
 	server := &fakeserver.Server{Written: func(_ string, _, after client.Object) {
 		if d, ok := after.(*appsv1.Deployment); ok {
@@ -131,8 +133,8 @@ func stages(t *testing.T) map[string]*stage {
 		name       string
 		clocks     string
 		deployment *appsv1.Deployment
-		// refuses says that the API server refuses restarts, dies is the number of writes after which
-		// the process dies in its last reconcile.
+		// refuses says that the API server refuses restarts, dies is the number of writes after
+		// which the process dies in its last reconcile.
 		refuses bool
 		dies    int
 	}{

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeze tells whether a namespace is frozen: its Namespace has the annotation api.AnnotationFrozen.
-// Whatever replaces pods without a request of a user asks it immediately before, and not a cache: a freeze
-// that a user has seen stored is in effect for the next action.
+// Package freeze tells whether a namespace is frozen: its Namespace has the annotation
+// api.AnnotationFrozen. Whatever replaces pods without a request of a user asks it immediately
+// before, and not a cache: a freeze that a user has seen stored is in effect for the next action.
 package freeze
 
 import (
@@ -21,7 +21,8 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 
-// maxReason is the maximum length of a reason, in bytes. The API server permits annotations of 256 KiB.
+// maxReason is the maximum length of a reason, in bytes. The API server permits annotations of 256
+// KiB.
 const maxReason = 200
 
 // Again is the time after which to read the Namespace again for what waits for the end of a freeze.
@@ -33,8 +34,8 @@ type Reader struct {
 	Live client.Reader
 }
 
-// Frozen reports whether a namespace is frozen, and the reason that its annotation has, which may be empty.
-// It sends one request. A namespace that does not exist is not frozen.
+// Frozen reports whether a namespace is frozen, and the reason that its annotation has, which may
+// be empty. It sends one request. A namespace that does not exist is not frozen.
 func (r Reader) Frozen(ctx context.Context, namespace string) (reason string, frozen bool, err error) {
 	if r.Live == nil {
 		return "", false, nil

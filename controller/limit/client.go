@@ -39,8 +39,8 @@ func New(c client.Client, clk clock.PassiveClock) client.Client {
 
 var errNoOwner = errors.New("the write has no owner to count for")
 
-// write sends a write for an owner, nil for the object itself. A dry run writes nothing. how is the verb, the type of a
-// patch, or the subresource.
+// write sends a write for an owner, nil for the object itself. A dry run writes nothing. how is the
+// verb, the type of a patch, or the subresource.
 func (c *limited) write(o *Owner, obj client.Object, how string, isPatch bool, dryRun []string, send func() error) error {
 	if len(dryRun) > 0 {
 		return send()

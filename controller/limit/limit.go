@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit bounds how often the controller writes, and how long its workers wait for the cache.
-// Each write of a controller passes its client, so no other client can cause more writes by undoing
-// each of them.
+// Package limit bounds how often the controller writes, and how long its workers wait for the
+// cache. Each write of a controller passes its client, so no other client can cause more writes by
+// undoing each of them.
 package limit
 
 import (
@@ -98,12 +98,13 @@ type limiter struct {
 
 	mu      sync.Mutex
 	buckets map[types.UID]*bucket
-	// sweepAt is the number of buckets, fewest at least, at which those without a meaning are removed.
+	// sweepAt is the number of buckets, fewest at least, at which those without a meaning are
+	// removed.
 	sweepAt int
 }
 
-// Owner is what writes count for: an object of one generation. It is an option of each write of a client of New, which
-// knows no other way to whom a write counts. The nil Owner is without a limit.
+// Owner is what writes count for: an object of one generation. It is an option of each write of a
+// client of New, which knows no other way to whom a write counts. The nil Owner is without a limit.
 type Owner struct {
 	*limiter
 	uid        types.UID
@@ -141,8 +142,8 @@ type bucket struct {
 	refusals             refusals
 }
 
-// For returns the owner of an object for the writes of a client, nil if the client is none of New. Another generation starts
-// the limit anew, but not that of status.
+// For returns the owner of an object for the writes of a client, nil if the client is none of New.
+// Another generation starts the limit anew, but not that of status.
 func For(c client.Client, uid types.UID, generation int64) *Owner {
 	if limited, ok := c.(*limited); ok {
 		return &Owner{limiter: limited.limiter, uid: uid, generation: generation}
@@ -172,8 +173,8 @@ func (o *Owner) Contested() (contested *ContestedError) {
 	return contested
 }
 
-// SetManager completes an error for the owner, and what Contested returns from now on, with the field that another
-// client modifies, and its field manager.
+// SetManager completes an error for the owner, and what Contested returns from now on, with the
+// field that another client modifies, and its field manager.
 func (o *Owner) SetManager(contested *ContestedError, field, manager string) {
 	contested.Field, contested.Manager = field, manager
 	o.inspect(func(b *bucket) {

@@ -66,8 +66,8 @@ func deployment(uid types.UID, managers ...metav1.ManagedFieldsEntry) *appsv1.De
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "box", UID: uid, ManagedFields: managers}}
 }
 
-// An owner has ten writes at once and then three a minute, whatever is written and by which verb, and
-// anew with each generation. A dry run is no write.
+// An owner has ten writes at once and then three a minute, whatever is written and by which verb,
+// and anew with each generation. A dry run is no write.
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	s := newServer()
@@ -194,7 +194,8 @@ func TestManager(t *testing.T) {
 	}
 }
 
-// The memory is bounded by the owners for which something is limited, however many others there were.
+// The memory is bounded by the owners for which something is limited, however many others there
+// were.
 func TestTheLimiterForgets(t *testing.T) {
 	t.Parallel()
 	s := newServer()

@@ -18,8 +18,8 @@ import (
 // refused. It doubles, and differs by at most a tenth.
 const firstPause, longestPause = 2 * time.Second, 5 * time.Minute
 
-// RefusedError reports that a write was not sent, because the API server has refused the same one and
-// neither its owner nor the object that it is for has changed since.
+// RefusedError reports that a write was not sent, because the API server has refused the same one
+// and neither its owner nor the object that it is for has changed since.
 type RefusedError struct {
 	// Again is the time until the next attempt.
 	Again time.Duration
@@ -50,7 +50,8 @@ func (r refusals) end() (end time.Time) {
 	return end
 }
 
-// unlessRefused sends a write of an object that has a version, unless it was refused a short time ago.
+// unlessRefused sends a write of an object that has a version, unless it was refused a short time
+// ago.
 func (o *Owner) unlessRefused(object, version string, send func() error) error {
 	if err := o.refused(object, version); err != nil {
 		return err
@@ -87,8 +88,8 @@ func (o *Owner) refused(object, version string) error {
 	return &RefusedError{Again: last.next.Sub(now), error: last.err}
 }
 
-// versionOf returns what changes when the spec of an object does: its generation, or, of a kind that has
-// none, its version.
+// versionOf returns what changes when the spec of an object does: its generation, or, of a kind
+// that has none, its version.
 func versionOf(obj client.Object) string {
 	if generation := obj.GetGeneration(); generation > 0 {
 		return fmt.Sprintf("%s %d", obj.GetUID(), generation)
@@ -102,9 +103,9 @@ func isRefusal(err error) bool {
 	return err != nil && !contested && !IsTransient(err) && !apierrors.IsNotFound(err)
 }
 
-// IsTransient reports whether the error is one of the network, or a response that a retry may change.
-// It goes by the code: the responses of a proxy or a load balancer have no reason, nor have some of the
-// API server, such as the 500 for a list with the same key twice, which stays.
+// IsTransient reports whether the error is one of the network, or a response that a retry may
+// change. It goes by the code: the responses of a proxy or a load balancer have no reason, nor have
+// some of the API server, such as the 500 for a list with the same key twice, which stays.
 func IsTransient(err error) bool {
 	var response apierrors.APIStatus
 	if !errors.As(err, &response) {

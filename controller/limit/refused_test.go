@@ -21,8 +21,9 @@ func (s *server) forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "box", errors.New(s.Now().String()))
 }
 
-// A write that the API server has refused is sent again by the back-off alone, whatever wakes its owner: 2 seconds
-// after the first time, and then after pauses that double up to 5 minutes. Meanwhile its text stays.
+// A write that the API server has refused is sent again by the back-off alone, whatever wakes its
+// owner: 2 seconds after the first time, and then after pauses that double up to 5 minutes.
+// Meanwhile its text stays.
 func TestRefusalsAreRepeatedByTheBackOff(t *testing.T) {
 	t.Parallel()
 	verbs := map[string]func(*server, context.Context, *Owner) error{
@@ -63,8 +64,8 @@ func TestRefusalsAreRepeatedByTheBackOff(t *testing.T) {
 	}
 }
 
-// What may end a refusal is tried at once: a change of the owner's spec, or of the object that is written. So is another
-// write, and one after a failure that says nothing of the write.
+// What may end a refusal is tried at once: a change of the owner's spec, or of the object that is
+// written. So is another write, and one after a failure that says nothing of the write.
 func TestWhatIsNoRepetition(t *testing.T) {
 	t.Parallel()
 	apply := func(s *server, generation, child int64) error {
@@ -102,7 +103,8 @@ func TestWhatIsNoRepetition(t *testing.T) {
 	}
 }
 
-// A day later, a refusal is a new one: the pauses begin anew. A clock that is set back delays nothing.
+// A day later, a refusal is a new one: the pauses begin anew. A clock that is set back delays
+// nothing.
 func TestARefusalIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newServer()

@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// aMoment is how long each read may wait until the cache shows the last write of its object, and longestWait
-	// how long waiters of them may: fewer than there are workers of one kind, so that a watch that has stopped
-	// holds no more of them. The other reads fail, and are tried again.
+	// aMoment is how long each read may wait until the cache shows the last write of its object,
+	// and longestWait how long waiters of them may: fewer than there are workers of one kind, so
+	// that a watch that has stopped holds no more of them. The other reads fail, and are tried
+	// again.
 	aMoment, longestWait = 200 * time.Millisecond, 10 * time.Second
 	waiters              = 4
 )

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Of 50 reads for which the cache has no answer, few wait: the others fail, and give their workers back.
+// Of 50 reads for which the cache has no answer, few wait: the others fail, and give their workers
+// back.
 func TestFewWait(t *testing.T) {
 	t.Parallel()
 	c := New(interceptor.NewClient(nil, interceptor.Funcs{

@@ -31,8 +31,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
-// scaledServer is an API server with one ModelBox and its children, as the controller needs it. Each write of the controller
-// is compared with the number of replicas that the ModelBox has then.
+// scaledServer is an API server with one ModelBox and its children, as the controller needs it.
+// Each write of the controller is compared with the number of replicas that the ModelBox has then.
 type scaledServer struct {
 	client.Client
 	t        *testing.T
@@ -121,7 +121,8 @@ func (s *scaledServer) SubResource(name string) client.SubResourceClient {
 	return nil
 }
 
-// update updates the ModelBox as the API server does: the schema and the webhooks judge it. It reports whether it was allowed.
+// update updates the ModelBox as the API server does: the schema and the webhooks judge it. It
+// reports whether it was allowed.
 func (s *scaledServer) update(how func(*modelv1.ModelBox)) bool {
 	box, old := s.box.DeepCopy(), s.box
 	how(box)
@@ -141,9 +142,10 @@ func (s *scaledServer) update(how func(*modelv1.ModelBox)) bool {
 	return true
 }
 
-// TestNothingIsWrittenAgainstTheAutoscaler makes 1,000 random steps: the autoscaler scales, users edit the spec with and without
-// replicas and switch autoscaling on and off, the controller reconciles from a cache that is behind, restarts, and gets no
-// response. The number of replicas changes only by the autoscaler, and by users who set one.
+// TestNothingIsWrittenAgainstTheAutoscaler makes 1,000 random steps: the autoscaler scales, users
+// edit the spec with and without replicas and switch autoscaling on and off, the controller
+// reconciles from a cache that is behind, restarts, and gets no response. The number of replicas
+// changes only by the autoscaler, and by users who set one.
 func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(30, 3))

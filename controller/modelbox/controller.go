@@ -60,8 +60,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox, write
 	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.Report, r.recordModels)
 }
 
-// recordFetcher sets status.fetcher of a ModelBox whose children have been applied. What was fetched is not known for
-// another pod template.
+// recordFetcher sets status.fetcher of a ModelBox whose children have been applied. What was
+// fetched is not known for another pod template.
 func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Duration, error) {
 	if !s.Applied {
 		return 0, nil
@@ -80,9 +80,9 @@ func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Dur
 	return 0, nil
 }
 
-// recordModels sets what status says of the models, once for each rollout that is complete, from the termination
-// messages in one page of its pods. Without a container that fetches, and when it is known, nothing is read. If the pods
-// cannot be read, it is tried again.
+// recordModels sets what status says of the models, once for each rollout that is complete, from
+// the termination messages in one page of its pods. Without a container that fetches, and when it
+// is known, nothing is read. If the pods cannot be read, it is tried again.
 func (r *Reconciler) recordModels(ctx context.Context, s *workload.State) (again time.Duration, err error) {
 	live, into := s.Pods.Live.(*appsv1.Deployment), &s.Owner.(*modelv1.ModelBox).Status
 	revision := live.Annotations[api.AnnotationRevision]
@@ -126,8 +126,8 @@ func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (
 
 var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// modelsFromPod returns what a pod says of each model, nil if that cannot be believed: another program has run in it, or the
-// message is not one of this program for these models.
+// modelsFromPod returns what a pod says of each model, nil if that cannot be believed: another
+// program has run in it, or the message is not one of this program for these models.
 func modelsFromPod(all []models.Model, fetch *corev1.Container, pod *corev1.Pod) []modelv1.ModelStatus {
 	var says modeluri.Message
 	if err := json.Unmarshal([]byte(terminationMessage(fetch, pod)), &says); err != nil || len(says.Models) != len(all) {
@@ -144,8 +144,8 @@ func modelsFromPod(all []models.Model, fetch *corev1.Container, pod *corev1.Pod)
 	return out
 }
 
-// terminationMessage returns the termination message of the container that fetches, if it is that of the Deployment and has
-// succeeded, and "" otherwise.
+// terminationMessage returns the termination message of the container that fetches, if it is that
+// of the Deployment and has succeeded, and "" otherwise.
 func terminationMessage(fetch *corev1.Container, pod *corev1.Pod) string {
 	ran := slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
 		return c.Name == fetch.Name && c.Image == fetch.Image && slices.Equal(c.Command, fetch.Command) && slices.Equal(c.Args, fetch.Args)
@@ -160,8 +160,9 @@ func terminationMessage(fetch *corev1.Container, pod *corev1.Pod) string {
 	return pod.Status.InitContainerStatuses[ended].State.Terminated.Message
 }
 
-// isValidDigest reports whether the schema has room for a digest and a number of bytes, and the digest is that of the spec, if it has
-// one. Both are unknown for a model that an earlier release has left in a claim.
+// isValidDigest reports whether the schema has room for a digest and a number of bytes, and the
+// digest is that of the spec, if it has one. Both are unknown for a model that an earlier release
+// has left in a claim.
 func isValidDigest(digest string, bytes int64, want string) bool {
 	if digest == "" {
 		return bytes == 0

@@ -107,13 +107,14 @@ type diagnosis struct {
 	read, due time.Time
 	pause     time.Duration
 	result    Result
-	// failed is when the object ceased to be ready in this generation, the zero time if it has never been, and alternates
-	// whether crashes was true since then.
+	// failed is when the object ceased to be ready in this generation, the zero time if it has
+	// never been, and alternates whether crashes was true since then.
 	failed     time.Time
 	alternates bool
 }
 
-// alternates is the readiness of an object whose pods are available between two exits of a container.
+// alternates is the readiness of an object whose pods are available between two exits of a
+// container.
 var alternates = status.Progressing("its pods are available only between two restarts of a container")
 
 // Diagnose returns the readiness of an object whose children have been applied, with the reason
@@ -139,8 +140,9 @@ func (d *Diagnoser) Diagnose(ctx context.Context, s *Subject, readiness status.R
 	return readiness, nil, 0
 }
 
-// crashes reports whether an object that is ready again, a moment after it was not, has a container that was restarted
-// meanwhile: without probes, one that exits every few seconds is ready between two exits. It reads the pods.
+// crashes reports whether an object that is ready again, a moment after it was not, has a container
+// that was restarted meanwhile: without probes, one that exits every few seconds is ready between
+// two exits. It reads the pods.
 func (d *Diagnoser) crashes(ctx context.Context, s *Subject) bool {
 	last, ok := d.known.Load(client.ObjectKeyFromObject(s.Owner))
 	if !ok {
@@ -220,8 +222,8 @@ func acquire(ctx context.Context) bool {
 	return reading.Acquire(ctx, 1) == nil
 }
 
-// set keeps the result of a read. A read that fails changes nothing, but the message says so if another
-// attempt would fail too.
+// set keeps the result of a read. A read that fails changes nothing, but the message says so if
+// another attempt would fail too.
 func (k *diagnosis) set(ctx context.Context, result Result, err error, now time.Time) {
 	switch {
 	case apierrors.IsForbidden(err), errors.Is(err, errManySets):

@@ -35,20 +35,21 @@ const (
 	reasonPending           = "Pending"           // The scheduler, or kubelet, has not acted on the pod.
 )
 
-// needIntervention are the reasons whose cause stays until a change from outside: of the object,
-// of a Secret, of the registry, of the nodes. A newer kubelet may have other reasons, for what passes.
+// needIntervention are the reasons whose cause stays until a change from outside: of the object, of
+// a Secret, of the registry, of the nodes. A newer kubelet may have other reasons, for what passes.
 var needIntervention = sets.New(status.ReasonReplicaFailure, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", reasonImagePullBackOff,
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError", reasonOOMKilled,
 	reasonCrashLoopBackOff, reasonModelFetchFailed, corev1.PodReasonUnschedulable)
 
 const (
-	// maxMessage is how much is read of a message, in bytes. What is written to status is bounded there.
+	// maxMessage is how much is read of a message, in bytes. What is written to status is bounded
+	// there.
 	maxMessage = 1024
 	// pendingGracePeriod is how long kubelet or the scheduler may need before that is a problem.
 	pendingGracePeriod = time.Minute
-	// transientPeriod is how long a pod may be unschedulable (during a rollout, what it needs is often that of a
-	// pod that is being deleted), how long it may exist after its grace period, and how long a container that was
-	// restarted must run until it counts as one that does not crash.
+	// transientPeriod is how long a pod may be unschedulable (during a rollout, what it needs is
+	// often that of a pod that is being deleted), how long it may exist after its grace period, and
+	// how long a container that was restarted must run until it counts as one that does not crash.
 	transientPeriod = 30 * time.Second
 	// recentExit is how long after an exit a container that runs and is not ready counts as one
 	// that crashes. kubelet's longest pause between two starts is 5 minutes.
@@ -158,8 +159,9 @@ func (c *container) problem() *modelv1.Problem {
 	return c.running()
 }
 
-// recentExit returns the last exit of a container that was restarted, nil if that was long ago, and whether it has been running
-// only briefly since then: between two crashes, a container without probes is ready while it runs.
+// recentExit returns the last exit of a container that was restarted, nil if that was long ago, and
+// whether it has been running only briefly since then: between two crashes, a container without
+// probes is ready while it runs.
 func (c *container) recentExit() (exit *corev1.ContainerStateTerminated, started bool) {
 	last, running := c.status.LastTerminationState.Terminated, c.status.State.Running
 	if last == nil || c.status.RestartCount == 0 || c.now.Sub(last.FinishedAt.Time) >= recentExit {
@@ -189,7 +191,8 @@ func (c *container) runsOnce() bool {
 // termination message says why it failed.
 func (c *container) fetches() bool { return c.init && models.IsFetcher(&c.spec) }
 
-// backOff is what kubelet writes before the answer of the registry while it waits for the next attempt.
+// backOff is what kubelet writes before the answer of the registry while it waits for the next
+// attempt.
 var backOff = regexp.MustCompile(`^Back-off pulling image "[^"]*": (ErrImagePull: )?`)
 
 func (c *container) waiting(state *corev1.ContainerStateWaiting) *modelv1.Problem {

@@ -281,8 +281,9 @@ func crashing(n int32, since time.Time) corev1.Pod {
 	return pod
 }
 
-// A container without probes that exits every few seconds is ready between two exits. Its object is not, until the container
-// has run for half a minute; nothing is read of one that was never ready, or was not for long.
+// A container without probes that exits every few seconds is ready between two exits. Its object is
+// not, until the container has run for half a minute; nothing is read of one that was never ready,
+// or was not for long.
 func TestReadyDoesNotAlternate(t *testing.T) {
 	for name, test := range map[string]struct {
 		// every is the time between two exits, after which the object is not ready for two seconds.
@@ -405,7 +406,8 @@ func TestReadsAreBounded(t *testing.T) {
 	}
 }
 
-// Of more ReplicaSets than are read, the current one may be among those that are not, and the message says so.
+// Of more ReplicaSets than are read, the current one may be among those that are not, and the
+// message says so.
 func TestManyReplicaSets(t *testing.T) {
 	for revision, want := range map[string]string{
 		"3000": "cannot determine why: only 500 of its ReplicaSets were read, and none of them has its current template",

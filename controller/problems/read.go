@@ -35,7 +35,8 @@ const (
 	labelGeneration = "pod-template-generation"
 )
 
-// errManySets reports that the ReplicaSet with the current template of a Deployment is not among those that were read.
+// errManySets reports that the ReplicaSet with the current template of a Deployment is not among
+// those that were read.
 var errManySets = fmt.Errorf("only %d of its ReplicaSets were read, and none of them has its current template", pageSize*maxPages)
 
 // read returns what the pods of the current template say. A rollout deletes the others.
@@ -60,7 +61,8 @@ func (d *Diagnoser) CurrentPods(ctx context.Context, w Workload) (pods []corev1.
 	return pods, err
 }
 
-// currentPods reads the pods of a workload that have its current template, and reports whether there are more.
+// currentPods reads the pods of a workload that have its current template, and reports whether
+// there are more.
 func (d *Diagnoser) currentPods(ctx context.Context, w Workload, maxPages int, visit func(*corev1.Pod)) (more bool, err error) {
 	ofPods, err := cache.Selector(ctx, d.Reader, w.Object)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
-// TestHistories reconciles over random histories of each scenario and kind, in which users scale the object and edits change the
-// schedules, pause and resume, and compares each write, and
-// each state without a fault, with a model of its own.
+// TestHistories reconciles over random histories of each scenario and kind, in which users scale
+// the object and edits change the schedules, pause and resume, and compares each write, and each
+// state without a fault, with a model of its own.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	histories := 320
@@ -75,11 +75,13 @@ type history struct {
 	clients   []*fakeserver.Client
 	zone      *time.Location
 	schedules []daily
-	// nested is true during a reconcile within a write of the other controller, calm without faults.
+	// nested is true during a reconcile within a write of the other controller, calm without
+	// faults.
 	nested, calm bool
 
-	// The model: the time and the number that are done, the number that the object has, and for a time
-	// in status that is not written yet, the number before it and how many changes by users came after it.
+	// The model: the time and the number that are done, the number that the object has, and for a
+	// time in status that is not written yet, the number before it and how many changes by users
+	// came after it.
 	done         time.Time
 	doneReplicas int32
 	replicas     int32
@@ -121,8 +123,8 @@ func (h *history) specs() []modelv1.Schedule {
 
 func (h *history) chance(percent int) bool { return h.rnd.IntN(100) < percent }
 
-// step makes random changes, advances the time, reconciles, and in half of all cases waits until there is
-// nothing more to do.
+// step makes random changes, advances the time, reconciles, and in half of all cases waits until
+// there is nothing more to do.
 func (h *history) step() {
 	if h.scenario.Users && h.chance(40) {
 		h.use()
@@ -160,8 +162,8 @@ func (h *history) use() {
 	h.leave(h.replicas)
 }
 
-// leave is the rule for a time in status whose number may not have been written: it is left if another
-// client has changed the object twice, or its number.
+// leave is the rule for a time in status whose number may not have been written: it is left if
+// another client has changed the object twice, or its number.
 func (h *history) leave(replicas int32) {
 	if h.pending && (h.changes > 1 || replicas != h.from) {
 		h.pending = false
@@ -289,8 +291,8 @@ func (h *history) onScale(replicas int32) {
 	h.writes++
 }
 
-// write is one write of a controller: the other controller, or a user, may come before it, and it may fail
-// or be followed by a crash.
+// write is one write of a controller: the other controller, or a user, may come before it, and it
+// may fail or be followed by a crash.
 func (h *history) write(controller int, do func() error) error {
 	if h.calm {
 		return do()

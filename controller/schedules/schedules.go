@@ -1,26 +1,28 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedules sets the replicas of objects at the times of spec.schedules, which is the same for all
-// kinds that have them.
+// Package schedules sets the replicas of objects at the times of spec.schedules, which is the same
+// for all kinds that have them.
 //
-// No goroutine and no timer holds a schedule: each reconcile computes from the spec, the status and the
-// clock which scheduled time has passed last. If that is later than the one in status, two writes follow:
+// No goroutine and no timer holds a schedule: each reconcile computes from the spec, the status and
+// the clock which scheduled time has passed last. If that is later than the one in status, two
+// writes follow:
 //
 //   - status.schedule becomes that time, with the generation and the replicas of the object in pending. The
 //     write has the resourceVersion of the object as precondition, like all writes of status.
 //   - spec.replicas becomes its number, through the scale subresource, with the resourceVersion that the
 //     first write returned as precondition.
 //
-// A write of status leaves the generation alone, and the second write increases it. So the next reconcile
-// sees whether that one has happened, after a crash or a lost response too: it has not if the generation is
-// still that of pending, or if it has increased by one and spec.replicas is still that of pending, because
-// then the one change was another client's. In any other case the time counts as done, so that a number
-// that another client has set since then stays. Of two leaders, one gets a conflict.
+// A write of status leaves the generation alone, and the second write increases it. So the next
+// reconcile sees whether that one has happened, after a crash or a lost response too: it has not if
+// the generation is still that of pending, or if it has increased by one and spec.replicas is still
+// that of pending, because then the one change was another client's. In any other case the time
+// counts as done, so that a number that another client has set since then stays. Of two leaders,
+// one gets a conflict.
 //
-// After downtime only the time that passed last applies. Nothing moves back with the clock: a clock that
-// was ahead for a while leaves a time in status that is as far ahead. Removing spec.schedules, and setting
-// them again, ends that.
+// After downtime only the time that passed last applies. Nothing moves back with the clock: a clock
+// that was ahead for a while leaves a time in status that is as far ahead. Removing spec.schedules,
+// and setting them again, ends that.
 package schedules
 
 import (
@@ -71,17 +73,17 @@ type Object struct {
 	// Replicas is spec.replicas, and Status is status.schedule.
 	Replicas int32
 	Status   **modelv1.ScheduleStatus
-	// Held says that nothing may be written now: the object is paused, or another controller scales its
-	// Deployment.
+	// Held says that nothing may be written now: the object is paused, or another controller scales
+	// its Deployment.
 	Held bool
 	// Writer is that of the object.
 	Writer *status.Writer
 }
 
-// Scale sets status.schedule and, if a scheduled time has come, the replicas of the object. scaled says that
-// they were written: the reconcile ends, because the change of the spec begins another one. Otherwise the
-// object is to be reconciled again at the next scheduled time, after wake; 0 is never. The errors are those
-// of apply.ReadinessOf. An object without schedules costs nothing.
+// Scale sets status.schedule and, if a scheduled time has come, the replicas of the object. scaled
+// says that they were written: the reconcile ends, because the change of the spec begins another
+// one. Otherwise the object is to be reconciled again at the next scheduled time, after wake; 0 is
+// never. The errors are those of apply.ReadinessOf. An object without schedules costs nothing.
 func (s *Step) Scale(ctx context.Context, o *Object) (scaled bool, wake time.Duration, err error) {
 	if len(o.Schedules) == 0 {
 		*o.Status = nil
@@ -134,7 +136,8 @@ func (s *Step) write(ctx context.Context, o *Object) error {
 	return apply.Refused("scaling", o.Object, err)
 }
 
-// frozen returns a status.Readiness if the namespace is frozen: then the number waits for the end of that.
+// frozen returns a status.Readiness if the namespace is frozen: then the number waits for the end
+// of that.
 func (s *Step) frozen(ctx context.Context, o *Object, planned *modelv1.ScheduleStatus) error {
 	reason, frozen, err := s.Freeze.Frozen(ctx, o.GetNamespace())
 	if err != nil {
@@ -161,7 +164,8 @@ func (s *Step) autoscaled(ctx context.Context, o *Object) error {
 // indexTarget is the name of the index of HorizontalPodAutoscalers by what they scale.
 const indexTarget = "spec.scaleTargetRef"
 
-// Index adds that index to the cache of a manager. Without it, each reconcile would copy all of a namespace.
+// Index adds that index to the cache of a manager. Without it, each reconcile would copy all of a
+// namespace.
 func Index(mgr manager.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, func(obj client.Object) []string {
 		target := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef
@@ -171,7 +175,8 @@ func Index(mgr manager.Manager) error {
 
 func scaled(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
-// Autoscalers returns the HorizontalPodAutoscalers that scale an object, those of ScaledObjects included.
+// Autoscalers returns the HorizontalPodAutoscalers that scale an object, those of ScaledObjects
+// included.
 func Autoscalers(ctx context.Context, c client.Reader, obj client.Object, kind schema.GroupKind) ([]autoscalingv2.HorizontalPodAutoscaler, error) {
 	var all autoscalingv2.HorizontalPodAutoscalerList
 	err := c.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexTarget: scaled(kind, obj.GetName())},
@@ -185,8 +190,9 @@ func Autoscalers(ctx context.Context, c client.Reader, obj client.Object, kind s
 	}), nil
 }
 
-// plan returns the status of the schedules of an object at an instant, and whether its number of replicas is
-// to be written. before is its status, nil if it has none yet. held leaves what is due for later.
+// plan returns the status of the schedules of an object at an instant, and whether its number of
+// replicas is to be written. before is its status, nil if it has none yet. held leaves what is due
+// for later.
 func plan(parsed schedules.Schedules, before *modelv1.ScheduleStatus, generation int64, replicas int32, held bool, now time.Time) (
 	status *modelv1.ScheduleStatus, write bool,
 ) {
@@ -231,8 +237,8 @@ func isRemoved(latest schedules.Time, in, now time.Time) bool {
 	return latest.Before(in) && !in.After(now)
 }
 
-// isDone reports whether a pending write has happened, or another client has changed the object so that it
-// must not happen any more.
+// isDone reports whether a pending write has happened, or another client has changed the object so
+// that it must not happen any more.
 func isDone(pending *modelv1.PendingReplicas, generation int64, replicas int32) bool {
 	if pending == nil || generation == pending.Generation {
 		return false

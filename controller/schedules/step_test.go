@@ -73,8 +73,8 @@ var (
 	night = modelv1.Schedule{Name: "night", Schedule: "0 20 * * *", Replicas: 1}
 )
 
-// TestWrites has the writes of a year, for each kind: two of status and one of scale for a time, and none
-// between times.
+// TestWrites has the writes of a year, for each kind: two of status and one of scale for a time,
+// and none between times.
 func TestWrites(t *testing.T) {
 	t.Parallel()
 	for _, of := range kinds {
@@ -109,8 +109,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestFrozen: while the namespace is frozen, a time that is due waits and is looked for once a minute; afterwards the
-// one that passed last applies.
+// TestFrozen: while the namespace is frozen, a time that is due waits and is looked for once a
+// minute; afterwards the one that passed last applies.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	for _, of := range kinds {

@@ -32,9 +32,9 @@ func NoChild(child string, readiness Readiness) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: readiness.Reason, Message: "there is no " + child + ": " + readiness.Message}
 }
 
-// SetAvailable sets the condition Available of an object of the given generation to the availability
-// of its child, of which the transition time is zero if that is not known. current says
-// that the availability is one of a child which was written for this generation. If it is not,
+// SetAvailable sets the condition Available of an object of the given generation to the
+// availability of its child, of which the transition time is zero if that is not known. current
+// says that the availability is one of a child which was written for this generation. If it is not,
 // observedGeneration stays as it is, so that "kubectl wait" continues to wait.
 func SetAvailable(conditions *[]metav1.Condition, available metav1.Condition, current bool, generation int64, now metav1.Time) {
 	if available.LastTransitionTime.IsZero() {

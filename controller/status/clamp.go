@@ -35,16 +35,16 @@ var reason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 const unknown = "Unknown"
 
-// earliest and latest are the bounds of a time. JSON cannot hold the zero time, nor a year of more than four
-// digits in UTC.
+// earliest and latest are the bounds of a time. JSON cannot hold the zero time, nor a year of more
+// than four digits in UTC.
 var earliest, latest = time.Unix(0, 0).UTC(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func outOfRange(t metav1.Time) bool { return t.Time.Before(earliest) || t.After(latest) }
 
-// clamp changes a status, or a part of it, to what its schema and JSON can carry. Every status passes it when
-// it is read and before it is written, and every condition when it is set: the conditions, times, messages and
-// numbers of children, of pods and of the stored status come from other clients, and the API server does not
-// check most of them.
+// clamp changes a status, or a part of it, to what its schema and JSON can carry. Every status
+// passes it when it is read and before it is written, and every condition when it is set: the
+// conditions, times, messages and numbers of children, of pods and of the stored status come from
+// other clients, and the API server does not check most of them.
 func clamp(v reflect.Value) {
 	switch value := v.Addr().Interface().(type) {
 	case *metav1.Time: // Without a value, unless it is required.
@@ -111,7 +111,8 @@ func clampChildren(value *modelv1.ChildrenStatus) {
 	}
 }
 
-// fits reports whether a text has at most so many bytes, also in JSON, which has no other text than UTF-8.
+// fits reports whether a text has at most so many bytes, also in JSON, which has no other text than
+// UTF-8.
 func fits(text string, most int) bool { return len(text) <= most && utf8.ValidString(text) }
 
 func clampParts(v reflect.Value) {

@@ -72,8 +72,8 @@ type Readiness struct {
 	Message string
 }
 
-// Error makes a readiness the error of what keeps an object from its desired state, and has a meaning for its status alone: a
-// retry before the next watch event is of no use.
+// Error makes a readiness the error of what keeps an object from its desired state, and has a
+// meaning for its status alone: a retry before the next watch event is of no use.
 func (r Readiness) Error() string { return r.Message }
 
 // HasReason reports whether an error is a readiness with a reason.
@@ -111,8 +111,9 @@ func (r *Readiness) AppendMessage(sentence string) {
 	}
 }
 
-// SetNotReady makes an object not ready whose pods do not have all that is desired: because admission rewrote some of it,
-// which stays so (stalled), or because something waits. The sentence says what; it is empty if nothing is missing.
+// SetNotReady makes an object not ready whose pods do not have all that is desired: because
+// admission rewrote some of it, which stays so (stalled), or because something waits. The sentence
+// says what; it is empty if nothing is missing.
 func (r *Readiness) SetNotReady(reason, sentence string, stalled bool) {
 	if sentence != "" && r.Ready {
 		r.Ready, r.Stalled, r.Reason = false, stalled, reason
@@ -120,9 +121,10 @@ func (r *Readiness) SetNotReady(reason, sentence string, stalled bool) {
 	r.AppendMessage(sentence)
 }
 
-// WithSpecErrors returns the readiness with the errors of a spec appended to the message, not ready if one of its fields
-// is not in effect. Such a spec was stored while the webhook was away, or before a rule existed, and was reconciled all
-// the same. The reason InvalidSpec means that the message has them already.
+// WithSpecErrors returns the readiness with the errors of a spec appended to the message, not ready
+// if one of its fields is not in effect. Such a spec was stored while the webhook was away, or
+// before a rule existed, and was reconciled all the same. The reason InvalidSpec means that the
+// message has them already.
 func (r Readiness) WithSpecErrors(errs field.ErrorList) Readiness {
 	if len(errs) == 0 || r.Reason == ReasonInvalidSpec {
 		return r

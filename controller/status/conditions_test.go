@@ -147,8 +147,8 @@ func schemaOfStatus(t *testing.T, crd string) validation.SchemaValidator {
 	return validator
 }
 
-// hostile fills a status with what other clients can write into the objects from which it is copied, and into
-// the stored status itself. What only the operator decides is valid.
+// hostile fills a status with what other clients can write into the objects from which it is
+// copied, and into the stored status itself. What only the operator decides is valid.
 func hostile(seed int64) *randfill.Filler {
 	texts := []string{"", "Reason", "not one word", strings.Repeat("a", 100_000), strings.Repeat("箱", 50_000), "\x00\n", "1", "A_"}
 	numbers := []int64{0, 1, -1, math.MaxInt32, math.MinInt32}
@@ -197,8 +197,8 @@ func hostile(seed int64) *randfill.Filler {
 	)
 }
 
-// Whatever is copied into a status, its schema accepts it, it is decoded as it was encoded, and what the
-// operator says of the object itself is in it.
+// Whatever is copied into a status, its schema accepts it, it is decoded as it was encoded, and
+// what the operator says of the object itself is in it.
 func TestAnyStatusCanBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, kind := range all.Kinds {

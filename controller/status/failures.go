@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// lasting is how long all reconciles of an object must have failed until its status says so: what passes
-	// by itself changes no status.
+	// lasting is how long all reconciles of an object must have failed until its status says so:
+	// what passes by itself changes no status.
 	lasting = 10 * time.Second
-	// sameText is how long the text of the error stays in status. A text that differs each time, by a time or an
-	// identifier, would start a reconcile each time.
+	// sameText is how long the text of the error stays in status. A text that differs each time, by
+	// a time or an identifier, would start a reconcile each time.
 	sameText = time.Minute
 )
 
@@ -32,7 +32,8 @@ type Reported interface {
 	Reported()
 }
 
-// failures are the objects of a kind whose reconciles fail, one after the other. It is safe for concurrent use.
+// failures are the objects of a kind whose reconciles fail, one after the other. It is safe for
+// concurrent use.
 type failures struct {
 	clock clock.PassiveClock
 
@@ -53,8 +54,8 @@ func (f *failures) forget(name types.NamespacedName) {
 	delete(f.objects, name)
 }
 
-// observe sets the conditions of an object whose reconciles have failed for a while, whatever the error is: every
-// reconcile ends in a status.
+// observe sets the conditions of an object whose reconciles have failed for a while, whatever the
+// error is: every reconcile ends in a status.
 func (f *failures) observe(obj Object, err error) {
 	name := client.ObjectKeyFromObject(obj)
 	_, early := errors.AsType[*limit.LaterError](err)
@@ -73,7 +74,8 @@ func (f *failures) observe(obj Object, err error) {
 	}
 }
 
-// message returns what status says of an error, "" for one that has not lasted, or that status has already.
+// message returns what status says of an error, "" for one that has not lasted, or that status has
+// already.
 func (f *failures) message(name types.NamespacedName, err error) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

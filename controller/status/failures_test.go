@@ -22,8 +22,8 @@ type refusal struct{ error }
 
 func (refusal) Reported() {}
 
-// An error that lasts ends in a status, whatever it is, unless its reconciler has reported it. Its text changes once a
-// minute, although each attempt has another one.
+// An error that lasts ends in a status, whatever it is, unless its reconciler has reported it. Its
+// text changes once a minute, although each attempt has another one.
 func TestFailuresEndInAStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -261,8 +261,8 @@ func (c *changing) Reconcile(_ context.Context, obj *modelv1.ModelBox, _ *Writer
 	return reconcile.Result{}, c.err
 }
 
-// However often the state of an object changes: its status has ten writes and then one a second, and
-// a state that stays is in it at most a second later.
+// However often the state of an object changes: its status has ten writes and then one a second,
+// and a state that stays is in it at most a second later.
 func TestTheLastStateIsAlwaysWritten(t *testing.T) {
 	r, clk := rand.New(rand.NewPCG(1, 2)), clocktesting.NewFakePassiveClock(at(0).Time)
 	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "box", UID: "1"}}

@@ -39,8 +39,8 @@ type Object interface {
 
 // Reconciler reconciles the objects of one kind.
 type Reconciler[T Object] interface {
-	// Reconcile makes the cluster match an object, and sets its status, which NewReconciler writes. writer is that of
-	// the object.
+	// Reconcile makes the cluster match an object, and sets its status, which NewReconciler writes.
+	// writer is that of the object.
 	Reconcile(ctx context.Context, obj T, writer *Writer) (reconcile.Result, error)
 }
 
@@ -50,8 +50,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// OnGone is called for each object that was deleted, or that cannot be decoded.
 	OnGone func(types.NamespacedName)
-	// Undecodable are the members of the status of an object that cannot be decoded, beside observedGeneration and
-	// conditions, which all kinds have. nil removes a member.
+	// Undecodable are the members of the status of an object that cannot be decoded, beside
+	// observedGeneration and conditions, which all kinds have. nil removes a member.
 	Undecodable map[string]any
 }
 
@@ -88,8 +88,8 @@ type recorder[T Object] struct {
 // conflict that something between the controller and the API server made up.
 const retryStale = 5 * time.Second
 
-// Reconcile makes a span of each reconcile, which is not sent unless the process has a collector. The
-// span has the name of the object, and nothing else of it.
+// Reconcile makes a span of each reconcile, which is not sent unless the process has a collector.
+// The span has the name of the object, and nothing else of it.
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, span := otel.Tracer("modelbox-controller").Start(ctx, "reconcile "+r.name)
 	span.SetAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name))

@@ -32,10 +32,11 @@ type Writer struct {
 // errStale reports that the API server has a newer version of the object than the cache.
 var errStale = errors.New("the informer cache does not have the last change of the object yet")
 
-// WriteFirst writes the status that the object has now, whether it differs or not. It is called before a write to an
-// object that is not a child, and which therefore has no annotation that names the generation it was written for: an
-// object that has changed since it entered the cache (another spec, or the status of another leader) causes a
-// conflict, so that nothing is written to the other one. Reconcile returns the error as it is.
+// WriteFirst writes the status that the object has now, whether it differs or not. It is called
+// before a write to an object that is not a child, and which therefore has no annotation that names
+// the generation it was written for: an object that has changed since it entered the cache (another
+// spec, or the status of another leader) causes a conflict, so that nothing is written to the other
+// one. Reconcile returns the error as it is.
 func (w *Writer) WriteFirst(ctx context.Context) error {
 	after, err := encode(w.obj)
 	if err != nil {

@@ -13,12 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// fairQueue is the queue of a controller in which an object of a namespace with few objects that are ready or being
-// reconciled comes before those of a namespace with many. So the objects of one namespace, however many, do not delay
-// a new one of another namespace by more than the reconcile that is under way. Of one namespace, the order stays.
+// fairQueue is the queue of a controller in which an object of a namespace with few objects that
+// are ready or being reconciled comes before those of a namespace with many. So the objects of one
+// namespace, however many, do not delay a new one of another namespace by more than the reconcile
+// that is under way. Of one namespace, the order stays.
 //
-// The priority of an object is lower by the number of digits, in binary, of the number of objects of its namespace
-// that are there already. The metric workqueue_depth has one series for each priority: these are few.
+// The priority of an object is lower by the number of digits, in binary, of the number of objects
+// of its namespace that are there already. The metric workqueue_depth has one series for each
+// priority: these are few.
 type fairQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 

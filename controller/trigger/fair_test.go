@@ -22,8 +22,8 @@ func request(namespace string, i int) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(i)}}
 }
 
-// An object of a namespace with few others waits for none of a namespace with many, unless these were there first
-// with as few; one of low priority, as after a start, waits for all others.
+// An object of a namespace with few others waits for none of a namespace with many, unless these
+// were there first with as few; one of low priority, as after a start, waits for all others.
 func TestFewComeBeforeMany(t *testing.T) {
 	t.Parallel()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)

@@ -40,12 +40,12 @@ func Options() controller.Options {
 	}
 }
 
-// Longest is how long the controller relies on its timers. They do not follow a clock that is set, so this is
-// how late a jump of the clock is noticed.
+// Longest is how long the controller relies on its timers. They do not follow a clock that is set,
+// so this is how late a jump of the clock is noticed.
 const Longest = 5 * time.Minute
 
-// Until returns the time from now until an instant, after which to reconcile again: at most Longest, and 0
-// (never) for the zero time.
+// Until returns the time from now until an instant, after which to reconcile again: at most
+// Longest, and 0 (never) for the zero time.
 func Until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -61,11 +61,13 @@ func Sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// syncTimeout is how long Synced waits for an informer. One that takes longer continues, and a later call waits for it.
+// syncTimeout is how long Synced waits for an informer. One that takes longer continues, and a
+// later call waits for it.
 const syncTimeout = 30 * time.Second
 
-// Synced returns the informer of a kind when the cache has the objects of the kind. A handler that is added to it gets each
-// later event: source.Kind would add it some time later, and miss a deletion.
+// Synced returns the informer of a kind when the cache has the objects of the kind. A handler that
+// is added to it gets each later event: source.Kind would add it some time later, and miss a
+// deletion.
 func Synced(ctx context.Context, c ctrlcache.Cache, obj client.Object) (ctrlcache.Informer, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()

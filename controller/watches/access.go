@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	// atOnce is how many requests for the objects of one kind are under way: fewer than there are workers, so
-	// that a kind whose conversion or admission webhook does not answer cannot hold all of them.
+	// atOnce is how many requests for the objects of one kind are under way: fewer than there are
+	// workers, so that a kind whose conversion or admission webhook does not answer cannot hold all
+	// of them.
 	atOnce = 2
-	// longestRequest bounds one of these requests, and maxWait how long another one waits for its turn.
+	// longestRequest bounds one of these requests, and maxWait how long another one waits for its
+	// turn.
 	longestRequest, maxWait = 10 * time.Second, 100 * time.Millisecond
 )
 
-// requests are a client and a live reader for a kind that a cluster may lose. Its informer may be another one than
-// that of an earlier write, so nothing waits for the cache to show a write.
+// requests are a client and a live reader for a kind that a cluster may lose. Its informer may be
+// another one than that of an earlier write, so nothing waits for the cache to show a write.
 type requests struct {
 	client.Client
 	live client.Reader

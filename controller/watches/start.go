@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// patience is how long an informer may take to start until that is a failure, and attempt how long one
-	// attempt takes. It continues after that: the next attempt waits for the same informer.
+	// patience is how long an informer may take to start until that is a failure, and attempt how
+	// long one attempt takes. It continues after that: the next attempt waits for the same
+	// informer.
 	patience, attempt = 10 * time.Second, 30 * time.Second
-	// pause and longPause are the times after which a start that has failed is tried again. The longer one is
-	// for a kind that the cluster does not have, and for a missing permission.
+	// pause and longPause are the times after which a start that has failed is tried again. The
+	// longer one is for a kind that the cluster does not have, and for a missing permission.
 	pause, longPause = 10 * time.Second, time.Minute
 )
 
@@ -29,8 +30,8 @@ var ErrStarting = errors.New("its objects are being listed")
 // errSlow reports that it has not ended in time.
 var errSlow = errors.New("the list is not complete yet")
 
-// Start is the start of an informer that a reconcile needs. It happens beside the reconciles, of which none
-// waits for it. It is safe for concurrent use.
+// Start is the start of an informer that a reconcile needs. It happens beside the reconciles, of
+// which none waits for it. It is safe for concurrent use.
 type Start struct {
 	Clock clock.PassiveClock
 	// Try starts the informer and waits until it has all objects.
@@ -65,7 +66,8 @@ func (s *Start) Failed() bool {
 	return s.state.err != nil
 }
 
-// Ensure begins to start the informer, unless that has begun, or failed a short time ago. It returns nil when it runs.
+// Ensure begins to start the informer, unless that has begun, or failed a short time ago. It
+// returns nil when it runs.
 func (s *Start) Ensure(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,10 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watches has the informers of kinds of which only few owners have a child, and which a cluster may not
-// have. Each starts when the first owner asks for it, and stops when its objects may not be listed any more, or
-// the cluster does not have the kind any more. Neither affects the other informers.
+// Package watches has the informers of kinds of which only few owners have a child, and which a
+// cluster may not have. Each starts when the first owner asks for it, and stops when its objects
+// may not be listed any more, or the cluster does not have the kind any more. Neither affects the
+// other informers.
 package watches
 
 import (
@@ -37,8 +38,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
-// UnavailableError reports that the objects of a kind cannot be listed: the cluster does not have the kind, the
-// controller has no permission, or the API server does not answer with all of them.
+// UnavailableError reports that the objects of a kind cannot be listed: the cluster does not have
+// the kind, the controller has no permission, or the API server does not answer with all of them.
 type UnavailableError struct {
 	Block *children.Block
 	Err   error
@@ -59,7 +60,8 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Watches are the informers of the kinds in children.Blocks. It is safe for concurrent use.
 type Watches struct {
-	// Every is the time between two attempts to start informers that have stopped; trigger.Longest if it is 0.
+	// Every is the time between two attempts to start informers that have stopped; trigger.Longest
+	// if it is 0.
 	Every time.Duration
 
 	cache ctrlcache.Cache
@@ -77,8 +79,8 @@ type owner struct {
 	schema.GroupKind
 }
 
-// Add adds w to a manager, with the first of the controllers whose objects have such children. The objects of a
-// controller are reconciled when their children change.
+// Add adds w to a manager, with the first of the controllers whose objects have such children. The
+// objects of a controller are reconciled when their children change.
 func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.Controller, kind schema.GroupKind) error {
 	w.owners = append(w.owners, owner{c, kind})
 	if len(w.owners) > 1 {
@@ -95,8 +97,8 @@ func (w *Watches) Add(mgr manager.Manager, clk clock.PassiveClock, c controller.
 	return mgr.Add(w)
 }
 
-// Start implements manager.Runnable. It starts the informers of kinds of which there are children already, and starts
-// again those that have stopped.
+// Start implements manager.Runnable. It starts the informers of kinds of which there are children
+// already, and starts again those that have stopped.
 func (w *Watches) Start(ctx context.Context) error {
 	unknown := slices.Clone(children.Blocks)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -110,9 +112,9 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// resume starts the informer of a block if there are children: these may be ones that their owners must not have any
-// more. It reports whether that is known. Without the permission it is not asked again, because it is not a refusal
-// that would end by itself, and the requests would have no end.
+// resume starts the informer of a block if there are children: these may be ones that their owners
+// must not have any more. It reports whether that is known. Without the permission it is not asked
+// again, because it is not a refusal that would end by itself, and the requests would have no end.
 func (w *Watches) resume(ctx context.Context, block *children.Block) (known bool) {
 	found, err := block.Shared, error(nil)
 	if !found {
@@ -139,8 +141,8 @@ func (w *Watches) Access(block *children.Block) *apply.Access {
 	return w.access[block]
 }
 
-// Ensure starts the informer of a block, unless it runs, and does not wait for it. It returns ErrStarting if it does not
-// run yet, and an *UnavailableError if it cannot run.
+// Ensure starts the informer of a block, unless it runs, and does not wait for it. It returns
+// ErrStarting if it does not run yet, and an *UnavailableError if it cannot run.
 func (w *Watches) Ensure(ctx context.Context, block *children.Block) error {
 	if w == nil {
 		return nil // The reader has no informers.
@@ -162,7 +164,8 @@ func (w *Watches) start(ctx context.Context, block *children.Block) (ctrlcache.I
 	return trigger.Synced(ctx, w.cache, block.New())
 }
 
-// handle adds the event handlers of all owners to the informer of a block. Children have the name of their owner.
+// handle adds the event handlers of all owners to the informer of a block. Children have the name
+// of their owner.
 func (w *Watches) handle(informer ctrlcache.Informer) (err error) {
 	for _, o := range w.owners {
 		err = errors.Join(err, o.Watch(&source.Informer{
@@ -172,13 +175,14 @@ func (w *Watches) handle(informer ctrlcache.Informer) (err error) {
 	return err
 }
 
-// IsUnavailable reports whether an error says that there is no such kind, or no permission: neither passes by itself.
+// IsUnavailable reports whether an error says that there is no such kind, or no permission: neither
+// passes by itself.
 func IsUnavailable(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
 
-// Failed is the function DefaultWatchErrorHandler of the cache. It stops the informer of a block that cannot run any more,
-// unless other controllers have it as well.
+// Failed is the function DefaultWatchErrorHandler of the cache. It stops the informer of a block
+// that cannot run any more, unless other controllers have it as well.
 func (w *Watches) Failed(ctx context.Context, r *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	if !IsUnavailable(err) {

@@ -44,19 +44,22 @@ const (
 
 // configured is what is found out of the configuration of an object, for its status.
 type configured struct {
-	// note says what does not exist or may not be read, waiting which rollout waits, and for what, with the reason of Ready.
+	// note says what does not exist or may not be read, waiting which rollout waits, and for what,
+	// with the reason of Ready.
 	note, waiting, reason string
 	// again is after which time to look again, 0 for never.
 	again time.Duration
 
-	// value is the annotation to write, live the one that the pod template has, and template the hash of the rest of it.
+	// value is the annotation to write, live the one that the pod template has, and template the
+	// hash of the rest of it.
 	value, live, template string
 }
 
-// configure makes the annotation of the configuration a part of the desired pod template, if the object has
-// spec.restartOnChange. The live annotation is the only state: while a rollout waits, the desired one is the live one. A pod
-// template that is written for another reason has the data of now, so that it needs no second rollout. unread is what
-// cannot be read, which keeps its line; with undecided, the desired pod template is not known.
+// configure makes the annotation of the configuration a part of the desired pod template, if the
+// object has spec.restartOnChange. The live annotation is the only state: while a rollout waits,
+// the desired one is the live one. A pod template that is written for another reason has the data
+// of now, so that it needs no second rollout. unread is what cannot be read, which keeps its line;
+// with undecided, the desired pod template is not known.
 func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided error) {
 	owner := client.ObjectKeyFromObject(s.Owner)
 	if r.Configuration == nil || s.RestartOnChange != modelv1.RestartOnChangeReferenced {
@@ -105,8 +108,9 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 // applies is how long the objects of one file may take to be created, one after the other.
 const applies = 3 * time.Second
 
-// untilApplied returns how long the first pod template of a new owner waits for what it refers to and does not exist yet: the
-// file that has the owner may have that as well, and a pod template without its data would be rolled out again at once.
+// untilApplied returns how long the first pod template of a new owner waits for what it refers to
+// and does not exist yet: the file that has the owner may have that as well, and a pod template
+// without its data would be rolled out again at once.
 func (r *Reconciler) untilApplied(s *State) time.Duration {
 	age := r.Clock.Since(s.Owner.GetCreationTimestamp().Time)
 	if s.Pods.Exists() || age < 0 {
@@ -130,8 +134,8 @@ func (s *State) recordConfiguration() {
 	s.Status.Configuration, s.Status.Template = value, template
 }
 
-// liveConfiguration returns the annotation that the pod template of the child has now: from status if the cache,
-// which has its hash, says that this is it, and otherwise from the API server.
+// liveConfiguration returns the annotation that the pod template of the child has now: from status
+// if the cache, which has its hash, says that this is it, and otherwise from the API server.
 func (r *Reconciler) liveConfiguration(ctx context.Context, s *State) (string, error) {
 	if !s.Pods.Exists() {
 		return "", nil
@@ -150,8 +154,8 @@ func (r *Reconciler) liveConfiguration(ctx context.Context, s *State) (string, e
 	return kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration], nil
 }
 
-// hold returns the annotation to write: that of the live one which has nothing new, while the rollout of what has changed
-// has to wait. What differs is read just before it is written.
+// hold returns the annotation to write: that of the live one which has nothing new, while the
+// rollout of what has changed has to wait. What differs is read just before it is written.
 func (r *Reconciler) hold(ctx context.Context, s *State, refs []workload.Reference, observed *configuration.Observed) (string, error) {
 	owner, uid, live := client.ObjectKeyFromObject(s.Owner), s.Owner.GetUID(), s.configured.live
 	held := observed.Digests.Missing(live).Annotation(uid, refs, live)
@@ -181,15 +185,15 @@ func (r *Reconciler) hold(ctx context.Context, s *State, refs []workload.Referen
 	return now.Digests.Annotation(uid, refs, live), nil
 }
 
-// wait is why a rollout of changed configuration does not happen now: the reason of Ready, a cause for its message, and
-// after which time to look again, 0 for never. The zero wait is none.
+// wait is why a rollout of changed configuration does not happen now: the reason of Ready, a cause
+// for its message, and after which time to look again, 0 for never. The zero wait is none.
 type wait struct {
 	reason, cause string
 	again         time.Duration
 }
 
-// waits returns what a rollout waits for: the rollout before it, then a window, then the end of a freeze, and then its
-// turn, which it takes last and only if it is going to be written.
+// waits returns what a rollout waits for: the rollout before it, then a window, then the end of a
+// freeze, and then its turn, which it takes last and only if it is going to be written.
 func (r *Reconciler) waits(ctx context.Context, s *State) (w wait, err error) {
 	owner, now := r.subject(client.ObjectKeyFromObject(s.Owner)), r.Clock.Now()
 	if w = inProgress(s, now); w.reason == "" {
@@ -215,8 +219,9 @@ func (r *Reconciler) subject(owner types.NamespacedName) configuration.Subject {
 	return configuration.Subject{Kind: r.kind.Kind, NamespacedName: owner}
 }
 
-// closed returns the wait for the next window, which is none while one is open, or without windows. With windows that
-// admission would refuse, when a rollout may happen is not known, so it waits for a change of the spec. It is pure.
+// closed returns the wait for the next window, which is none while one is open, or without windows.
+// With windows that admission would refuse, when a rollout may happen is not known, so it waits for
+// a change of the spec. It is pure.
 func closed(spec modelv1.Windows, now time.Time) wait {
 	parsed, err := windows.Parse(spec)
 	if err != nil || len(windows.Validate(nil, spec)) > 0 {
@@ -232,11 +237,12 @@ func closed(spec modelv1.Windows, now time.Time) wait {
 	return wait{reasonWaitingForWindow, "next window opens at " + opens.Format(time.RFC3339), trigger.Until(opens, now)}
 }
 
-// deadline is after which time the rollout of a DaemonSet, which has no progress deadline, does not delay the next one:
-// the default of that of a Deployment.
+// deadline is after which time the rollout of a DaemonSet, which has no progress deadline, does not
+// delay the next one: the default of that of a Deployment.
 const deadline = 10 * time.Minute
 
-// inProgress returns the wait for the end of a rollout: until it is complete, or its deadline has passed. It is pure.
+// inProgress returns the wait for the end of a rollout: until it is complete, or its deadline has
+// passed. It is pure.
 func inProgress(s *State, now time.Time) wait {
 	if !rollsOut(s.Pods.Live) {
 		return wait{}

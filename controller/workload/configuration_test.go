@@ -47,7 +47,8 @@ func referring(restart modelv1.RestartOnChange, live string) *State {
 	}
 }
 
-// read reads the child as it would be in the API server, and in the cache but that the cache has only hashes.
+// read reads the child as it would be in the API server, and in the cache but that the cache has
+// only hashes.
 func read(t *testing.T, r *Reconciler, c *State) {
 	t.Helper()
 	stored := c.Pods.Live.(*appsv1.Deployment).DeepCopy()
@@ -117,7 +118,8 @@ func TestARolloutWaitsWhileItIsNotKnownWhetherTheNamespaceIsFrozen(t *testing.T)
 	}
 }
 
-// Objects take turns, but for those that write nothing, or wait for something else. One that has nothing to roll out any more leaves.
+// Objects take turns, but for those that write nothing, or wait for something else. One that has
+// nothing to roll out any more leaves.
 func TestARolloutWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}, Data: map[string]string{"a": "b"}}

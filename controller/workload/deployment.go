@@ -17,8 +17,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// Observe sets the observed state of the Deployment, and copies its counters, and the address of the Service,
-// to the status of the owner.
+// Observe sets the observed state of the Deployment, and copies its counters, and the address of
+// the Service, to the status of the owner.
 func (*Reconciler) Observe(_ context.Context, s *State) (time.Duration, error) {
 	live, into := s.Pods.Live.(*appsv1.Deployment), s.WorkloadStatus
 	observed := &live.Status
@@ -42,8 +42,8 @@ func (*Reconciler) Observe(_ context.Context, s *State) (time.Duration, error) {
 // reasonDeploymentPaused means that the rollouts of the Deployment are paused.
 const reasonDeploymentPaused = "DeploymentPaused"
 
-// unpaused is Progress, unless the Deployment is paused ("kubectl rollout pause"). The operator does not resume
-// it: a user has paused it on purpose.
+// unpaused is Progress, unless the Deployment is paused ("kubectl rollout pause"). The operator
+// does not resume it: a user has paused it on purpose.
 func unpaused(live *appsv1.Deployment) status.Readiness {
 	if live.Spec.Paused {
 		return status.Readiness{Reason: reasonDeploymentPaused, Message: fmt.Sprintf(

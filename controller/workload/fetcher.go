@@ -37,8 +37,8 @@ func invalidSpec(err error) error {
 // have to be, nil if there are none.
 func Buildable(errs field.ErrorList) error { return invalidSpec(workload.Buildable(errs)) }
 
-// FetcherStatus returns which image and mirrors fetch the model in the pods of a desired Deployment,
-// and the hash of the rest of its pod template; nil if they fetch none.
+// FetcherStatus returns which image and mirrors fetch the model in the pods of a desired
+// Deployment, and the hash of the rest of its pod template; nil if they fetch none.
 func FetcherStatus(w *Workload, desired *appsv1.Deployment) (*modelv1.FetcherStatus, error) {
 	template := desired.Spec.Template
 	template.Annotations = maps.Clone(template.Annotations)
@@ -64,10 +64,11 @@ func (s *State) keepFetcher() error {
 	return nil
 }
 
-// keepFetcher changes a desired Deployment so that its pods fetch their model with the image and the
-// mirrors that status records, if nothing else of the pod template has changed since. Another version
-// of the operator, or another value of its flags, has other ones, which must not replace pods. Users may
-// edit an annotation or the pod template of a Deployment and of a ReplicaSet, but only read status.
+// keepFetcher changes a desired Deployment so that its pods fetch their model with the image and
+// the mirrors that status records, if nothing else of the pod template has changed since. Another
+// version of the operator, or another value of its flags, has other ones, which must not replace
+// pods. Users may edit an annotation or the pod template of a Deployment and of a ReplicaSet, but
+// only read status.
 func keepFetcher(w *Workload, desired *appsv1.Deployment) error {
 	now, err := FetcherStatus(w, desired)
 	applied := w.Fetched

@@ -62,8 +62,8 @@ var (
 
 const uri = "https://models.example.com/bert.tar.zst"
 
-// The container that fetches stays as it is as long as nothing else of the pods changes, and status says
-// how it was applied. What the live Deployment has does not matter.
+// The container that fetches stays as it is as long as nothing else of the pods changes, and status
+// says how it was applied. What the live Deployment has does not matter.
 func TestKeepFetcher(t *testing.T) {
 	t.Parallel()
 	before := withModel(t, uri, "", released)

@@ -28,21 +28,23 @@ import (
 
 // optionalChildren are the children of the blocks of a spec (children.Blocks).
 type optionalChildren struct {
-	// object is what the blocks are made of; nil for a kind without blocks, and if the spec leaves that open.
+	// object is what the blocks are made of; nil for a kind without blocks, and if the spec leaves
+	// that open.
 	object *children.Object
-	// children are those that watch has found to be desired or to be looked for, and whose informers run.
+	// children are those that watch has found to be desired or to be looked for, and whose
+	// informers run.
 	children []blockChild
 	// messages say which of them cannot be made, or what their status says.
 	messages []string
-	// starting is whether an informer has begun to list its objects. What the status of the owner says of the
-	// children is not changed until it has them, a few milliseconds later as a rule.
+	// starting is whether an informer has begun to list its objects. What the status of the owner
+	// says of the children is not changed until it has them, a few milliseconds later as a rule.
 	starting bool
 	// retry is whether an informer could not start for a reason that may pass by itself.
 	retry bool
 }
 
-// whileStarting is after which time an owner is reconciled again while an informer starts, and afterFailure if it
-// could not start.
+// whileStarting is after which time an owner is reconciled again while an informer starts, and
+// afterFailure if it could not start.
 const whileStarting, afterFailure = 200 * time.Millisecond, 15 * time.Second
 
 type blockChild struct {
@@ -50,8 +52,9 @@ type blockChild struct {
 	*apply.Child
 }
 
-// watch sets the children, and starts the informers of those that are desired. The other ones are looked for, to delete
-// them, only if an informer runs already. It sends no request, and waits for nothing.
+// watch sets the children, and starts the informers of those that are desired. The other ones are
+// looked for, to delete them, only if an informer runs already. It sends no request, and waits for
+// nothing.
 func (s *optionalChildren) watch(ctx context.Context, w *watches.Watches) {
 	if s.object == nil {
 		return
@@ -77,7 +80,8 @@ func (s *optionalChildren) runs(err error) bool {
 	return err == nil
 }
 
-// competingAutoscaler adds a note on an autoscaler that scales the owner, too. It is found in the cache.
+// competingAutoscaler adds a note on an autoscaler that scales the owner, too. It is found in the
+// cache.
 func (s *optionalChildren) competingAutoscaler(ctx context.Context, c client.Reader, owner client.Object) error {
 	if s.object == nil || s.object.Autoscaling == nil {
 		return nil
@@ -120,8 +124,8 @@ func (s *optionalChildren) message() string {
 	return strings.Join(notes, "; ")
 }
 
-// status sets what the status of the owner has of the children. It leaves it alone if the spec leaves open what they
-// have to be.
+// status sets what the status of the owner has of the children. It leaves it alone if the spec
+// leaves open what they have to be.
 func (s *optionalChildren) status(into *modelv1.WorkloadStatus) {
 	if s.object == nil {
 		return
@@ -137,8 +141,9 @@ func (s *optionalChildren) status(into *modelv1.WorkloadStatus) {
 	}
 }
 
-// requeueAfter returns after which time to look for a kind that is not available, 0 for never. An informer can stop without
-// an event, so an object with blocks is looked at in any case, which costs no request.
+// requeueAfter returns after which time to look for a kind that is not available, 0 for never. An
+// informer can stop without an event, so an object with blocks is looked at in any case, which
+// costs no request.
 func (s *optionalChildren) requeueAfter() time.Duration {
 	if s.retry {
 		return afterFailure

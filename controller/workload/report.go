@@ -14,8 +14,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// Report sets the status of the owner to the observed state. An error without a meaning for it is returned: if it lasts,
-// package status says so.
+// Report sets the status of the owner to the observed state. An error without a meaning for it is
+// returned: if it lasts, package status says so.
 func (r *Reconciler) Report(ctx context.Context, s *State) (again time.Duration, err error) {
 	switch {
 	case s.refused != nil:
@@ -31,9 +31,9 @@ func (r *Reconciler) Report(ctx context.Context, s *State) (again time.Duration,
 	return again, s.failed
 }
 
-// diagnose adds to the progress of an owner whose children have been applied why its pods are not available, and
-// sets its problems. Its conditions are still the stored ones. After the time that it returns, the
-// pods are to be read again; 0 is never.
+// diagnose adds to the progress of an owner whose children have been applied why its pods are not
+// available, and sets its problems. Its conditions are still the stored ones. After the time that
+// it returns, the pods are to be read again; 0 is never.
 func (r *Reconciler) diagnose(ctx context.Context, s *State) (again time.Duration) {
 	subject := &problems.Subject{Owner: s.Owner, Workload: s.Observed.Workload, Conditions: s.Status.Conditions, Problems: s.Status.Problems}
 	progress := s.Observed.Progress

@@ -44,7 +44,8 @@ type Reconciler struct {
 	Schedules schedules.Step
 	// Problems finds out why the pods are not available; it may be nil.
 	Problems *problems.Diagnoser
-	// Configuration is what the objects with spec.restartOnChange refer to; nil if that has no effect.
+	// Configuration is what the objects with spec.restartOnChange refer to; nil if that has no
+	// effect.
 	Configuration *configuration.Sources
 	Freeze        freeze.Reader
 
@@ -63,15 +64,16 @@ func New(mgr manager.Manager, kind schema.GroupVersionKind, shared Shared) Recon
 	}
 }
 
-// Setup adds the controller of a kind to a manager, whose steps are a part of reconciler. It reconciles an object when the
-// object or its children change.
+// Setup adds the controller of a kind to a manager, whose steps are a part of reconciler. It
+// reconciles an object when the object or its children change.
 func Setup[T status.Object](mgr manager.Manager, obj T, reconciler status.Reconciler[T], steps *Reconciler, children ...client.Object) error {
 	watches := builder.ControllerManagedBy(mgr).
 		Named(strings.ToLower(steps.kind.Kind)).
 		For(obj, trigger.Changed()).
 		WithOptions(trigger.Options())
-	// Children have the name of their owner. That of an owner reference would not do: an object of another owner that
-	// prevents the creation of a child is seen when it is created and when it is deleted.
+	// Children have the name of their owner. That of an owner reference would not do: an object of
+	// another owner that prevents the creation of a child is seen when it is created and when it is
+	// deleted.
 	for _, child := range children {
 		watches.Watches(child, &handler.EnqueueRequestForObject{}, builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind())))
 	}

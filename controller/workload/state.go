@@ -16,13 +16,14 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// State is what one reconcile of an object with pods knows: each step adds what it finds out, for those after it.
+// State is what one reconcile of an object with pods knows: each step adds what it finds out, for
+// those after it.
 type State struct {
 	*Workload
 	// Errs are the errors of the spec.
 	Errs field.ErrorList
-	// Status is the part of the status of the owner that is the same for all kinds with pods, and WorkloadStatus that of
-	// those with a Deployment; nil for the others.
+	// Status is the part of the status of the owner that is the same for all kinds with pods, and
+	// WorkloadStatus that of those with a Deployment; nil for the others.
 	Status         *modelv1.ChildrenStatus
 	WorkloadStatus *modelv1.WorkloadStatus
 	// Writer is that of the owner.
@@ -32,7 +33,8 @@ type State struct {
 	Pods *apply.Child
 	// Service is nil for a kind that has none.
 	Service *apply.Child
-	// Applied is whether all children have their desired state, as far as the API server has accepted it.
+	// Applied is whether all children have their desired state, as far as the API server has
+	// accepted it.
 	Applied bool
 	// Observed is the observed state of Pods.
 	Observed Observed
@@ -42,7 +44,8 @@ type State struct {
 	configured configured
 	// scaled is whether the replicas of the owner were written, so that the reconcile ends.
 	scaled bool
-	// failed is why the children, or the replicas of a scheduled time, could not be written; see apply.ReadinessOf.
+	// failed is why the children, or the replicas of a scheduled time, could not be written; see
+	// apply.ReadinessOf.
 	failed error
 	// refused is what status says of that, nil if it says nothing.
 	refused *status.Readiness
@@ -60,7 +63,8 @@ type Observed struct {
 	Workload problems.Workload
 }
 
-// NewState returns the state at the begin of a reconcile of an object with a Deployment. errs are the errors of its spec.
+// NewState returns the state at the begin of a reconcile of an object with a Deployment. errs are
+// the errors of its spec.
 func NewState(w *Workload, errs field.ErrorList, into *modelv1.WorkloadStatus, writer *status.Writer) *State {
 	return &State{
 		Workload: w, Errs: errs, Status: &into.ChildrenStatus, WorkloadStatus: into, Writer: writer,

@@ -16,8 +16,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 )
 
-// Step is one step of a reconcile. After the time that it returns, 0 for never, the owner is to be reconciled again. Its
-// error ends the reconcile; see apply.Result.
+// Step is one step of a reconcile. After the time that it returns, 0 for never, the owner is to be
+// reconciled again. Its error ends the reconcile; see apply.Result.
 type Step func(context.Context, *State) (again time.Duration, err error)
 
 // Run takes steps in their order, and merges their results.
@@ -36,8 +36,8 @@ func (*Reconciler) Run(ctx context.Context, s *State, steps ...Step) (reconcile.
 	return result, err
 }
 
-// Scale writes the replicas of a scheduled time that has come. That is a change of the spec, with which another reconcile
-// begins, so this one ends.
+// Scale writes the replicas of a scheduled time that has come. That is a change of the spec, with
+// which another reconcile begins, so this one ends.
 func (r *Reconciler) Scale(ctx context.Context, s *State) (again time.Duration, err error) {
 	s.scaled, again, s.failed = r.Schedules.Scale(ctx, &schedules.Object{
 		Object: s.Owner, Kind: s.OwnerKind, Schedules: s.Schedules, Replicas: *s.Replicas, Status: &s.WorkloadStatus.Schedule, Held: s.Paused,
@@ -46,7 +46,8 @@ func (r *Reconciler) Scale(ctx context.Context, s *State) (again time.Duration, 
 	return again, nil
 }
 
-// Build sets the desired state of the children, unless the errors of the spec leave open what that is. It is pure.
+// Build sets the desired state of the children, unless the errors of the spec leave open what that
+// is. It is pure.
 func (*Reconciler) Build(_ context.Context, s *State) (time.Duration, error) {
 	s.failed = cmp.Or(s.build(), s.failed)
 	return 0, nil
@@ -78,7 +79,8 @@ func (s *State) build() error {
 	return nil
 }
 
-// Apply creates, applies or deletes the children, if Build has set what they have to be; see apply.Writer for the errors.
+// Apply creates, applies or deletes the children, if Build has set what they have to be; see
+// apply.Writer for the errors.
 func (r *Reconciler) Apply(ctx context.Context, s *State) (again time.Duration, err error) {
 	if s.Pods.Desired == nil {
 		return 0, nil
@@ -105,8 +107,9 @@ func (r *Reconciler) apply(ctx context.Context, s *State) (again time.Duration, 
 	return again, errors.Join(err, unread)
 }
 
-// complete completes the desired state of the child that runs the pods with what its status and the cluster say. That
-// child alone is not written if it cannot. The error that it returns keeps nothing from being written.
+// complete completes the desired state of the child that runs the pods with what its status and the
+// cluster say. That child alone is not written if it cannot. The error that it returns keeps
+// nothing from being written.
 func (r *Reconciler) complete(ctx context.Context, s *State) (err error) {
 	if s.Pods.Err == nil {
 		s.Pods.Err = s.keepFetcher()
@@ -117,7 +120,8 @@ func (r *Reconciler) complete(ctx context.Context, s *State) (err error) {
 	return err
 }
 
-// Reread reads, of an owner whose children could not be applied, those that it controls: status shows no others.
+// Reread reads, of an owner whose children could not be applied, those that it controls: status
+// shows no others.
 func (r *Reconciler) Reread(ctx context.Context, s *State) (time.Duration, error) {
 	s.refused, s.failed = apply.ReadinessOf(invalidSpec(s.failed))
 	if s.refused == nil && s.failed == nil {

@@ -23,7 +23,8 @@ func TargetNotFound(name string) status.Readiness {
 		"there is no Deployment %q in this namespace: create it, or change spec.deploymentName", name))
 }
 
-// Target reads, from the cache, the Deployment that an object of its namespace acts on, nil if there is none.
+// Target reads, from the cache, the Deployment that an object of its namespace acts on, nil if
+// there is none.
 func Target(ctx context.Context, cache client.Reader, namespace, name string) (*appsv1.Deployment, error) {
 	target := &appsv1.Deployment{}
 	err := cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, target)

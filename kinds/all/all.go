@@ -62,8 +62,8 @@ func (k *Kind) HasPods() bool { return k.Workload != nil }
 // OnNodes reports whether the pods are those of a DaemonSet.
 func (k *Kind) OnNodes() bool { return k.onNodes }
 
-// ChildKinds returns an empty object, with its kind, of each kind of which an object with pods may have a child. The
-// first one runs the pods. A kind that acts on a Deployment has only that.
+// ChildKinds returns an empty object, with its kind, of each kind of which an object with pods may
+// have a child. The first one runs the pods. A kind that acts on a Deployment has only that.
 func (k *Kind) ChildKinds() []kinds.Object {
 	deployment := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}}
 	switch {

@@ -34,9 +34,9 @@ func Kind() kinds.Kind[appv1.App] {
 	}
 }
 
-// Default sets the defaults of app, which are one replica, those of schedules.Default, windows.Default and
-// ports.Default, and records them in ops, which may be nil. old is the stored object on update, nil on
-// create. Default is idempotent.
+// Default sets the defaults of app, which are one replica, those of schedules.Default,
+// windows.Default and ports.Default, and records them in ops, which may be nil. old is the stored
+// object on update, nil on create. Default is idempotent.
 func Default(app, old *appv1.App, ops *patch.Ops) {
 	if app.Spec.Replicas == nil {
 		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))

@@ -57,8 +57,8 @@ func horizontalPodAutoscaler(o *Object) kinds.Object {
 	}
 }
 
-// metricsOf returns the metrics, or the default of Kubernetes (SetDefaults_HorizontalPodAutoscaler): as a part of the
-// desired state it is kept like the others.
+// metricsOf returns the metrics, or the default of Kubernetes
+// (SetDefaults_HorizontalPodAutoscaler): as a part of the desired state it is kept like the others.
 func metricsOf(a *modelv1.Autoscaling) []autoscalingv2.MetricSpec {
 	if len(a.Metrics) > 0 {
 		return a.Metrics
@@ -117,7 +117,8 @@ func warnAutoscaling(path *field.Path, o *Object) []string {
 	return warnRequests(path, o)
 }
 
-// warnRequests warns of a percentage of a resource that the main container does not request: the autoscaler would not scale.
+// warnRequests warns of a percentage of a resource that the main container does not request: the
+// autoscaler would not scale.
 func warnRequests(path *field.Path, o *Object) []string {
 	if o.Autoscaling == nil || o.Autoscaling.Prometheus != nil {
 		return nil
@@ -161,7 +162,8 @@ func scaledObjectOf(o *Object) kinds.Object {
 			"query":         a.Prometheus.Query,
 			// KEDA reads no suffixes such as m.
 			"threshold": strconv.FormatFloat(a.Prometheus.Target.AsApproximateFloat64(), 'f', -1, 64),
-			// KEDA's default takes no data as 0, and would remove replicas when Prometheus has none.
+			// KEDA's default takes no data as 0, and would remove replicas when Prometheus has
+			// none.
 			"ignoreNullValues": "false",
 		}}},
 	})
@@ -171,8 +173,8 @@ func (o *Object) asksPrometheus() bool {
 	return o.Autoscaling != nil && o.Autoscaling.Prometheus != nil
 }
 
-// OwnsAutoscaler reports whether a HorizontalPodAutoscaler with this controller reference is one that KEDA makes for the
-// ScaledObject of an object. It has another name.
+// OwnsAutoscaler reports whether a HorizontalPodAutoscaler with this controller reference is one
+// that KEDA makes for the ScaledObject of an object. It has another name.
 func (o *Object) OwnsAutoscaler(controller *metav1.OwnerReference) bool {
 	return o.asksPrometheus() && controller != nil && controller.Name == o.Meta.Name &&
 		schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == scaledObjectKind.GroupKind()
@@ -214,12 +216,12 @@ func reportScaledObject(live kinds.Object) string {
 	return ""
 }
 
-// Replicas is spec.replicas in an update of an object. WarnReplicas warns of one that undoes what an
-// autoscaler or a schedule has set.
+// Replicas is spec.replicas in an update of an object. WarnReplicas warns of one that undoes what
+// an autoscaler or a schedule has set.
 type Replicas struct {
 	Meta *metav1.ObjectMeta
-	// Now and Old are whether the object has autoscaling, and had it before. Scheduled is whether it
-	// has or had schedules.
+	// Now and Old are whether the object has autoscaling, and had it before. Scheduled is whether
+	// it has or had schedules.
 	Now, Old, Scheduled bool
 	// Sent is spec.replicas of the update, Stored that before; nil is 1.
 	Sent, Stored *int32

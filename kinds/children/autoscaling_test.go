@@ -88,7 +88,8 @@ func TestValidateAutoscaling(t *testing.T) {
 	}
 }
 
-// TestOneAutoscaler: an object has a HorizontalPodAutoscaler or a ScaledObject, never both, on its own scale.
+// TestOneAutoscaler: an object has a HorizontalPodAutoscaler or a ScaledObject, never both, on its
+// own scale.
 func TestOneAutoscaler(t *testing.T) {
 	t.Parallel()
 	children := Of(autoscaled(func(*modelv1.Autoscaling) {}))
@@ -159,8 +160,8 @@ func random(rnd *rand.Rand) autoscalingv2.MetricSpec {
 	return m
 }
 
-// TestMetricsAreJudgedAsByKubernetes compares the rules of metrics with those of the API server, which the programs do
-// not contain.
+// TestMetricsAreJudgedAsByKubernetes compares the rules of metrics with those of the API server,
+// which the programs do not contain.
 func TestMetricsAreJudgedAsByKubernetes(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(30, 2))
@@ -245,7 +246,8 @@ func TestPercentages(t *testing.T) {
 	}
 }
 
-// replicasOf are the metadata of an object in whose manifest replicas is a number, and of one in which another request set it.
+// replicasOf are the metadata of an object in whose manifest replicas is a number, and of one in
+// which another request set it.
 func replicasOf(manifest string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: manifest}}
 }
@@ -256,7 +258,8 @@ func managedReplicas(operation metav1.ManagedFieldsOperationType, subresource st
 	}}}
 }
 
-// TestReplicas: an update without the number keeps what the autoscaler has set, and one with another number has it.
+// TestReplicas: an update without the number keeps what the autoscaler has set, and one with
+// another number has it.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -284,7 +287,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestWarnReplicas: a client that sets the number beside what sets it later has a warning, at the creation and with each update.
+// TestWarnReplicas: a client that sets the number beside what sets it later has a warning, at the
+// creation and with each update.
 func TestWarnReplicas(t *testing.T) {
 	t.Parallel()
 	auto, scheduled := autoscaled(func(*modelv1.Autoscaling) {}), &Object{Children: &modelv1.Children{}, Scheduled: true}

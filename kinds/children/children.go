@@ -22,7 +22,8 @@ import (
 // Object is what the blocks of an object are made of.
 type Object struct {
 	*modelv1.Children
-	// Meta is the metadata of each child: name, namespace, labels and controller reference. Rules do not need it.
+	// Meta is the metadata of each child: name, namespace, labels and controller reference. Rules
+	// do not need it.
 	Meta metav1.ObjectMeta
 	// Owner is the kind of the object.
 	Owner schema.GroupVersionKind
@@ -42,26 +43,28 @@ type Block struct {
 	Field string
 	// Kind is that of the child.
 	Kind schema.GroupVersionKind
-	// Type is the Go type of the child; nil is unstructured, for a kind that is not Kubernetes' own.
+	// Type is the Go type of the child; nil is unstructured, for a kind that is not Kubernetes'
+	// own.
 	Type kinds.Object
 	// Provider is what a cluster has to have for the kind; empty for those of Kubernetes.
 	Provider string
-	// Shared is true for a kind of which a controller has an informer in any case: it is never stopped.
+	// Shared is true for a kind of which a controller has an informer in any case: it is never
+	// stopped.
 	Shared bool
 	// Desired returns the child, nil if there must be none. The object has no errors.
 	Desired func(*Object) kinds.Object
 	// Validate returns the errors of the block, whose path it gets.
 	Validate func(*field.Path, *Object) field.ErrorList
-	// Report returns what the status of the live child says against the object, in a sentence for the message of
-	// Ready; empty if that is nothing. It may be nil.
+	// Report returns what the status of the live child says against the object, in a sentence for
+	// the message of Ready; empty if that is nothing. It may be nil.
 	Report func(live kinds.Object) string
-	// Note returns what keeps the child of the object from an effect, in a sentence for the message of Ready; empty if that
-	// is nothing. It may be nil.
+	// Note returns what keeps the child of the object from an effect, in a sentence for the message
+	// of Ready; empty if that is nothing. It may be nil.
 	Note func(*Object) string
 	// Warn returns sentences on what is valid and likely to be a mistake. It may be nil.
 	Warn func(*field.Path, *Object) []string
-	// Status copies to the status of the object what the status of the live child says; it has nothing of the block
-	// before. It may be nil.
+	// Status copies to the status of the object what the status of the live child says; it has
+	// nothing of the block before. It may be nil.
 	Status func(o *Object, live kinds.Object, into *modelv1.WorkloadStatus)
 }
 

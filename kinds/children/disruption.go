@@ -22,7 +22,8 @@ var disruption = Block{
 	Validate: validateDisruption,
 }
 
-// disruptionBudget returns nil for at most one replica, because a budget would block each drain, or have no effect.
+// disruptionBudget returns nil for at most one replica, because a budget would block each drain, or
+// have no effect.
 func disruptionBudget(o *Object) kinds.Object {
 	if o.Disruption == nil || o.Replicas < 2 {
 		return nil
@@ -39,8 +40,9 @@ func disruptionBudget(o *Object) kinds.Object {
 	}
 }
 
-// evictable returns how many pods may be unavailable, one at least: what a minimum of available pods leaves of all. A
-// minimum itself can block each drain, and the policy of the controller cannot tell, because it has no replicas.
+// evictable returns how many pods may be unavailable, one at least: what a minimum of available
+// pods leaves of all. A minimum itself can block each drain, and the policy of the controller
+// cannot tell, because it has no replicas.
 func evictable(d *modelv1.Disruption, replicas int32) *intstr.IntOrString {
 	minimum := numberOfPods(d.MinAvailable)
 	if minimum == nil {

@@ -19,15 +19,16 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// The maximum numbers of labels or of annotations, and of loadBalancerSourceRanges, which are those of the schema.
+// The maximum numbers of labels or of annotations, and of loadBalancerSourceRanges, which are those
+// of the schema.
 const maxKeys, maxRanges = 64, 64
 
-// ownDomains are the prefixes of the keys that the operator, or the Deployment controller, sets itself. Another
-// value would make them undo each other's writes.
+// ownDomains are the prefixes of the keys that the operator, or the Deployment controller, sets
+// itself. Another value would make them undo each other's writes.
 var ownDomains = []string{"model.github.com", "modelbox-operator.github.io", "deployment.kubernetes.io"}
 
-// ValidateMetadata returns the errors of the metadata of the children. own are the labels that the operator sets,
-// and those by which it selects pods.
+// ValidateMetadata returns the errors of the metadata of the children. own are the labels that the
+// operator sets, and those by which it selects pods.
 func ValidateMetadata(spec *field.Path, a *modelv1.Children, own labels.Set) field.ErrorList {
 	var errs field.ErrorList
 	for _, of := range [...]struct {
@@ -53,8 +54,8 @@ func ValidateMetadata(spec *field.Path, a *modelv1.Children, own labels.Set) fie
 	return errs
 }
 
-// keyErrors validates as many keys as there may be, in their order: to validate any more costs without a use. Those of
-// taken, and of ownDomains, may not be set.
+// keyErrors validates as many keys as there may be, in their order: to validate any more costs
+// without a use. Those of taken, and of ownDomains, may not be set.
 func keyErrors(path *field.Path, written map[string]string, taken labels.Set, why string, validate func(*field.Path, string) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	keys := slices.Sorted(maps.Keys(written))

@@ -46,9 +46,9 @@ type name struct {
 	isValid      func(string) []string
 }
 
-// metrics returns the errors that Kubernetes returns for the metrics of a HorizontalPodAutoscaler. Its own code
-// (k8s.io/kubernetes/pkg/apis/autoscaling/validation) would add 55 packages to the programs, among them those of CEL: a
-// test compares the two.
+// metrics returns the errors that Kubernetes returns for the metrics of a HorizontalPodAutoscaler.
+// Its own code (k8s.io/kubernetes/pkg/apis/autoscaling/validation) would add 55 packages to the
+// programs, among them those of CEL: a test compares the two.
 func metrics(at *field.Path, all []autoscalingv2.MetricSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i := range all {
@@ -57,7 +57,8 @@ func metrics(at *field.Path, all []autoscalingv2.MetricSpec) field.ErrorList {
 	return errs
 }
 
-// metric validates a source of another type than its own too: to correct type must not make the errors of the source new.
+// metric validates a source of another type than its own too: to correct type must not make the
+// errors of the source new.
 func metric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList {
 	var errs field.ErrorList
 	sources := sourcesOf(m)
@@ -78,7 +79,8 @@ func metric(at *field.Path, m *autoscalingv2.MetricSpec) field.ErrorList {
 	return rules.Sorted(errs)
 }
 
-// sourcesOf returns the sources that a metric has, by the name of their field. It must have only that of its type.
+// sourcesOf returns the sources that a metric has, by the name of their field. It must have only
+// that of its type.
 func sourcesOf(m *autoscalingv2.MetricSpec) map[string]source {
 	sources := map[string]source{}
 	usage, value := []string{"averageUtilization", "averageValue"}, []string{"averageValue", "value"}

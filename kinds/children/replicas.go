@@ -13,9 +13,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 )
 
-// WarnReplicas returns a warning on a number of replicas beside a field that sets it later, if a manifest has the number,
-// or it differs from the stored one; nil is 1, which a new object has. It is never refused: the operator, or an
-// autoscaler, stores such a number itself, and what is stored can be created again.
+// WarnReplicas returns a warning on a number of replicas beside a field that sets it later, if a
+// manifest has the number, or it differs from the stored one; nil is 1, which a new object has. It
+// is never refused: the operator, or an autoscaler, stores such a number itself, and what is stored
+// can be created again.
 func WarnReplicas(path *field.Path, meta *metav1.ObjectMeta, o *Object, stored *int32) []string {
 	by := "schedules"
 	if o.Autoscaling != nil {
@@ -30,8 +31,8 @@ func WarnReplicas(path *field.Path, meta *metav1.ObjectMeta, o *Object, stored *
 	return []string{fmt.Sprintf("%s: spec.%s sets it too, and each apply of this number undoes that; remove it from the manifest", path, by)}
 }
 
-// sleeps returns a sentence on an object that its HorizontalPodAutoscaler never starts, empty if there is none. KEDA
-// starts from 0.
+// sleeps returns a sentence on an object that its HorizontalPodAutoscaler never starts, empty if
+// there is none. KEDA starts from 0.
 func (o *Object) sleeps() string {
 	if o.Autoscaling == nil || o.asksPrometheus() || o.Replicas > 0 {
 		return ""

@@ -112,7 +112,8 @@ func validatePath(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// reportRoute returns why requests do not come through the Gateway: what its controller says, or that none says anything.
+// reportRoute returns why requests do not come through the Gateway: what its controller says, or
+// that none says anything.
 func reportRoute(live kinds.Object) string {
 	conditions := routeConditions(live)
 	for _, c := range conditions {
@@ -143,7 +144,8 @@ func isAccepted(c metav1.Condition) bool {
 	return c.Type == "Accepted" && c.Status == metav1.ConditionTrue
 }
 
-// routeConditions returns the conditions Accepted and ResolvedRefs of all Gateways for the current spec of an HTTPRoute.
+// routeConditions returns the conditions Accepted and ResolvedRefs of all Gateways for the current
+// spec of an HTTPRoute.
 func routeConditions(live kinds.Object) (current []metav1.Condition) {
 	var status struct {
 		Parents []struct {

@@ -34,9 +34,10 @@ func set[T ~string](text T) *T {
 	return &text
 }
 
-// ValidateService returns the errors that the API server would return for the fields of a Service that
-// spec.service and spec.serviceMetadata set. It runs the code of Kubernetes itself. Beside an unknown type, which is not
-// its error, they are those of a NodePort, and none has the type in its text: to correct the type makes no error new.
+// ValidateService returns the errors that the API server would return for the fields of a Service
+// that spec.service and spec.serviceMetadata set. It runs the code of Kubernetes itself. Beside an
+// unknown type, which is not its error, they are those of a NodePort, and none has the type in its
+// text: to correct the type makes no error new.
 func ValidateService(spec *field.Path, a *modelv1.Children, serviceType corev1.ServiceType) field.ErrorList {
 	if a.Service == nil && a.ServiceMetadata == nil {
 		return nil
@@ -69,7 +70,8 @@ func ValidateService(spec *field.Path, a *modelv1.Children, serviceType corev1.S
 	return errs
 }
 
-// ownPath returns the path in the object of a field of the Service, "" for a field that others set or validate.
+// ownPath returns the path in the object of a field of the Service, "" for a field that others set
+// or validate.
 func ownPath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "metadata.annotations["); ok {
 		return "spec.serviceMetadata.annotations[" + rest
@@ -83,8 +85,8 @@ func ownPath(path string) string {
 	return ""
 }
 
-// ClassChange returns the error of an update that sets, changes or removes the class of a load balancer, which
-// the API server refuses. Both specs have ports, and are of type LoadBalancer.
+// ClassChange returns the error of an update that sets, changes or removes the class of a load
+// balancer, which the API server refuses. Both specs have ports, and are of type LoadBalancer.
 func ClassChange(spec *field.Path, now, was *modelv1.ServiceOptions) field.ErrorList {
 	if classOf(now) == classOf(was) {
 		return nil

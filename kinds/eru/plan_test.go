@@ -75,9 +75,10 @@ func TestJitterSpreadsErusOfOneSlot(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnnouncedHappens has random schedules, windows and jitters. A scheduled time is announced
-// if and only if its start is within the window that is open at that time, which a model finds
-// minute by minute. For an object without a uid it is announced if that is so for each jitter.
+// TestWhatIsAnnouncedHappens has random schedules, windows and jitters. A scheduled time is
+// announced if and only if its start is within the window that is open at that time, which a model
+// finds minute by minute. For an object without a uid it is announced if that is so for each
+// jitter.
 func TestWhatIsAnnouncedHappens(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(38, 3))

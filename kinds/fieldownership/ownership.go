@@ -73,8 +73,9 @@ func (o *Ownership) IsSet(pointer string, equal func(value any) bool) bool {
 // managed returns the pointer into managedFields of the field at a JSON pointer.
 func managed(pointer string) string { return strings.ReplaceAll(pointer, "/", "/f:") }
 
-// IsDeclared reports whether a manifest has the field at a JSON pointer, with any value: one of a server-side apply, or
-// that of the last client-side apply. A number that was set by another request is not declared.
+// IsDeclared reports whether a manifest has the field at a JSON pointer, with any value: one of a
+// server-side apply, or that of the last client-side apply. A number that was set by another
+// request is not declared.
 func (o *Ownership) IsDeclared(pointer string) bool {
 	applied := Ownership{entries: slices.DeleteFunc(slices.Clone(o.entries), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
@@ -105,7 +106,8 @@ func (o *Ownership) IsPatched(pointer string) bool {
 	return hasManifest && patched
 }
 
-// IsItemSet is IsSet for an item of a list with keys. item is decoded JSON, whose integers are int64.
+// IsItemSet is IsSet for an item of a list with keys. item is decoded JSON, whose integers are
+// int64.
 func (o *Ownership) IsItemSet(list string, item map[string]any, keys ...string) bool {
 	key := map[string]any{}
 	for _, name := range keys {

@@ -109,8 +109,8 @@ func TestIsPortNameSet(t *testing.T) {
 	}
 }
 
-// A value of any type is set by a manager, or by the manifest of a client-side apply that has it. Names
-// with a slash are escaped in pointers.
+// A value of any type is set by a manager, or by the manifest of a client-side apply that has it.
+// Names with a slash are escaped in pointers.
 func TestIsSetToAValue(t *testing.T) {
 	t.Parallel()
 	meta := &metav1.ObjectMeta{

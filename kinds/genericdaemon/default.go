@@ -30,8 +30,8 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 	}
 }
 
-// Default sets the defaults of rollingUpdate and of windows, and records them in ops, which may be nil.
-// They do not depend on other fields, so the stored object is not used.
+// Default sets the defaults of rollingUpdate and of windows, and records them in ops, which may be
+// nil. They do not depend on other fields, so the stored object is not used.
 func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
 	if modelv1.IsUnset(daemon.Spec.RollingUpdate) {
 		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))

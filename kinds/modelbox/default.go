@@ -50,7 +50,8 @@ func Kind() kinds.Kind[modelv1.ModelBox] {
 	}
 }
 
-// KindWithSizes is Kind for the process that has the sizes of the cluster, which the function returns.
+// KindWithSizes is Kind for the process that has the sizes of the cluster, which the function
+// returns.
 func KindWithSizes(sizes func() Sizes) kinds.Kind[modelv1.ModelBox] {
 	kind := Kind()
 	kind.Admit = func(box, old *modelv1.ModelBox, ops *patch.Ops) field.ErrorList { return Admit(box, old, sizes(), ops) }
@@ -110,14 +111,15 @@ type defaults struct {
 
 	// unseen is true if admission has not seen the object before.
 	unseen bool
-	// was is the stored object with the defaults that its controller sets, and changes is whether the update changes a
-	// field of the pod template, or one that they are derived from. If not, none of them is derived again.
+	// was is the stored object with the defaults that its controller sets, and changes is whether
+	// the update changes a field of the pod template, or one that they are derived from. If not,
+	// none of them is derived again.
 	was     *modelv1.ModelBox
 	changes bool
 }
 
-// all sets the defaults. On update, those that are derived are forgotten first, and what has become of the spec is
-// recorded at the end, so that a value which is derived again is no change.
+// all sets the defaults. On update, those that are derived are forgotten first, and what has become
+// of the spec is recorded at the end, so that a value which is derived again is no change.
 func (d *defaults) all() {
 	if d.stored != nil {
 		d.compare()
@@ -227,7 +229,8 @@ func completed(name string, spec *modelv1.ModelBoxSpec, unseen bool) *modelv1.Mo
 	return box
 }
 
-// samePods reports whether two objects have the same pods. Their pod templates are compared before they are merged, because that costs less.
+// samePods reports whether two objects have the same pods. Their pod templates are compared before
+// they are merged, because that costs less.
 func samePods(a, b *modelv1.ModelBox) bool {
 	now, was := Pods(a, models.Fetcher{}), Pods(b, models.Fetcher{})
 	if a.Spec.RestartOnChange != b.Spec.RestartOnChange || !sameTemplates(now.Template, was.Template, b.Spec.Name) {
@@ -263,15 +266,16 @@ func content(template *corev1.PodTemplateSpec, main string) *corev1.PodTemplateS
 func (d *defaults) probes() {
 	d.probe(&d.spec.ReadinessProbe)
 	livenessIsDerived := d.probe(&d.spec.LivenessProbe)
-	// These defaults are newer than 0.1.0. They are added to an object that it stored with the first change of the pod
-	// template, and follow their source from then on.
+	// These defaults are newer than 0.1.0. They are added to an object that it stored with the
+	// first change of the pod template, and follow their source from then on.
 	if d.unseen || d.stored != nil {
 		d.startupProbe(livenessIsDerived)
 		d.progressDeadline()
 	}
 }
 
-// probe sets the default action of a probe without one, which keeps its timing, and reports whether it did.
+// probe sets the default action of a probe without one, which keeps its timing, and reports whether
+// it did.
 func (d *defaults) probe(probe **corev1.Probe) (derived bool) {
 	port, hasDefault := probePort(d.spec)
 	if !hasDefault || *probe != nil && (*probe).ProbeHandler != (corev1.ProbeHandler{}) {
@@ -310,8 +314,9 @@ const (
 	minProgressSeconds = 4
 )
 
-// startupProbe sets the default of startupProbe, which is the action of livenessProbe, if that is a derived one.
-// Otherwise a probe without an action gets the same one as the other probes, and keeps its timing.
+// startupProbe sets the default of startupProbe, which is the action of livenessProbe, if that is a
+// derived one. Otherwise a probe without an action gets the same one as the other probes, and keeps
+// its timing.
 func (d *defaults) startupProbe(livenessIsDerived bool) {
 	port, _ := probePort(d.spec)
 	switch is := d.spec.StartupProbe; {
@@ -363,8 +368,8 @@ func both(r *corev1.ResourceRequirements) [2]*corev1.ResourceList {
 	return [2]*corev1.ResourceList{&r.Limits, &r.Requests}
 }
 
-// presets are the CPU and the memory of the resource types that have one. Requests equal limits, so that the pods have the
-// quality of service class Guaranteed.
+// presets are the CPU and the memory of the resource types that have one. Requests equal limits, so
+// that the pods have the quality of service class Guaranteed.
 var presets = map[modelv1.ResourceType]corev1.ResourceList{
 	modelv1.ResourceTypeSmall:  newPreset("1", "2Gi"),
 	modelv1.ResourceTypeMedium: newPreset("2", "4Gi"),
@@ -396,8 +401,8 @@ func (d *defaults) resources() {
 	}
 }
 
-// differs reports whether a CPU or a memory is set, and is not equal to that of a preset, in any notation. All other
-// resources are the client's.
+// differs reports whether a CPU or a memory is set, and is not equal to that of a preset, in any
+// notation. All other resources are the client's.
 func differs(r *corev1.ResourceRequirements, preset corev1.ResourceList) bool {
 	if r == nil {
 		return false

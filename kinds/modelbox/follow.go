@@ -21,11 +21,12 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// values are the fields of a spec that admission may derive, by their JSON pointers: those of defaults, and those that
-// sizes define. Each value is decoded JSON.
+// values are the fields of a spec that admission may derive, by their JSON pointers: those of
+// defaults, and those that sizes define. Each value is decoded JSON.
 type values map[string]any
 
-// sizeFields are the fields of a spec that a size may define, and defaultFields the others that have a derived default.
+// sizeFields are the fields of a spec that a size may define, and defaultFields the others that
+// have a derived default.
 var (
 	sizeFields = [...]string{
 		"args", "command", "envs", "image", "ports", "readinessProbe", "resources", "scheduling", "sharedMemory", "startupProbe", "strategy",
@@ -66,7 +67,8 @@ func (d *defaults) treeOf(spec *modelv1.ModelBoxSpec) map[string]any {
 	return map[string]any{"spec": tree}
 }
 
-// setOthers sets the fields that have no derived values, and can be large, to those of another spec.
+// setOthers sets the fields that have no derived values, and can be large, to those of another
+// spec.
 func (d *defaults) setOthers(to, from *modelv1.ModelBoxSpec) {
 	to.PodTemplate, to.EnvFrom, to.Models, to.Schedules, to.Windows, to.Children = from.PodTemplate, from.EnvFrom, from.Models, from.Schedules, from.Windows, from.Children
 	if !IsSize(d.spec.ResourceType) && (d.old == nil || !IsSize(d.old.ResourceType)) {
@@ -138,8 +140,8 @@ func namesOf(at string) []string {
 	return names
 }
 
-// forget removes the values that can have been derived and that no client set: what sets them afterwards sets them as in
-// a new object.
+// forget removes the values that can have been derived and that no client set: what sets them
+// afterwards sets them as in a new object.
 func (d *defaults) forget() {
 	if d.stored == nil {
 		return
@@ -160,12 +162,14 @@ func (d *defaults) forget() {
 	}
 	d.write(is, next)
 	if d.spec.Resources == nil && d.spec.ResourceType == modelv1.ResourceTypeCustom && !IsSize(d.old.ResourceType) {
-		// An editor shows those of the preset as if they were set, and an update with the same values has no effect.
+		// An editor shows those of the preset as if they were set, and an update with the same
+		// values has no effect.
 		d.spec.Resources = sent
 	}
 }
 
-// follows reports whether a value can be one that the update derives again: in the pod template, only if it changes.
+// follows reports whether a value can be one that the update derives again: in the pod template,
+// only if it changes.
 func (d *defaults) follows(at string, value any) bool {
 	switch at {
 	case serviceTypePointer:
@@ -191,13 +195,15 @@ func (d *defaults) followsPods(at string, value any) bool {
 	return slices.Contains(probePorts[:], at) || startupTiming.equals(at, value) && !hasOtherAction(d.old.StartupProbe)
 }
 
-// hasSize reports whether the values of a size are set anew or removed: that of the object, which the cluster has, or one that it leaves.
+// hasSize reports whether the values of a size are set anew or removed: that of the object, which
+// the cluster has, or one that it leaves.
 func (d *defaults) hasSize() bool {
 	_, known := d.sizes[d.spec.ResourceType]
 	return known || IsSize(d.old.ResourceType) && !IsSize(d.spec.ResourceType)
 }
 
-// probePorts are the actions of the default probes, and startupTiming is what the default startup probe has beside its action.
+// probePorts are the actions of the default probes, and startupTiming is what the default startup
+// probe has beside its action.
 var (
 	probePorts    = [...]string{readinessPointer + "/tcpSocket/port", livenessPointer + "/tcpSocket/port", startupPointer + "/tcpSocket/port"}
 	startupTiming = values{
@@ -205,8 +211,9 @@ var (
 	}
 )
 
-// isSet returns a function that reports whether a client set a value to what it is. Without managedFields, the values of
-// a field are taken for derived ones if the stored object has the same, and would have them as a new object too.
+// isSet returns a function that reports whether a client set a value to what it is. Without
+// managedFields, the values of a field are taken for derived ones if the stored object has the
+// same, and would have them as a new object too.
 func (d *defaults) isSet() func(at string, value any) bool {
 	if d.owners.HasManagedFields() {
 		return func(at string, value any) bool {
@@ -259,7 +266,8 @@ func (d *defaults) write(is, next values) {
 	}
 }
 
-// removeEmpty removes the objects that have lost their last value, now or by a client, and that no client set.
+// removeEmpty removes the objects that have lost their last value, now or by a client, and that no
+// client set.
 func (d *defaults) removeEmpty(tree map[string]any, was values) {
 	for _, at := range holders {
 		emptied := d.changes && d.owners.HasManagedFields() && (at != resourcesPointer || !IsSize(d.spec.ResourceType))
@@ -278,8 +286,8 @@ func (d *defaults) recorded() map[string]any {
 	return d.treeOf(d.spec)
 }
 
-// record records the changes from one value to another. What was no object is set as a whole, because it may be
-// null in the request. Of ports, the fields of each are set.
+// record records the changes from one value to another. What was no object is set as a whole,
+// because it may be null in the request. Of ports, the fields of each are set.
 func record(ops *patch.Ops, at string, from, to any) {
 	was, isObject := from.(map[string]any)
 	now, becomesObject := to.(map[string]any)

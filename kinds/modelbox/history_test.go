@@ -236,7 +236,8 @@ func changed(next, stored, set any) (any, bool) {
 	return next, set != nil || !cmp.Equal(next, stored)
 }
 
-// changedItems is the same of a list. Of ports, an item that is as in stored, and not in set, is not set.
+// changedItems is the same of a list. Of ports, an item that is as in stored, and not in set, is
+// not set.
 func changedItems(next []any, stored, set any) []any {
 	out := []any{}
 	for _, item := range next {

@@ -98,7 +98,8 @@ func model(spec *modelv1.ModelBoxSpec, m *models.Model) (errs field.ErrorList) {
 	return errs
 }
 
-// modelPatterns returns the errors of include and exclude: the program that fetches reads patterns with the same function.
+// modelPatterns returns the errors of include and exclude: the program that fetches reads patterns
+// with the same function.
 func modelPatterns(m *models.Model) (errs field.ErrorList) {
 	for _, list := range [...]struct {
 		name     string

@@ -20,18 +20,19 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// Sizes are the sizes of a cluster by their names, without the built-in ones. Of each spec, only the
-// fields that a size defines are set, all of which are in sizeFields. It must not be changed.
+// Sizes are the sizes of a cluster by their names, without the built-in ones. Of each spec, only
+// the fields that a size defines are set, all of which are in sizeFields. It must not be changed.
 type Sizes map[modelv1.ResourceType]*modelv1.ModelBoxSpec
 
-// Admit sets the defaults of box as Default does, and the fields that its size defines. It returns the
-// errors that only the sizes of the cluster show, which are judged here and nowhere else: admission
-// stores the values of a size in the object, and a later change of the size is none of the object.
+// Admit sets the defaults of box as Default does, and the fields that its size defines. It returns
+// the errors that only the sizes of the cluster show, which are judged here and nowhere else:
+// admission stores the values of a size in the object, and a later change of the size is none of
+// the object.
 //
-// A field that the size defines has its stored value or the size's current one. An update that changes
-// no field of the pod template keeps the stored values, and one that does writes all current ones, except
-// for the image: another one comes only with ResizeAnnotation, or with another resourceType.
-// scheduling as a whole belongs to the size: what users may set there decides it.
+// A field that the size defines has its stored value or the size's current one. An update that
+// changes no field of the pod template keeps the stored values, and one that does writes all
+// current ones, except for the image: another one comes only with ResizeAnnotation, or with another
+// resourceType. scheduling as a whole belongs to the size: what users may set there decides it.
 func Admit(box, old *modelv1.ModelBox, sizes Sizes, ops *patch.Ops) field.ErrorList {
 	d := newDefaults(box, old, ops)
 	d.sizes, d.admits = sizes, true
@@ -48,8 +49,8 @@ func IsSize(name modelv1.ResourceType) bool {
 // isOfSizes reports whether sizes define the field that a value is in.
 func isOfSizes(at string) bool { return slices.Contains(sizeFields[:], namesOf(at)[1]) }
 
-// sameSize reports whether the object names the size that it is stored with, and keepsSize whether it is
-// stored with its values too, which it is not if admission has never seen it.
+// sameSize reports whether the object names the size that it is stored with, and keepsSize whether
+// it is stored with its values too, which it is not if admission has never seen it.
 func (d *defaults) sameSize() bool {
 	return d.old != nil && IsSize(d.old.ResourceType) && d.old.ResourceType == d.spec.ResourceType
 }
@@ -70,8 +71,8 @@ func (d *defaults) current() (now values, known bool) {
 	return d.valuesOf(forModel(size, d.spec)), true
 }
 
-// size sets the values of the object's size. Without the sizes, in the controller and in the validating
-// webhook, an object has those that are stored.
+// size sets the values of the object's size. Without the sizes, in the controller and in the
+// validating webhook, an object has those that are stored.
 func (d *defaults) size() {
 	if !d.admits || !IsSize(d.spec.ResourceType) {
 		return
@@ -98,8 +99,9 @@ func (d *defaults) fill(from values) {
 	d.write(is, next)
 }
 
-// stayed returns the stored values of the size that the client did not send. Those of a probe are not merged with one that
-// the client sent, and the defaults of probes, whose action no size has, are derived.
+// stayed returns the stored values of the size that the client did not send. Those of a probe are
+// not merged with one that the client sent, and the defaults of probes, whose action no size has,
+// are derived.
 func (d *defaults) stayed() values {
 	now, known := d.current()
 	out := d.valuesOf(d.old)
@@ -165,8 +167,8 @@ func (d *defaults) another(at string, value, ofSize any) *field.Error {
 		"; remove it, or set resourceType: custom to use other values")
 }
 
-// ofSize reports whether a value is one of a size, or none that a client may add to them: of scheduling, and
-// of a strategy beside that of the size.
+// ofSize reports whether a value is one of a size, or none that a client may add to them: of
+// scheduling, and of a strategy beside that of the size.
 func ofSize(at string, size values) bool {
 	_, defined := size[at]
 	in := pointerOf(at)
@@ -178,7 +180,8 @@ func isFree(at string, size values, known bool) bool {
 	return known && !ofSize(at, size) || !known && ofServer(at)
 }
 
-// ofServer reports whether a value is of a field that a server defines, which users without sizes may set.
+// ofServer reports whether a value is of a field that a server defines, which users without sizes
+// may set.
 func ofServer(at string) bool {
 	return !slices.Contains([]string{resourcesPointer, schedulingPointer, memoryPointer, strategyPointer}, pointerOf(at))
 }
@@ -197,7 +200,8 @@ func fieldOf(at string) *field.Path {
 	return path
 }
 
-// What the arguments and the environment variables of a size's server may name of the object's model.
+// What the arguments and the environment variables of a size's server may name of the object's
+// model.
 const (
 	// ModelPath is the directory in which the main container sees spec.model.
 	ModelPath = "${model.path}"
@@ -206,8 +210,8 @@ const (
 	ModelFile = "${model.file}"
 )
 
-// ReplaceInServer returns a copy of a spec in whose arguments and values of environment variables the texts are
-// replaced, which are pairs of old and new ones.
+// ReplaceInServer returns a copy of a spec in whose arguments and values of environment variables
+// the texts are replaced, which are pairs of old and new ones.
 func ReplaceInServer(spec *modelv1.ModelBoxSpec, pairs ...string) *modelv1.ModelBoxSpec {
 	out, replace := spec.DeepCopy(), strings.NewReplacer(pairs...).Replace
 	for i := range out.Args {
@@ -257,7 +261,8 @@ func fileOf(model *models.Model) string {
 	return model.From.File
 }
 
-// modelless returns an error if the server of the object's size names a model that the object does not have.
+// modelless returns an error if the server of the object's size names a model that the object does
+// not have.
 func (d *defaults) modelless() field.ErrorList {
 	size, known := d.sizes[d.spec.ResourceType]
 	if !known {

@@ -136,8 +136,8 @@ func TestValuesUnderASize(t *testing.T) {
 	}
 }
 
-// A size that the cluster no longer has: what is stored stays, and can be neither removed nor changed
-// while the object has the name of that size.
+// A size that the cluster no longer has: what is stored stays, and can be neither removed nor
+// changed while the object has the name of that size.
 func TestASizeThatIsGone(t *testing.T) {
 	t.Parallel()
 	after := func(write func(*server) field.ErrorList) (*server, string) {
@@ -199,7 +199,8 @@ func TestASizeThatAdmissionHasNotSeen(t *testing.T) {
 	}
 }
 
-// Of an object that was stored without admission, no value is one of its size, unless the cluster has the size and the value.
+// Of an object that was stored without admission, no value is one of its size, unless the cluster
+// has the size and the value.
 func TestValuesThatAdmissionHasNotSeen(t *testing.T) {
 	t.Parallel()
 	for value, at := range map[string]string{

@@ -154,7 +154,8 @@ func resources(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	return errs
 }
 
-// size validates the form of an object with a size. Admission stores its values, and resources always.
+// size validates the form of an object with a size. Admission stores its values, and resources
+// always.
 func size(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	if errs := rules.Label(resourceTypePath, string(spec.ResourceType)); len(errs) > 0 {
 		return errs
@@ -175,8 +176,8 @@ func service(spec *modelv1.ModelBoxSpec) field.ErrorList {
 }
 
 // probes validates what Kubernetes does not: a probe by the name of a port needs a port of the main
-// container, among which the kubelet resolves the name, whatever their protocol. What runs already in an
-// adopted object is not judged.
+// container, among which the kubelet resolves the name, whatever their protocol. What runs already
+// in an adopted object is not judged.
 func probes(spec *modelv1.ModelBoxSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, of := range [...]struct {

@@ -410,7 +410,8 @@ func TestLoadBalancerClassIsImmutable(t *testing.T) {
 	}
 }
 
-// An error says whether its field has no effect: of those that only the operator reads, always. Of the others, the API server decides.
+// An error says whether its field has no effect: of those that only the operator reads, always. Of
+// the others, the API server decides.
 func TestFieldsThatAreNotInEffect(t *testing.T) {
 	t.Parallel()
 	const never = `"0 0 30 2 *"`

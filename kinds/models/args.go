@@ -67,7 +67,8 @@ func (p *Pod) list(models []Model) string {
 	return strings.TrimSpace(out.String())
 }
 
-// Fetched returns the URI of spec.model that a container fetches, and the digest that it verifies, "" for none.
+// Fetched returns the URI of spec.model that a container fetches, and the digest that it verifies,
+// "" for none.
 func Fetched(c *corev1.Container) (uri, digest string) {
 	for _, arg := range c.Args {
 		name, value, _ := strings.Cut(strings.ReplaceAll(arg, "$$", "$"), "=")

@@ -29,8 +29,8 @@ type Model struct {
 	Err  error
 }
 
-// Of returns the models of a ModelBox: first spec.model, also where only spec.modelFileURL is set, and then
-// spec.models.
+// Of returns the models of a ModelBox: first spec.model, also where only spec.modelFileURL is set,
+// and then spec.models.
 func Of(spec *modelv1.ModelBoxSpec) []Model {
 	root := field.NewPath("spec")
 	var all []Model
@@ -101,8 +101,8 @@ func hexOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// envPrefix begins the variables of a model's Secret, so that no model gets those of another one. Without a
-// name, as spec.model, there is none.
+// envPrefix begins the variables of a model's Secret, so that no model gets those of another one.
+// Without a name, as spec.model, there is none.
 func (m *Model) envPrefix() string {
 	if m.Name == "" {
 		return ""

@@ -27,13 +27,15 @@ const (
 
 	// mirrorFlag begins each of the arguments with a mirror.
 	mirrorFlag = "--mirror="
-	// volumePath is where the container that fetches sees the whole volume of spec.model, and begins the path of another one.
+	// volumePath is where the container that fetches sees the whole volume of spec.model, and
+	// begins the path of another one.
 	volumePath = "/volume"
 )
 
 // Pod is what the models add to a pod.
 type Pod struct {
-	// Volumes are those of the models, with their mounts. Models in one claim share the volume of the first.
+	// Volumes are those of the models, with their mounts. Models in one claim share the volume of
+	// the first.
 	Volumes []rules.OwnVolume
 	// Fetch is the init container that fetches, nil if each model is an image or a claim.
 	Fetch *corev1.Container
@@ -69,7 +71,8 @@ func sameClaim(a, b *corev1.Volume) bool {
 	return a.PersistentVolumeClaim != nil && b.PersistentVolumeClaim != nil && a.PersistentVolumeClaim.ClaimName == b.PersistentVolumeClaim.ClaimName
 }
 
-// volumeOf returns the name of the volume that has a model, which another model in the same claim may define.
+// volumeOf returns the name of the volume that has a model, which another model in the same claim
+// may define.
 func (p *Pod) volumeOf(m *Model) string {
 	return p.Volumes[slices.IndexFunc(p.Volumes, func(v rules.OwnVolume) bool { return v.Field == m.At.String() })].Volume.Name
 }

@@ -28,8 +28,8 @@ const (
 	// MaxMembers is the maximum number of members of all objects and maps together, those
 	// of variables aside.
 	MaxMembers = 3072
-	// MaxQuantities is the maximum number of quantities: CPU and memory of 128 containers, as limits
-	// and as requests. Each is parsed and compared many times.
+	// MaxQuantities is the maximum number of quantities: CPU and memory of 128 containers, as
+	// limits and as requests. Each is parsed and compared many times.
 	MaxQuantities = 512
 	// MaxDepth is how many objects and lists may be in each other. A pod has fewer than 20.
 	MaxDepth = 64
@@ -37,8 +37,9 @@ const (
 
 const wayOut = "move large values and long lists to a ConfigMap or a Secret, and refer to it in envFrom or mount it as a volume"
 
-// SpecSize returns the errors of a spec, or of another field, that would cost too much to decode into
-// its type, or to validate. With one that is Unbuildable, the decoder itself would take minutes.
+// SpecSize returns the errors of a spec, or of another field, that would cost too much to decode
+// into its type, or to validate. With one that is Unbuildable, the decoder itself would take
+// minutes.
 func SpecSize(path *field.Path, value []byte) field.ErrorList {
 	if len(value) > MaxBytes {
 		return field.ErrorList{tooLarge(path, len(value), MaxBytes, "bytes")}
@@ -54,8 +55,8 @@ func SpecSize(path *field.Path, value []byte) field.ErrorList {
 	return Expensive(path, tree)
 }
 
-// Expensive is SpecSize for a value that is decoded already: it returns one error for a bound that the
-// value exceeds, and one for each quantity that would take minutes to parse.
+// Expensive is SpecSize for a value that is decoded already: it returns one error for a bound that
+// the value exceeds, and one for each quantity that would take minutes to parse.
 func Expensive(path *field.Path, value any) field.ErrorList {
 	m := measure{}
 	m.value(path, value, place{})

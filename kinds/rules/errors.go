@@ -111,9 +111,10 @@ func MarkUnbuildable(errs ...*field.Error) field.ErrorList {
 // Unbuildable returns the errors that are marked by MarkUnbuildable.
 func Unbuildable(errs field.ErrorList) field.ErrorList { return marked(errs, originUnbuildable) }
 
-// originIneffective marks the errors of a field that only the operator reads, and that has no effect as it is: a schedule
-// that cannot be parsed, a route without a port. The children are built, but the object is not ready. A field that
-// becomes a part of a child is in effect if the API server accepts it, whatever a rule says.
+// originIneffective marks the errors of a field that only the operator reads, and that has no
+// effect as it is: a schedule that cannot be parsed, a route without a port. The children are
+// built, but the object is not ready. A field that becomes a part of a child is in effect if the
+// API server accepts it, whatever a rule says.
 const originIneffective = "ineffective"
 
 // MarkIneffective marks errors as those of fields that are not in effect.
@@ -152,8 +153,8 @@ func Others(errs, known field.ErrorList) field.ErrorList {
 	})
 }
 
-// CutField returns the rest of a path after that of a field. ok is false if path is neither that of the field nor of a
-// field in it.
+// CutField returns the rest of a path after that of a field. ok is false if path is neither that of
+// the field nor of a field in it.
 func CutField(path, of string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(path, of)
 	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

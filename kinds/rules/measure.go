@@ -63,8 +63,8 @@ func (m *measure) object(path *field.Path, value map[string]any, at place) {
 	}
 }
 
-// HasParts reports whether a value is an object or a list. A path for each value that is not would take
-// more memory than the value.
+// HasParts reports whether a value is an object or a list. A path for each value that is not would
+// take more memory than the value.
 func HasParts(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:

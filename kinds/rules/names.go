@@ -66,7 +66,8 @@ func Label(path *field.Path, name string) field.ErrorList {
 	return nil
 }
 
-// ObjectOf refuses what cannot be the name of an object of a kind: a DNS-1123 subdomain (RFC 1123, 2.1).
+// ObjectOf refuses what cannot be the name of an object of a kind: a DNS-1123 subdomain (RFC 1123,
+// 2.1).
 func ObjectOf(kind string, path *field.Path, name string) field.ErrorList {
 	switch {
 	case name == "":

@@ -27,7 +27,8 @@ func Rollout(path *field.Path, v *intstr.IntOrString) field.ErrorList {
 	return stepFrom(1, isStep, path, v, "must be a number from 1 to 1073741823, or a percentage from 1% to 100%")
 }
 
-// stepFrom refuses a number that is not from least to MaxRollingUpdate, and a string that is not valid.
+// stepFrom refuses a number that is not from least to MaxRollingUpdate, and a string that is not
+// valid.
 func stepFrom(least int32, isValid func(string) bool, path *field.Path, v *intstr.IntOrString, rule string) field.ErrorList {
 	switch {
 	case modelv1.IsUnset(v):

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedules tells which number of replicas applies when: the validation of spec.schedules, the
-// scheduled time whose number applies at an instant, and the next ones. All of it is pure: the time is an
-// argument.
+// Package schedules tells which number of replicas applies when: the validation of spec.schedules,
+// the scheduled time whose number applies at an instant, and the next ones. All of it is pure: the
+// time is an argument.
 package schedules
 
 import (
@@ -78,8 +78,8 @@ func (s Schedules) of(slot Slot) Time {
 	return Time{slot, s.spec[slot.Index].Name, s.spec[slot.Index].Replicas}
 }
 
-// Default sets the defaults of schedules, which the schema has as well, and records them in ops, which may be
-// nil.
+// Default sets the defaults of schedules, which the schema has as well, and records them in ops,
+// which may be nil.
 func Default(spec []modelv1.Schedule, ops *patch.Ops) {
 	for i := range spec {
 		if zone := &spec[i].TimeZone; *zone == "" {
@@ -109,8 +109,8 @@ func Validate(path *field.Path, spec []modelv1.Schedule) field.ErrorList {
 	return rules.MarkIneffective(errs...)
 }
 
-// Warn returns the next three scheduled times after an instant, each in the time zone of its schedule, in
-// at most 120 characters. Invalid schedules have none.
+// Warn returns the next three scheduled times after an instant, each in the time zone of its
+// schedule, in at most 120 characters. Invalid schedules have none.
 func Warn(path *field.Path, spec []modelv1.Schedule, now time.Time) []string {
 	parsed, err := Parse(spec)
 	if err != nil {

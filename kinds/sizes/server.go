@@ -17,8 +17,9 @@ import (
 
 // Server is the model server of a size. All fields but image are optional.
 type Server struct {
-	// Image, Command, Args, Envs and TerminationGracePeriodSeconds are the fields of a ModelBox. In args and in the
-	// values of envs, ${model.path}, ${model.file}, ${accelerators} and ${port} are replaced.
+	// Image, Command, Args, Envs and TerminationGracePeriodSeconds are the fields of a ModelBox. In
+	// args and in the values of envs, ${model.path}, ${model.file}, ${accelerators} and ${port} are
+	// replaced.
 	Image                         string          `json:"image"`
 	Command                       []string        `json:"command,omitempty"`
 	Args                          []string        `json:"args,omitempty"`

@@ -38,7 +38,8 @@ func (s *Size) validate(path *field.Path, name string, spec *modelv1.ModelBoxSpe
 	return append(errs, rules.Others(asBox(path, spec), errs)...)
 }
 
-// replaceable refuses names in the arguments and environment variables of a server that nothing replaces.
+// replaceable refuses names in the arguments and environment variables of a server that nothing
+// replaces.
 func replaceable(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
 	var errs field.ErrorList
 	check := func(path *field.Path, text string) {

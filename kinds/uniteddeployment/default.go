@@ -1,7 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniteddeployment holds the validation of UnitedDeployments, and the defaults of their schedules.
+// Package uniteddeployment holds the validation of UnitedDeployments, and the defaults of their
+// schedules.
 package uniteddeployment
 
 import (
@@ -13,9 +14,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 )
 
-// Kind returns the defaults and the rules of UnitedDeployments, which both processes run. The
-// only warnings are the next scheduled times: whether the Deployment exists, and what else scales it, is in
-// the status a moment later, and the webhook process does not read the API.
+// Kind returns the defaults and the rules of UnitedDeployments, which both processes run. The only
+// warnings are the next scheduled times: whether the Deployment exists, and what else scales it, is
+// in the status a moment later, and the webhook process does not read the API.
 func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 	return kinds.Kind[extensionv1.UnitedDeployment]{
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),

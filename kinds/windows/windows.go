@@ -1,8 +1,8 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package windows tells when changes may happen: the validation of spec.windows and spec.skipDates, and
-// whether one of the windows is open at an instant. All of it is pure: the time is an argument.
+// Package windows tells when changes may happen: the validation of spec.windows and spec.skipDates,
+// and whether one of the windows is open at an instant. All of it is pure: the time is an argument.
 package windows
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// Windows are the parsed windows of a spec. The zero Windows has none, so a change may always happen.
+// Windows are the parsed windows of a spec. The zero Windows has none, so a change may always
+// happen.
 type Windows struct {
 	list  []window
 	dates []string
@@ -52,8 +53,8 @@ func (w Windows) Open(now time.Time) bool {
 	})
 }
 
-// maxJoined is the number of windows that OpenUntil joins, which bounds its time: more than a day of
-// windows of a minute. After so many it counts as closed.
+// maxJoined is the number of windows that OpenUntil joins, which bounds its time: more than a day
+// of windows of a minute. After so many it counts as closed.
 const maxJoined = 2000
 
 // OpenUntil returns until when windows are open without a break from an instant on, at most limit.
@@ -97,8 +98,8 @@ func (w Windows) isSkipped(at time.Time) bool {
 	return slices.Contains(w.dates, at.Format(time.DateOnly))
 }
 
-// Opens returns when the next window opens after an instant. ok is false if none does within the forty years of
-// package cron.
+// Opens returns when the next window opens after an instant. ok is false if none does within the
+// forty years of package cron.
 func (w Windows) Opens(after time.Time) (opens time.Time, ok bool) {
 	for _, of := range w.list {
 		slot, found := w.next(of, after)
@@ -118,8 +119,8 @@ func (w Windows) next(of window, after time.Time) (time.Time, bool) {
 	return slot, ok
 }
 
-// lastOf returns a late second of the date of an instant, such that all seconds between the two have the date
-// too: a change of the clocks in the night can leave a date and come back to it.
+// lastOf returns a late second of the date of an instant, such that all seconds between the two
+// have the date too: a change of the clocks in the night can leave a date and come back to it.
 func lastOf(at time.Time) time.Time {
 	const day = 24 * 60 * 60
 	_, offset := at.Zone()
@@ -130,8 +131,8 @@ func lastOf(at time.Time) time.Time {
 	return time.Unix(max(last, at.Unix()), 0)
 }
 
-// Default sets the defaults of the windows of a spec, which the schema has as well, and records them in
-// ops, which may be nil.
+// Default sets the defaults of the windows of a spec, which the schema has as well, and records
+// them in ops, which may be nil.
 func Default(spec *modelv1.Windows, ops *patch.Ops) {
 	for i := range spec.Windows {
 		if zone := &spec.Windows[i].TimeZone; *zone == "" {
@@ -163,7 +164,8 @@ func Validate(parent *field.Path, spec modelv1.Windows) field.ErrorList {
 	return rules.MarkIneffective(append(errs, validateDates(parent.Child("skipDates"), spec.SkipDates)...)...)
 }
 
-// ValidateOnChange is Validate for a spec with restartOnChange, whose windows hold nothing but the rollouts of that field.
+// ValidateOnChange is Validate for a spec with restartOnChange, whose windows hold nothing but the
+// rollouts of that field.
 func ValidateOnChange(parent *field.Path, spec modelv1.Windows, restart modelv1.RestartOnChange) field.ErrorList {
 	errs := Validate(parent, spec)
 	if len(spec.Windows) > 0 && restart != modelv1.RestartOnChangeReferenced {

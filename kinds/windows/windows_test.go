@@ -17,8 +17,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cron"
 )
 
-// changes are dates on which clocks change: by an hour, half an hour or a day, and at midnight, so that a date
-// begins late, is there twice, or is not there at all.
+// changes are dates on which clocks change: by an hour, half an hour or a day, and at midnight, so
+// that a date begins late, is there twice, or is not there at all.
 var changes = []struct{ zone, date string }{
 	{"Europe/Berlin", "2026-03-29"},
 	{"America/New_York", "2026-11-01"},
@@ -31,7 +31,8 @@ var changes = []struct{ zone, date string }{
 	{"Etc/UTC", "2026-01-01"},
 }
 
-// TestEveryMinute compares Open and Opens with a model that goes through the minutes one by one, over changes of the clocks.
+// TestEveryMinute compares Open and Opens with a model that goes through the minutes one by one,
+// over changes of the clocks.
 func TestEveryMinute(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(29, 3))
@@ -130,7 +131,8 @@ func randomWindows(random *rand.Rand, zone string, day time.Time) modelv1.Window
 	return spec
 }
 
-// TestChanges has what documentation promises: of an open window the end, and of none the next opening.
+// TestChanges has what documentation promises: of an open window the end, and of none the next
+// opening.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	window := func(schedule, zone, duration string) modelv1.Window {

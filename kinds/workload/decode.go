@@ -22,8 +22,8 @@ import (
 const Kubernetes = "1.37"
 
 // MaxSize is the maximum size of a pod template in bytes, as JSON. A larger one is not decoded. The
-// other bounds of a spec apply to it as well, since it has no schema with those of its parts; but one
-// that was stored before they existed is still built.
+// other bounds of a spec apply to it as well, since it has no schema with those of its parts; but
+// one that was stored before they existed is still built.
 const MaxSize = rules.MaxBytes
 
 // decoded is a pod template.

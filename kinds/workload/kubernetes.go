@@ -17,9 +17,10 @@ import (
 )
 
 // kubernetes returns the errors that the API server would return for a Deployment or a DaemonSet
-// with these pods, in any order. It runs the code of Kubernetes itself, of the version in go.mod and
-// with the feature gates that are on by default. An API server of another version, or with other
-// feature gates, may accept or refuse other children; its errors are reported in the object's status.
+// with these pods, in any order. It runs the code of Kubernetes itself, of the version in go.mod
+// and with the feature gates that are on by default. An API server of another version, or with
+// other feature gates, may accept or refuse other children; its errors are reported in the object's
+// status.
 func kubernetes(effective *corev1.PodTemplateSpec) field.ErrorList {
 	template := effective.DeepCopy()
 	for _, c := range containers(&template.Spec) {
@@ -28,7 +29,8 @@ func kubernetes(effective *corev1.PodTemplateSpec) field.ErrorList {
 	return append(missingClaims(&template.Spec), asServer(template)...)
 }
 
-// containers iterates over the containers of a pod, and then over its init containers, with their paths.
+// containers iterates over the containers of a pod, and then over its init containers, with their
+// paths.
 func containers(pod *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
 	return func(yield func(*field.Path, *corev1.Container) bool) {
 		for i := range pod.Containers {

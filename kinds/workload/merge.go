@@ -39,7 +39,8 @@ func (p *Pods) takeUnmergeable(tree, generated map[string]any) field.ErrorList {
 	return rules.MarkUnbuildable(errs...)
 }
 
-// takeReserved removes the fields of a list from an object of the pod template. own is the generated one.
+// takeReserved removes the fields of a list from an object of the pod template. own is the
+// generated one.
 func (p *Pods) takeReserved(at *field.Path, c, own map[string]any, list []Reserved) field.ErrorList {
 	var errs field.ErrorList
 	for _, reserved := range list {

@@ -26,8 +26,8 @@ func (p *Pods) objectMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Labels: labels.Merge(own, p.Labels()), Annotations: maps.Clone(p.metadata().Annotations)}
 }
 
-// ownMetadata refuses labels of spec.scheduling that the operator sets or selects the pods by, and labels and
-// annotations that are in two of spec.scheduling, spec.podMetadata and the template.
+// ownMetadata refuses labels of spec.scheduling that the operator sets or selects the pods by, and
+// labels and annotations that are in two of spec.scheduling, spec.podMetadata and the template.
 func (p *Pods) ownMetadata(template *corev1.PodTemplateSpec) field.ErrorList {
 	own, ours := p.metadata(), p.OwnLabels()
 	var errs field.ErrorList

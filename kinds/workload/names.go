@@ -11,8 +11,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// names refuses a name that no Secret, ConfigMap or PersistentVolumeClaim can have, where Kubernetes only requires one:
-// in volumes and imagePullSecrets. Such pods would never start, and the API server would refuse to read the object.
+// names refuses a name that no Secret, ConfigMap or PersistentVolumeClaim can have, where
+// Kubernetes only requires one: in volumes and imagePullSecrets. Such pods would never start, and
+// the API server would refuse to read the object.
 func names(template *corev1.PodTemplateSpec) field.ErrorList {
 	var errs field.ErrorList
 	check := func(path *field.Path, kind string) pod.Visitor {

@@ -18,7 +18,8 @@ import (
 // impossible are names that no Secret, ConfigMap or claim can have.
 var impossible = []string{"a/b", "a%b", "..", ".", "A", "a_b", "-a", "a b", "é", strings.Repeat("a", 254)}
 
-// Whatever field of a pod template names a Secret, a ConfigMap or a claim, an impossible name is refused at that field, or at its volume.
+// Whatever field of a pod template names a Secret, a ConfigMap or a claim, an impossible name is
+// refused at that field, or at its volume.
 func TestNamesThatAReferenceCannotHave(t *testing.T) {
 	t.Parallel()
 	judge := func(pod string) field.ErrorList {
@@ -64,7 +65,8 @@ func TestNamesThatAReferenceCannotHave(t *testing.T) {
 	}
 }
 
-// A reference in a type of volume that a later Kubernetes has is judged too, and so is that of the object's own fields.
+// A reference in a type of volume that a later Kubernetes has is judged too, and so is that of the
+// object's own fields.
 func TestTheNamesOfEveryVolumeAreJudged(t *testing.T) {
 	t.Parallel()
 	judged := 0
@@ -90,7 +92,8 @@ func TestTheNamesOfEveryVolumeAreJudged(t *testing.T) {
 	}
 }
 
-// setNames sets the names of Secrets, ConfigMaps and claims in a volume, and reports whether it has any.
+// setNames sets the names of Secrets, ConfigMaps and claims in a volume, and reports whether it has
+// any.
 func setNames(v reflect.Value, name string) (found bool) {
 	switch v.Kind() {
 	case reflect.Pointer:

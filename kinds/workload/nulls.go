@@ -11,10 +11,10 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// takeNoValues removes what a strategic merge does not take as a value. Directives, such as $patch, are
-// errors: a map of strings may have any key, so the types alone do not refuse them. Nulls would delete
-// what the operator generated: in a pod template they mean "not set". In lists they are errors, and are
-// built as an empty value, if it can be.
+// takeNoValues removes what a strategic merge does not take as a value. Directives, such as $patch,
+// are errors: a map of strings may have any key, so the types alone do not refuse them. Nulls would
+// delete what the operator generated: in a pod template they mean "not set". In lists they are
+// errors, and are built as an empty value, if it can be.
 func takeNoValues(path *field.Path, node any) (errs field.ErrorList) {
 	switch node := node.(type) {
 	case map[string]any:

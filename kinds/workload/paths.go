@@ -98,8 +98,8 @@ func (p *paths) own(err *field.Error) (string, bool) {
 	return p.ownPod(path), true
 }
 
-// isOwnAnnotation reports whether an error of the annotations is one of the object's: those of spec.podTemplate alone are
-// never too long.
+// isOwnAnnotation reports whether an error of the annotations is one of the object's: those of
+// spec.podTemplate alone are never too long.
 func (p *paths) isOwnAnnotation(err *field.Error) bool {
 	own := p.pods.metadata().Annotations
 	return len(own) > 0 && (err.Type == field.ErrorTypeTooLong || has(own, text(err.BadValue)))
@@ -150,8 +150,8 @@ func (p *paths) container(list string, c corev1.Container, written []corev1.Cont
 	return "spec.model", true // The init container that fetches the model.
 }
 
-// reserved returns the path in the object of one of the fields, "" if it is a field of the template. generated is
-// what the object's own fields define.
+// reserved returns the path in the object of one of the fields, "" if it is a field of the
+// template. generated is what the object's own fields define.
 func (p *paths) reserved(fields []Reserved, generated map[string]any, of string) string {
 	for _, reserved := range fields {
 		rest, ok := rules.CutField(of, reserved.Field)

@@ -18,7 +18,8 @@ import (
 type Pods struct {
 	// AppName and Instance are the pods' api.LabelName and api.LabelInstance.
 	AppName, Instance string
-	// MatchLabels is spec.selector, the selector of an adopted Deployment; nil if it was not adopted.
+	// MatchLabels is spec.selector, the selector of an adopted Deployment; nil if it was not
+	// adopted.
 	MatchLabels labels.Set
 	// Container is the main container, whose ports are made of Ports (modelv1.ContainerPorts).
 	// Its name is empty if it is not known yet.
@@ -28,8 +29,8 @@ type Pods struct {
 	Reserved []Reserved
 	// SharedMemory is the size of the main container's /dev/shm; nil leaves it to the runtime.
 	SharedMemory *resource.Quantity
-	// Models are the models. Fetcher is what the operator, and not the object, decides of the container that
-	// fetches them.
+	// Models are the models. Fetcher is what the operator, and not the object, decides of the
+	// container that fetches them.
 	Models  []models.Model
 	Fetcher models.Fetcher
 
@@ -39,7 +40,8 @@ type Pods struct {
 	Metadata *modelv1.Metadata
 	// Scheduling is spec.scheduling, which may be nil.
 	Scheduling *modelv1.Scheduling
-	// NodeLabel restricts the pods to the nodes with this label, "key" or "key=value"; "" is no restriction.
+	// NodeLabel restricts the pods to the nodes with this label, "key" or "key=value"; "" is no
+	// restriction.
 	NodeLabel string
 
 	// Template is spec.podTemplate.
@@ -57,10 +59,12 @@ type Reserved struct {
 	Either bool
 }
 
-// portsField is the only field that is not reserved in an adopted object, whose ports are those of the Service.
+// portsField is the only field that is not reserved in an adopted object, whose ports are those of
+// the Service.
 const portsField = "ports"
 
-// ReservedOfAll are the fields that every kind has. Where a kind has no ports, spec.podTemplate may.
+// ReservedOfAll are the fields that every kind has. Where a kind has no ports, spec.podTemplate
+// may.
 var ReservedOfAll = []Reserved{
 	{Field: "image", Instead: "spec.image"},
 	{Field: "imagePullPolicy", Instead: "spec.imagePullPolicy", Either: true},
@@ -70,8 +74,8 @@ var ReservedOfAll = []Reserved{
 	{Field: "env", Instead: "spec.envs"},
 }
 
-// adopted reports whether the selector is that of an adopted Deployment. Then the operator adds nothing to
-// the pod template that was not there: any addition would replace the pods.
+// adopted reports whether the selector is that of an adopted Deployment. Then the operator adds
+// nothing to the pod template that was not there: any addition would replace the pods.
 func (p *Pods) adopted() bool { return len(p.MatchLabels) > 0 }
 
 // Selector returns the labels that select the pods. They are name and instance only,
@@ -83,8 +87,8 @@ func (p *Pods) Selector() labels.Set {
 	return labels.Set{api.LabelName: p.AppName, api.LabelInstance: p.Instance}
 }
 
-// Labels returns the labels of the pods, and of all children. Those that were adopted keep the labels
-// that they have, by which others may select them.
+// Labels returns the labels of the pods, and of all children. Those that were adopted keep the
+// labels that they have, by which others may select them.
 func (p *Pods) Labels() labels.Set {
 	if p.adopted() {
 		return nil

@@ -24,9 +24,10 @@ type Reference struct{ Kind, Name string }
 
 func (r Reference) String() string { return r.Kind + "/" + r.Name }
 
-// References returns the ConfigMaps and Secrets that env, envFrom and the volumes of a pod template refer to, each
-// once, in order. Those of the container that fetches a model are not among them: a new token is no reason to
-// replace a server. Nor are those that the kubelet and the drivers of volumes read, and no container.
+// References returns the ConfigMaps and Secrets that env, envFrom and the volumes of a pod template
+// refer to, each once, in order. Those of the container that fetches a model are not among them: a
+// new token is no reason to replace a server. Nor are those that the kubelet and the drivers of
+// volumes read, and no container.
 func References(template *corev1.PodTemplateSpec) []Reference {
 	var found []Reference
 	add := func(kind string) pod.Visitor {

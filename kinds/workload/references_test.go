@@ -46,7 +46,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// Every place in the types of Kubernetes that names a ConfigMap or a Secret which containers read is found. A new one fails this test.
+// Every place in the types of Kubernetes that names a ConfigMap or a Secret which containers read
+// is found. A new one fails this test.
 func TestEveryReferenceOfContainersAndVolumesIsFound(t *testing.T) {
 	t.Parallel()
 	found := 0

@@ -13,7 +13,8 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
 
-// The bounds of spec.scheduling that Kubernetes' own validation does not have. They are those of the schema.
+// The bounds of spec.scheduling that Kubernetes' own validation does not have. They are those of
+// the schema.
 const (
 	maxScheduling    = 64  // items of nodeSelector, of tolerations, and of podLabels
 	maxSchedulerName = 253 // characters

@@ -32,8 +32,8 @@ func (p *Pods) labels(path *field.Path, written map[string]string) field.ErrorLi
 // maxSelector is the maximum number of labels of a selector.
 const maxSelector = 64
 
-// selector refuses a selector that a Deployment cannot have, and one that does not select the pods of
-// the template.
+// selector refuses a selector that a Deployment cannot have, and one that does not select the pods
+// of the template.
 func (p *Pods) selector(template *corev1.PodTemplateSpec) field.ErrorList {
 	switch {
 	case p.MatchLabels != nil && !p.adopted():

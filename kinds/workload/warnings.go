@@ -18,7 +18,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
-// RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which replaces the pods.
+// RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which
+// replaces the pods.
 func RestartWarning(value, old modelv1.RestartOnChange) []string {
 	const referenced = modelv1.RestartOnChangeReferenced
 	if (value == referenced) == (old == referenced) {
@@ -27,8 +28,8 @@ func RestartWarning(value, old modelv1.RestartOnChange) []string {
 	return []string{"spec.restartOnChange: this change replaces the pods once, by a rollout"}
 }
 
-// Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored or
-// likely to be a mistake.
+// Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored
+// or likely to be a mistake.
 func (p *Pods) Warnings() []string {
 	template, _ := Decode(p.Template)
 	main := p.Container

@@ -76,7 +76,8 @@ func (w *Workload) ObjectMeta() metav1.ObjectMeta {
 	}
 }
 
-// with returns the metadata of a desired object that has further labels and annotations, if there are any.
+// with returns the metadata of a desired object that has further labels and annotations, if there
+// are any.
 func (w *Workload) with(more *modelv1.Metadata) metav1.ObjectMeta {
 	meta := w.ObjectMeta()
 	if more != nil {
@@ -103,8 +104,8 @@ func (w *Workload) Children() ([]kinds.Object, error) {
 	return append(out, children.Of(w.OptionalChildren())...), nil
 }
 
-// Template returns the desired pod template, which is the one that admission validates. Its error is
-// an *InvalidError: admission would have refused the spec.
+// Template returns the desired pod template, which is the one that admission validates. Its error
+// is an *InvalidError: admission would have refused the spec.
 func (w *Workload) Template() (corev1.PodTemplateSpec, error) {
 	template, errs := w.Effective()
 	return template, Buildable(errs)

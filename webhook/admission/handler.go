@@ -10,9 +10,9 @@
 // compares the two texts; here the object is decoded once into its type, and every
 // default is recorded as it is set (package patch).
 //
-// Both webhooks are free of side effects: the answer depends on the request, and for a ModelBox on the sizes of the cluster, so
-// a dry run is answered like any other request, and a webhook may be called again
-// (reinvocationPolicy) with the same outcome.
+// Both webhooks are free of side effects: the answer depends on the request, and for a ModelBox on
+// the sizes of the cluster, so a dry run is answered like any other request, and a webhook may be
+// called again (reinvocationPolicy) with the same outcome.
 package admission
 
 import (
@@ -95,8 +95,8 @@ func read(data runtime.RawExtension) *object {
 	return o
 }
 
-// checkSize returns the errors of a spec that would cost too much. Metadata and status do not count,
-// because they are not decoded, or only up to a bound.
+// checkSize returns the errors of a spec that would cost too much. Metadata and status do not
+// count, because they are not decoded, or only up to a bound.
 func (o *object) checkSize() field.ErrorList {
 	switch path := field.NewPath("spec"); {
 	case o.err != nil:
@@ -212,8 +212,8 @@ func (h *handler) mutate(_ context.Context, req admission.Request) admission.Res
 	return patchResponse(sent.document(), ops)
 }
 
-// patchResponse returns the response with the recorded defaults of an object, all of which are in its
-// spec.
+// patchResponse returns the response with the recorded defaults of an object, all of which are in
+// its spec.
 func patchResponse(object []byte, ops *patch.Ops) admission.Response {
 	if err := ops.Err(); err != nil {
 		return status(apierrors.NewInternalError(err))
@@ -325,8 +325,8 @@ func (h *handler) validateUpdate(obj, old kinds.Object, req *admission.Request) 
 // use has more, and to validate two such objects would take twice the time.
 const maxRatcheted = 256
 
-// old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is too
-// large: then an update is judged like a new object, so that one that corrects it is admitted.
+// old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is
+// too large: then an update is judged like a new object, so that one that corrects it is admitted.
 func (h *handler) old(req *admission.Request) kinds.Object {
 	if req.Operation != admissionv1.Update || absent(req.OldObject) {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 )
 
-// period is how often the file of the sizes is read. The kubelet updates the file of a ConfigMap about
-// once a minute.
+// period is how often the file of the sizes is read. The kubelet updates the file of a ConfigMap
+// about once a minute.
 const period = 5 * time.Second
 
 // File has the sizes of the last valid file, none before there was one. It is a manager.Runnable.

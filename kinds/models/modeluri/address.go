@@ -22,8 +22,9 @@ func (e *AddressError) Error() string {
 	return fmt.Sprintf("%s is a link-local or metadata address, which is never connected to: use the address of the server that has the model", e.Addr)
 }
 
-// CheckAddress returns an *AddressError for an address that is not connected to, where led is true if a server has led there and
-// not the URI alone. An IPv4 address within an IPv6 address is checked too.
+// CheckAddress returns an *AddressError for an address that is not connected to, where led is true
+// if a server has led there and not the URI alone. An IPv4 address within an IPv6 address is
+// checked too.
 func CheckAddress(addr netip.Addr, led bool) error {
 	found := judge(addr)
 	for _, each := range embedded(addr) {
@@ -73,7 +74,8 @@ func embedded(addr netip.Addr) (out []netip.Addr) {
 		v4(12, 13, 14, 15)
 	case localNAT64.Contains(addr):
 		v4(12, 13, 14, 15)
-		// Shorter prefixes have it elsewhere (RFC 6052, 2.2). Where the prefix is longer, these bytes are zero.
+		// Shorter prefixes have it elsewhere (RFC 6052, 2.2). Where the prefix is longer, these
+		// bytes are zero.
 		for _, at := range [][]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}} {
 			if b[at[0]] != 0 {
 				v4(at...)

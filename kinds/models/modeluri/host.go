@@ -27,9 +27,9 @@ var (
 // maxHost is the maximum length of a host name (RFC 1035).
 const maxHost = 253
 
-// Host returns a URL with its host as it is connected to: in ASCII, as IDNA maps it (RFC 5895), because a proxy gets that. So
-// what is checked is what is used. Its error says why no server can have the host or the port, or is an *AddressError, where
-// led is true if a server has led there.
+// Host returns a URL with its host as it is connected to: in ASCII, as IDNA maps it (RFC 5895),
+// because a proxy gets that. So what is checked is what is used. Its error says why no server can
+// have the host or the port, or is an *AddressError, where led is true if a server has led there.
 func Host(target *url.URL, led bool) (*url.URL, error) {
 	host, port := target.Hostname(), target.Port()
 	if number, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || number == 0) {

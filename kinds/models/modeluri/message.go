@@ -3,7 +3,8 @@
 
 package modeluri
 
-// Argument is a model in the argument --models of the program that fetches, which is a list of them as JSON.
+// Argument is a model in the argument --models of the program that fetches, which is a list of them
+// as JSON.
 type Argument struct {
 	// Name is that of spec.models; empty is spec.model.
 	Name      string   `json:"name,omitempty"`
@@ -28,7 +29,8 @@ type Message struct {
 type Fetched struct {
 	// Name is that of spec.models; empty is spec.model.
 	Name string `json:"name,omitempty"`
-	// Digest is the sha256 of the file, or that of what sha256sum prints for the files. Empty is unknown, as Bytes then are.
+	// Digest is the sha256 of the file, or that of what sha256sum prints for the files. Empty is
+	// unknown, as Bytes then are.
 	Digest string `json:"digest,omitempty"`
 	Bytes  int64  `json:"bytes,omitempty"`
 }

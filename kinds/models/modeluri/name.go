@@ -12,8 +12,8 @@ import (
 const (
 	// maxSegment is the longest name of a file or directory in bytes, as Linux has it (NAME_MAX).
 	maxSegment = 255
-	// maxName is the longest name with its directories in bytes. Linux allows 4096 (PATH_MAX), of which the place where
-	// the volume is mounted takes some.
+	// maxName is the longest name with its directories in bytes. Linux allows 4096 (PATH_MAX), of
+	// which the place where the volume is mounted takes some.
 	maxName = 2048
 	// maxDepth is how many directories deep a file may be.
 	maxDepth = 64
@@ -28,8 +28,9 @@ var (
 	errTooDeep = errors.New("more than 64 directories deep")
 )
 
-// Clean returns the slash-separated name that a server or an archive gives to a file, in its shortest form: a path below the
-// directory that it is joined to. The root itself ("./") is ".". A ".." is refused even where it would stay inside.
+// Clean returns the slash-separated name that a server or an archive gives to a file, in its
+// shortest form: a path below the directory that it is joined to. The root itself ("./") is ".". A
+// ".." is refused even where it would stay inside.
 func Clean(name string) (string, error) {
 	switch {
 	case name == "":

@@ -13,8 +13,9 @@ import (
 // maxPattern is the maximum length of a pattern in bytes.
 const maxPattern = 128
 
-// Pattern selects files by their names, as those of "hf download" do (fnmatch of Python): * stands for any characters, / too, ? for
-// one, [a-z] for one of these, [!a-z] for one of the others. A pattern that ends with / stands for everything below it.
+// Pattern selects files by their names, as those of "hf download" do (fnmatch of Python): * stands
+// for any characters, / too, ? for one, [a-z] for one of these, [!a-z] for one of the others. A
+// pattern that ends with / stands for everything below it.
 type Pattern struct {
 	text    string
 	matches *regexp.Regexp
@@ -53,7 +54,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{text, matches}, nil
 }
 
-// brackets returns the class of characters that a pattern begins with, and what follows it. Without an end, [ is a character.
+// brackets returns the class of characters that a pattern begins with, and what follows it. Without
+// an end, [ is a character.
 func brackets(pattern []rune) (class string, after []rune) {
 	if pattern[0] != '[' {
 		return "", nil

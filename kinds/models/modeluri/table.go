@@ -27,9 +27,10 @@ type address struct {
 	what string
 }
 
-// addresses are those of IANA's registries of special-purpose addresses, and what clouds serve outside of the link-local
-// ranges to instances alone: credentials, and other services of the node. The column "destination" of the registries decides:
-// what is none is not connected to. But clusters and laboratories do use private, documentation and reserved addresses.
+// addresses are those of IANA's registries of special-purpose addresses, and what clouds serve
+// outside of the link-local ranges to instances alone: credentials, and other services of the node.
+// The column "destination" of the registries decides: what is none is not connected to. But
+// clusters and laboratories do use private, documentation and reserved addresses.
 //
 //	https://www.iana.org/assignments/iana-ipv4-special-registry
 //	https://www.iana.org/assignments/iana-ipv6-special-registry

@@ -1,8 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modeluri reads the URI of a model that a container fetches, and the names of its files. Admission and the program that fetches have it in
-// common, so that what is admitted can be fetched, and so have the two processes what they tell each other. It does no I/O.
+// Package modeluri reads the URI of a model that a container fetches, and the names of its files.
+// Admission and the program that fetches have it in common, so that what is admitted can be
+// fetched, and so have the two processes what they tell each other. It does no I/O.
 package modeluri
 
 import (
@@ -30,7 +31,8 @@ type URI struct {
 	File string
 	// Bucket and Key are those of s3://. The key of a folder ends with a slash.
 	Bucket, Key string
-	// Org, Name, Commit and Path are those of hf://org/name@commit/path. An empty path is all of the commit.
+	// Org, Name, Commit and Path are those of hf://org/name@commit/path. An empty path is all of
+	// the commit.
 	Org, Name, Commit, Path string
 }
 
@@ -43,7 +45,8 @@ var (
 // maxKey is the maximum length of a key of S3 in bytes.
 const maxKey = 1024
 
-// Parse reads a URI whose scheme is in lower case. Its error says what to write instead, and follows the name of the field.
+// Parse reads a URI whose scheme is in lower case. Its error says what to write instead, and
+// follows the name of the field.
 func Parse(text string) (URI, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	out := URI{Scheme: scheme}

@@ -19,7 +19,8 @@ func TestCheckAddress(t *testing.T) {
 			"fd00:a9fe:a9fe::1", "fd00:42::42", "100.96.0.96",
 			// What is no destination.
 			"224.0.0.1", "ff02::1", "255.255.255.255", "192.0.0.8", "192.0.0.171", "100::1", "100:0:0:1::1", "2001:5::1", "2001:10::1",
-			// IPv4 within IPv6: mapped, compatible, SIIT, NAT64, 6to4, Teredo (server, and client with inverted bits), ISATAP.
+			// IPv4 within IPv6: mapped, compatible, SIIT, NAT64, 6to4, Teredo (server, and client
+			// with inverted bits), ISATAP.
 			"::ffff:169.254.169.254", "::ffff:100.100.100.200", "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::a9fe:a9fe",
 			"64:ff9b:1::a9fe:a9fe", "64:ff9b:1:abcd::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:ab:00a9:fea9:fe00:0", "64:ff9b:1:a9:fe:a9fe::", "2002:a9fe:a9fe::1",
 			"2001:0:a9fe:a9fe::1", "2001:0:102:304:0:0:5601:5601", "2001:db8::5efe:a9fe:a9fe", "2001:db8::200:5efe:169.254.169.254", "64:ff9b::168.63.129.16",
