@@ -80,6 +80,7 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 	if err != nil {
 		return err
 	}
+	desired = slices.DeleteFunc(desired, isOptional)
 	if err := a.same(desired, live); err != nil {
 		return err
 	}
@@ -89,6 +90,16 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 		}
 	}
 	return a.conflicts(ctx, kind, key)
+}
+
+// isOptional reports whether a child is neither the Deployment nor the Service: one of a block of an object that exists, which
+// the operator creates itself.
+func isOptional(child client.Object) bool {
+	switch child.(type) {
+	case *appsv1.Deployment, *corev1.Service:
+		return false
+	}
+	return true
 }
 
 // read reads a live object strictly: a field that this release does not know could get lost.
