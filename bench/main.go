@@ -56,7 +56,7 @@ func run() error {
 	flag.IntVar(&b.objects, "objects", 1000, "how many objects are created at once")
 	flag.IntVar(&b.rounds, "rounds", 3, "how often everything is measured")
 	flag.IntVar(&b.many, "many", 0, "memory is also measured with this many objects, such as 10000; 0 turns that off")
-	only := flag.String("only", "created,webhook,latency,memory,noisy", "what is measured")
+	only := flag.String("only", "created,webhook,latency,memory,noisy,tenants", "what is measured")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
@@ -69,7 +69,7 @@ func run() error {
 		return err
 	}
 	measurements := map[string]func(context.Context) error{
-		"created": b.created, "webhook": b.webhook, "latency": b.latency, "memory": b.memory, "noisy": b.noisy,
+		"created": b.created, "webhook": b.webhook, "latency": b.latency, "memory": b.memory, "noisy": b.noisy, "tenants": b.tenants,
 	}
 	var failures []error
 	for round := range b.rounds {

@@ -203,4 +203,46 @@ var _ = Describe("autoscaling", func() {
 		change(ctx, app, func(a *appv1.App) { a.Spec.Autoscaling = nil })
 		Eventually(exists(ctx, scaled)).Should(BeFalse())
 	})
+
+	It("says how to start an object that KEDA scaled to 0, when metrics replace prometheus", func(ctx SpecContext) {
+		installCRD(autoscalersCRD)
+		const sentence = "a HorizontalPodAutoscaler does not start from 0 replicas; set 1 or more, as by kubectl scale"
+		byKEDA := modelv1.Children{Autoscaling: &modelv1.Autoscaling{
+			MinReplicas: new(int32(0)), MaxReplicas: 4,
+			Prometheus: &modelv1.PrometheusQuery{ServerAddress: "http://prometheus:9090", Query: "sum(a)", Target: resource.MustParse("16")},
+		}}
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Children: byKEDA}}
+		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Children: *byKEDA.DeepCopy()}}
+		for obj, children := range map[status.Object]*modelv1.Children{app: &app.Spec.Children, box: &box.Spec.Children} {
+			named.Namespace = obj.GetNamespace()
+			deployment := &appsv1.Deployment{ObjectMeta: named}
+			replicas := func() int32 { return *get(ctx, deployment).Spec.Replicas }
+			Expect(env.Client.Create(ctx, obj)).To(Succeed())
+			Eventually(exists(ctx, untypedChild("keda.sh/v1alpha1", "ScaledObject", named))).Should(BeTrue())
+			scaleTo(ctx, obj, 0)
+			Eventually(replicas).Should(BeZero())
+			rollOut(ctx, named)
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+			Expect(message(ctx, obj)()).NotTo(ContainSubstring(sentence), "KEDA starts it")
+
+			change(ctx, obj, func(status.Object) {
+				children.Autoscaling.MinReplicas, children.Autoscaling.Prometheus = new(int32(1)), nil
+				children.Autoscaling.Metrics = metricsOfEachType()["pods"]
+			})
+			Eventually(exists(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named})).Should(BeTrue())
+			Eventually(message(ctx, obj)).Should(ContainSubstring(sentence))
+			stop()
+			start()
+			change(ctx, obj, func(obj status.Object) { obj.SetLabels(map[string]string{"a": "b"}) })
+			Consistently(message(ctx, obj), 500*time.Millisecond).Should(ContainSubstring(sentence))
+			Expect(replicas()).To(BeZero())
+
+			scaleTo(ctx, obj, 1)
+			Eventually(replicas).Should(BeEquivalentTo(1))
+			rollOut(ctx, named)
+			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
+			Expect(message(ctx, obj)()).NotTo(ContainSubstring(sentence))
+		}
+	})
 })

@@ -120,6 +120,22 @@ var _ = Describe("a controller whose cache is behind", Ordered, ContinueOnFailur
 		Expect(versions()).To(Equal(want))
 	})
 
+	It("does not write children again if it has not seen the status that says they are written", func() {
+		unseen := richBox(newNamespace())
+		Expect(env.Client.Create(ctx, unseen)).To(Succeed())
+		behind := drive()
+		behind.behind(ctx, unseen)
+		drive().settled(ctx, unseen)
+		named := metav1.ObjectMeta{Namespace: unseen.Namespace, Name: unseen.Name}
+		versions := func() []string {
+			return []string{get(ctx, &appsv1.Deployment{ObjectMeta: named}).ResourceVersion, get(ctx, &corev1.Service{ObjectMeta: named}).ResourceVersion}
+		}
+		want := versions()
+		_, _, err := behind.reconcile(ctx, unseen)
+		Expect(stale(err)).To(BeTrue(), "%v is retried", err)
+		Expect(versions()).To(Equal(want))
+	})
+
 	It("does not create a Service by an older generation of its owner", func() {
 		d.behind(ctx, box)
 		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Ports = nil })

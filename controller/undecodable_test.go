@@ -61,6 +61,8 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 		}
 		storeBoth(ctx, all, count)
 		storeDrawn(ctx, namespace, count, seed)
+		// They are reconciled after the objects that were stored before their changes.
+		within := 20*time.Second + time.Duration(count)*100*time.Millisecond
 		converge := func(when string) {
 			GinkgoHelper()
 			for kind, objects := range good {
@@ -70,7 +72,8 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 			}
 			for _, objects := range good {
 				for _, obj := range objects {
-					Eventually(readiness(ctx, obj)).ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")), "%s: %s", when, obj.GetName())
+					Eventually(readiness(ctx, obj)).WithTimeout(within).
+						ShouldNot(Or(Equal("not seen"), ContainSubstring("InvalidSpec")), "%s: %s", when, obj.GetName())
 				}
 			}
 		}
@@ -105,7 +108,7 @@ func removeAll(ctx context.Context, namespace string) {
 		}
 		err := env.Client.List(ctx, services, client.InNamespace(namespace))
 		return services.Items, err
-	}).Should(BeEmpty())
+	}).WithTimeout(2 * time.Minute).Should(BeEmpty())
 }
 
 // unstorable are values that Go cannot decode, or only at great cost, by the kind and

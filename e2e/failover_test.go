@@ -8,8 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,11 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	children "github.com/modelbox-operator/modelbox-operator/controller/apply"
 )
 
 // takeovers is how often each of the two ends of a leader is tried.
@@ -98,22 +94,10 @@ func readyPods(ctx context.Context, process string) []corev1.Pod {
 	return ready
 }
 
-// childWrites records the controller's writes of the children in a namespace.
-type childWrites struct {
-	mu sync.Mutex
-	// versions holds, for each child, the controller's entries in managedFields, by
-	// operation and time.
-	versions map[childKey]map[string]bool
-	// changed are the children whose spec has changed since they were created.
-	changed map[childKey]bool
-}
-
-type childKey struct{ kind, name string }
-
 // watchChildren watches the Deployments and Services of a namespace.
 func watchChildren(ctx context.Context, ns string) *childWrites {
 	GinkgoHelper()
-	w := &childWrites{versions: map[childKey]map[string]bool{}, changed: map[childKey]bool{}}
+	w := newChildWrites()
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}} {
 		watcher, err := admin.Watch(ctx, list, client.InNamespace(ns))
 		Expect(err).NotTo(HaveOccurred())
@@ -121,59 +105,6 @@ func watchChildren(ctx context.Context, ns string) *childWrites {
 		go w.follow(watcher.ResultChan())
 	}
 	return w
-}
-
-func (w *childWrites) follow(events <-chan watch.Event) {
-	for event := range events {
-		if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
-			w.record(obj)
-		}
-	}
-}
-
-// record records the controller's writes of a child. A second write is visible in the
-// generation, if it changed the spec, or in another time of the controller's entry in
-// managedFields.
-func (w *childWrites) record(obj client.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	child := childKey{fmt.Sprintf("%T", obj), obj.GetName()}
-	if w.versions[child] == nil {
-		w.versions[child] = map[string]bool{}
-	}
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == children.FieldManager && entry.Subresource == "" {
-			w.versions[child][fmt.Sprintf("%s at %s", entry.Operation, entry.Time)] = true
-		}
-	}
-	w.changed[child] = w.changed[child] || obj.GetGeneration() > 1
-}
-
-// written returns how many children whose names have a prefix the controller has written.
-func (w *childWrites) written(prefix string) (count int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for child, versions := range w.versions {
-		if strings.HasPrefix(child.name, prefix) && len(versions) > 0 {
-			count++
-		}
-	}
-	return count
-}
-
-// repeated returns the children that the controller wrote more than once: those that this has changed, and the others.
-func (w *childWrites) repeated() (changed, unchanged []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for child, versions := range w.versions {
-		switch text := fmt.Sprintf("%s: %v", child, versions); {
-		case w.changed[child]:
-			changed = append(changed, text)
-		case len(versions) > 1:
-			unchanged = append(unchanged, text)
-		}
-	}
-	return changed, unchanged
 }
 
 var _ = Describe("without any webhook pod", Serial, func() {

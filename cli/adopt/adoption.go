@@ -81,6 +81,7 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 	if err != nil {
 		return err
 	}
+	desired = slices.DeleteFunc(desired, isOptional)
 	if err := a.same(desired, live); err != nil {
 		return err
 	}
@@ -90,6 +91,16 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 		}
 	}
 	return a.conflicts(ctx, kind, key)
+}
+
+// isOptional reports whether a child is neither the Deployment nor the Service: one of a block of
+// an object that exists, which the operator creates itself.
+func isOptional(child client.Object) bool {
+	switch child.(type) {
+	case *appsv1.Deployment, *corev1.Service:
+		return false
+	}
+	return true
 }
 
 // read reads a live object strictly: a field that this release does not know could get lost.
@@ -147,7 +158,7 @@ func (a *Adoption) same(desired, live []client.Object) error {
 		return fmt.Errorf("%s %q exists, and has a Service only if spec.ports is set: name service/%s as well if it is, and do not if it is not",
 			a.Object.GetKind(), a.Object.GetName(), a.Object.GetName())
 	}
-	diff, err := Differences(desired, live)
+	diff, err := Differences(withNodePorts(desired, live), live)
 	if err == nil && diff != "" {
 		err = fmt.Errorf("the operator would not build what runs, so nothing was written; the differences are:\n%s", diff)
 	}
@@ -155,6 +166,28 @@ func (a *Adoption) same(desired, live []client.Object) error {
 		err = fmt.Errorf("%s %q exists: change it, or delete it with --cascade=orphan: %w", a.Object.GetKind(), a.Object.GetName(), err)
 	}
 	return err
+}
+
+// withNodePorts returns desired children in which the ports of a Service have the node ports that
+// the API server chose where the object, which existed before, leaves them open: they stay.
+func withNodePorts(desired, live []client.Object) []client.Object {
+	out := slices.Clone(desired)
+	for i := range out {
+		want, ok := out[i].DeepCopyObject().(*corev1.Service)
+		have, both := live[i].(*corev1.Service)
+		if !ok || !both {
+			continue
+		}
+		for at := range want.Spec.Ports {
+			port := &want.Spec.Ports[at]
+			same := slices.IndexFunc(have.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port.Port && p.Protocol == port.Protocol })
+			if port.NodePort == 0 && same >= 0 {
+				port.NodePort = have.Spec.Ports[same].NodePort
+			}
+		}
+		out[i] = want
+	}
+	return out
 }
 
 // preview asks the API server, by a dry run, what the operator's first apply would make of a live

@@ -33,8 +33,11 @@ func (w Writer) checkOwnerIsCurrent(ctx context.Context, owner *Owner, children 
 }
 
 // checkLive returns ErrOwnerGone if the owner was deleted, and ErrStale if it has a newer
-// generation than the one in the cache. A cache that is behind must not revert children, nor create
-// them again after the garbage collector has deleted them.
+// generation than the one in the cache, or perhaps a status of children of which that one says
+// nothing. A cache that is behind must not revert children, nor create them again after the garbage
+// collector has deleted them, nor write again what it has just written: of an object, it may not
+// have the own writes yet if it is limited to several namespaces (the consistent client of
+// controller-runtime v0.25 takes the last version that any of their informers has).
 func (w Writer) checkLive(ctx context.Context, owner *Owner) error {
 	live := kinds.NewOf(owner.Object)
 	switch err := get(ctx, w.Live, owner, live); {
@@ -45,6 +48,9 @@ func (w Writer) checkLive(ctx context.Context, owner *Owner) error {
 	case live.GetGeneration() > owner.GetGeneration():
 		return fmt.Errorf("the children of %s %q are not written: it has generation %d, but %w %d",
 			kinds.KindOf(owner.Object), owner.GetName(), live.GetGeneration(), ErrStale, owner.GetGeneration())
+	case len(owner.Children) == 0 && live.GetResourceVersion() != owner.GetResourceVersion():
+		return fmt.Errorf("the children of %s %q are not written: %w %d without its last status",
+			kinds.KindOf(owner.Object), owner.GetName(), ErrStale, owner.GetGeneration())
 	}
 	return nil
 }
@@ -80,6 +86,7 @@ func groupKind(reference *metav1.OwnerReference) schema.GroupKind {
 // of the deletion follows.
 var ErrOwnerGone = errors.New("the object has been deleted")
 
-// ErrStale reports that there is a newer generation of an owner than the one in the informer
-// cache. Its children are not written; the reconcile is retried until the cache is up to date.
+// ErrStale reports that there is a newer generation, or status, of an owner than the one in the
+// informer cache. Its children are not written; the reconcile is retried until the cache is up to
+// date.
 var ErrStale = errors.New("the informer cache still has generation")

@@ -199,7 +199,7 @@ func (s *Sources) wait(owner types.NamespacedName, changed map[workload.Referenc
 	}
 	c, now := s.changes[owner], s.Clock.Now()
 	if c.first.IsZero() || now.Before(c.last) { // A clock that is set back begins anew.
-		c.first = now
+		c = change{first: now}
 	}
 	if !maps.Equal(c.versions, changed) {
 		c.versions, c.last = changed, now
