@@ -189,6 +189,11 @@ func TestServersThatSayLater(t *testing.T) {
 			w.Header().Set("RateLimit", `"api";r=0;t=26`)
 			http.Redirect(w, r, "/other.bin", http.StatusFound)
 		}, cut(100, serve(`"1"`)), serve(`"1"`)}, "", 26 * time.Second},
+		"the first for this pod": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"burst";r=9;t=26`)
+			w.Header().Set("RateLimit-Policy", `"daily";q=10000;w=86400, "burst";q=10;w=26`)
+			cut(100, serve(`"1"`))(w, r)
+		}, serve(`"1"`)}, "", time.Second},
 		"not the last": {answers{func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("RateLimit", `"api";r=1;t=26`)
 			cut(100, serve(`"1"`))(w, r)

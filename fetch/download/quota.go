@@ -83,7 +83,7 @@ func (d *Downloader) hold(q *quota, wait time.Duration) {
 		q.until = until
 	}
 	q.mutex.Unlock()
-	if longer > time.Second { // Several connections are told so at once.
+	if min(wait, longer) > time.Second { // Several connections are told so at once.
 		d.Log.Line("[RateLimited] the server has answered enough for now; the next request is sent at %s", until.UTC().Format(time.RFC3339))
 	}
 }
@@ -99,23 +99,24 @@ func (d *Downloader) heed(q *quota, answer *http.Response) {
 	}
 }
 
-// What RateLimit and RateLimit-Policy say of a quota: how many requests are left until after how many
-// seconds, and how many there are in all.
-var (
-	inWindow = regexp.MustCompile(`;r=(\d+);t=(\d{1,9})\b`)
-	inAll    = regexp.MustCompile(`;q=(\d+)\b`)
-)
+// inWindow matches what RateLimit says of a quota: its name, and how many requests are left until
+// after how many seconds. RateLimit-Policy says how many there are in all.
+var inWindow = regexp.MustCompile(`^("[^"]*");r=(\d+);t=(\d{1,9})\b`)
 
 // spend counts an answered request, and returns how long to wait for the next one; 0 is not at all.
 // The less is left for each request of all pods, the more pods wait until the quota is full again: so
 // those that start at once are answered without a refusal, as long as each of them can be.
 func (d *Downloader) spend(q *quota, header http.Header) time.Duration {
-	says, policy := inWindow.FindStringSubmatch(header.Get("RateLimit")), inAll.FindStringSubmatch(header.Get("RateLimit-Policy"))
-	if says == nil || policy == nil {
+	says := inWindow.FindStringSubmatch(header.Get("RateLimit"))
+	if says == nil {
 		return 0
 	}
-	left, _ := strconv.Atoi(says[1]) // What overflows is as many as there can be.
-	seconds, _ := strconv.Atoi(says[2])
+	policy := regexp.MustCompile(regexp.QuoteMeta(says[1]) + `[^,]*;q=(\d+)`).FindStringSubmatch(header.Get("RateLimit-Policy"))
+	if policy == nil {
+		return 0
+	}
+	left, _ := strconv.Atoi(says[2]) // What overflows is as many as there can be.
+	seconds, _ := strconv.Atoi(says[3])
 	all, _ := strconv.Atoi(policy[1])
 	after := time.Duration(seconds) * time.Second
 	q.mutex.Lock()
