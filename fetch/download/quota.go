@@ -35,7 +35,7 @@ type quota struct {
 
 // For each request that a pod has sent, so many more are left for each pod that is known of, or the
 // last pod waits: in the first window those that are answered first do not know how many there are.
-const firstMargin, laterMargin = 12.0, 2.0
+const firstMargin, laterMargin = 16.0, 2.0
 
 // quota returns that of an item: servers count requests to their API, and for files, by themselves.
 func (d *Downloader) quota(of *url.URL) *quota {
@@ -104,8 +104,8 @@ func (d *Downloader) heed(q *quota, answer *http.Response) {
 var inWindow = regexp.MustCompile(`^("[^"]*");r=(\d+);t=(\d{1,9})\b`)
 
 // spend counts an answered request, and returns how long to wait for the next one; 0 is not at all.
-// The less is left for each request of all pods, the more pods wait until the quota is full again: so
-// those that start at once are answered without a refusal, as long as each of them can be.
+// Beyond a fifth of the quota, the less is left for each request of all pods, the more pods wait until
+// it is full again: so those that start at once are answered without a refusal.
 func (d *Downloader) spend(q *quota, header http.Header) time.Duration {
 	says := inWindow.FindStringSubmatch(header.Get("RateLimit"))
 	if says == nil {
@@ -129,8 +129,9 @@ func (d *Downloader) spend(q *quota, header http.Header) time.Duration {
 	q.sent++
 	used := all - left
 	others := used > 2*q.sent
+	scarce := max(1, d.Spread*q.margin)*float64(used) > float64(q.sent)*float64(left)
 	q.inTurn = others || left < 2*d.Connections
-	if others && max(1, d.Spread*q.margin)*float64(used) > float64(q.sent)*float64(left) {
+	if others && scarce && used > all/5 {
 		return after
 	}
 	return 0
