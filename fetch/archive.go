@@ -31,7 +31,7 @@ func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetch
 	defer archive.Close() //nolint:errcheck // It was only read.
 	refused := f.unpack(file.Name, archive, fetched.Bytes)
 	info, err := archive.Stat()
-	if err := cmp.Or(verified.check(place.Archive, info, err), refused); err != nil {
+	if err := cmp.Or(stays(place.Archive, verified, info, err), refused); err != nil {
 		return fetched, err
 	}
 	return fetched, f.work.Remove(place.Archive)

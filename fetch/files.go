@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -47,9 +48,9 @@ func (f *fetcher) files(ctx context.Context, list source.Model) ([]download.Fetc
 	}
 	f.Counter.Begin("progress", total(list))
 	fetched := make([]download.Fetched, len(list.Files))
-	f.stamps = make([]stamp, len(list.Files))
+	f.hashed = make([]fs.FileInfo, len(list.Files))
 	return fetched, f.Each(ctx, len(list.Files), func(ctx context.Context, i int) (err error) {
-		fetched[i], f.stamps[i], err = f.plain(ctx, directory, list.Files[i])
+		fetched[i], f.hashed[i], err = f.plain(ctx, directory, list.Files[i])
 		return err
 	})
 }
@@ -84,7 +85,7 @@ func total(list source.Model) (bytes int64) {
 }
 
 // plain fetches a file of the model to its place in the directory.
-func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (fetched download.Fetched, is stamp, err error) {
+func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.File) (fetched download.Fetched, is fs.FileInfo, err error) {
 	if err := directory.MkdirAll(path.Dir(file.Name), 0o775); err != nil {
 		return fetched, is, err
 	}
@@ -100,7 +101,7 @@ func (f *fetcher) plain(ctx context.Context, directory *os.Root, file source.Fil
 	if err = errors.Join(err, to.Close()); err != nil {
 		return fetched, is, err
 	}
-	is, err = stampOf(directory.Lstat(file.Name)) // Only now no write changes it, also on NFS.
+	is, err = directory.Lstat(file.Name) // Only now no write changes it, also on NFS.
 	f.Log.Line("%s", says)
 	return fetched, is, err
 }

@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"hash/fnv"
+	"hash/crc32"
 	"io"
 	"math"
 	"os"
@@ -58,9 +58,7 @@ func run(args []string, getenv func(string) string, log *report.Log, client guar
 		return end(err)
 	}
 	name, _ := os.Hostname() // That of the pod. Without one, it waits no longer than servers say.
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(name)) // It never fails.
-	flags.downloader.Spread = float64(hash.Sum32()) / math.MaxUint32
+	flags.downloader.Spread = float64(crc32.ChecksumIEEE([]byte(name))) / math.MaxUint32
 	signaled, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	// What it leaves in the work directory, the next start removes: that is quicker than to wait for the volume.

@@ -28,8 +28,8 @@ type fetcher struct {
 	// kept says which parts of the files in it are there, for a later start.
 	mutex sync.Mutex
 	kept  map[string]*download.Kept
-	// stamps are those of the files when their hashes were known.
-	stamps []stamp
+	// hashed are the files when their hashes were known.
+	hashed []fs.FileInfo
 	// verified is true once a file is complete that a hash has verified.
 	verified atomic.Bool
 }
@@ -94,6 +94,7 @@ func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.
 	}
 	defer func() { f.work.End(f.isOfUse(err)) }()
 	f.Log.Line("asking for the files of the model")
+	f.Counter.Begin("list", 0)
 	list, err := source.Resolve(ctx, f.Settings, f.Downloader)
 	if err != nil {
 		return record, err

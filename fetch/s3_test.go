@@ -314,7 +314,8 @@ func TestIdentitiesWithoutKeys(t *testing.T) {
 	}
 }
 
-// 100,000 objects cost little memory before the first byte, and their names alone are asked for.
+// 100,000 objects cost little memory before the first byte, and their names alone are asked for,
+// with progress from the beginning.
 func TestAHugeFolder(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -335,13 +336,16 @@ func TestAHugeFolder(t *testing.T) {
 		_, _ = io.WriteString(w, "</ListBucketResult>")
 	}))
 	defer server.Close()
-	p := newProgram(t, server, t.TempDir(), "--uri", "s3://bucket/m/", "--size-limit", "1000000000000")
+	p := newProgram(t, server, t.TempDir(), "--uri", "s3://bucket/m/", "--size-limit", "1000000000000", "--progress-every", "10ms")
 	p.Env = append(p.Env, "AWS_ENDPOINT_URL="+server.URL)
 	p.Path = built(t)
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	most, _ := peak(p.start(t).Cmd)
 	if last := p.lastWord(t); !strings.HasPrefix(last, "[NotFound] 404") || asked.Load() > 16 || most > 96<<20 {
 		t.Errorf("%s, after %d requests with %d MiB", last, asked.Load(), most>>20)
+	}
+	if log := p.output.String(); !strings.HasPrefix(log, "asking for the files of the model\nlist: ") || strings.Count(log, "list: ") < 2 {
+		t.Error(log)
 	}
 	t.Logf("100,000 objects cost %d MiB", most>>20)
 }

@@ -5,6 +5,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -237,6 +239,50 @@ func TestWhatIsVerifiedIsKept(t *testing.T) {
 		h.reset()
 		if code, log, last := fetchHere(t, server, volume, args...); code != 0 || h.reset() != 1 {
 			t.Errorf("%s: %d %s, more than what was missing is fetched\n%s", name, code, last, log)
+		}
+		mustHave(t, filepath.Join(volume, "model"), files)
+		server.Close()
+	}
+}
+
+// Nor does a later start that fails before its first file lose it.
+func TestWhatIsVerifiedOutlivesALaterStart(t *testing.T) {
+	t.Parallel()
+	list := "/api/models/org/name/tree/" + aCommit
+	for want, change := range map[string]func(*hub, *guard.Options){
+		"[Refused] the certificate of the server": func(_ *hub, o *guard.Options) { o.TLS = &tls.Config{RootCAs: x509.NewCertPool()} },
+		"[NoSpace] the volume has": func(h *hub, _ *guard.Options) {
+			h.bodies[list] = bytes.ReplaceAll(h.bodies[list], []byte(`"size":1002`), fmt.Appendf(nil, `"size":%d`, 1<<60))
+		},
+		"[Invalid] ":                      func(h *hub, _ *guard.Options) { h.bodies[list] = []byte("<html>") },
+		"[NotFound] ":                     func(h *hub, _ *guard.Options) { delete(h.bodies, list) },
+		"[Unreachable] ":                  func(h *hub, _ *guard.Options) { h.down = true },
+		"[Invalid] HTTPS_PROXY is no URL": func(_ *hub, o *guard.Options) { o.Proxy = nil },
+	} {
+		files := numbered(3)
+		h := newHub(files)
+		server := secure(h)
+		volume := t.TempDir()
+		args := []string{"--uri", "hf://org/name@" + aCommit, "--mirror", "hf://=" + server.URL, "--connections", "1", "--size-limit", fmt.Sprint(1 << 61)}
+		h.first = func(w http.ResponseWriter, r *http.Request) bool {
+			last := strings.HasSuffix(r.URL.Path, "-002.bin")
+			if last {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			return last
+		}
+		if code, log, last := fetchHere(t, server, volume, args...); code != 1 {
+			t.Error(want, last, log)
+		}
+		good, options := h.bodies[list], trusting(server)
+		change(h, &options)
+		if _, log, last := runHere(t, options, map[string]string{"HTTPS_PROXY": "a b"}, volume, args...); !strings.HasPrefix(last, want) {
+			t.Error(want, last, log)
+		}
+		h.bodies[list], h.first, h.down = good, nil, false
+		h.reset()
+		if code, log, last := fetchHere(t, server, volume, args...); code != 0 || h.reset() != 1 {
+			t.Errorf("%s: %d %s, more than what was missing is fetched\n%s", want, code, last, log)
 		}
 		mustHave(t, filepath.Join(volume, "model"), files)
 		server.Close()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
-	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
 )
 
 // Read returns an item of at most limit bytes, and the headers of the answer.
@@ -21,6 +20,7 @@ func (d *Downloader) Read(ctx context.Context, item Item, limit int64) (body []b
 		if body, err = io.ReadAll(io.LimitReader(answer.Body, limit+1)); err != nil {
 			return broken(err, item.URL)
 		}
+		d.Counter.Add(int64(len(body)))
 		if int64(len(body)) > limit {
 			return failure.New(failure.TooBig, "the answer of %s is too long: check spec.model.uri", guard.Show(item.URL))
 		}
@@ -40,7 +40,7 @@ func (d *Downloader) Header(ctx context.Context, item Item) (header http.Header,
 
 // ask requests an item, with the usual attempts, until one gets an answer that it can read.
 func (d *Downloader) ask(ctx context.Context, item Item, one func(*http.Response) error) error {
-	return d.retry(ctx, "the request failed", false, func(ctx context.Context) (bool, error) {
+	return d.retry(ctx, item, "the request failed", false, func(ctx context.Context) (bool, error) {
 		response, err := d.open(ctx, item, nil)
 		if err != nil {
 			return false, err
@@ -53,16 +53,6 @@ func (d *Downloader) ask(ctx context.Context, item Item, one func(*http.Response
 	})
 }
 
-// heed holds all connections if this was the last request for now, to the server that answers or to
-// one that has redirected to it.
-func (d *Downloader) heed(answer *http.Response) {
-	for ; answer != nil && answer.StatusCode < 400; answer = answer.Request.Response {
-		if after := modeluri.Exhausted(answer.Header, time.Now()); after > 0 && after <= d.RetryFor {
-			d.hold(after + time.Duration(d.Spread*float64(after)))
-		}
-	}
-}
-
 // open sends the request for an item, with more headers. Reading the body of the answer fails when it comes too slowly.
 func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (response *http.Response, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -73,11 +63,13 @@ func (d *Downloader) open(ctx context.Context, item Item, header http.Header) (r
 		request.Header = header
 		response, err = d.Client.Get(ctx, request)
 	}
+	q := d.quota(item.URL)
+	defer q.answered() // After what it says is heeded.
 	if err != nil {
 		cancel(nil)
 		return nil, broken(err, item.URL)
 	}
-	d.heed(response)
+	d.heed(q, response)
 	timer := time.AfterFunc(firstByte, func() { cancel(errStalled) })
 	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, wait: firstByte}
 	return response, nil

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -188,6 +189,11 @@ func TestServersThatSayLater(t *testing.T) {
 			w.Header().Set("RateLimit", `"api";r=0;t=26`)
 			http.Redirect(w, r, "/other.bin", http.StatusFound)
 		}, cut(100, serve(`"1"`)), serve(`"1"`)}, "", 26 * time.Second},
+		"the first for this pod": {answers{func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("RateLimit", `"burst";r=9;t=26`)
+			w.Header().Set("RateLimit-Policy", `"daily";q=10000;w=86400, "burst";q=10;w=26`)
+			cut(100, serve(`"1"`))(w, r)
+		}, serve(`"1"`)}, "", time.Second},
 		"not the last": {answers{func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("RateLimit", `"api";r=1;t=26`)
 			cut(100, serve(`"1"`))(w, r)
@@ -197,6 +203,9 @@ func TestServersThatSayLater(t *testing.T) {
 			got := fetch(t, each.server, connectFor, code(each.code))
 			if got.mustBeRight(t, len(each.server)); got.took.Round(time.Second) != each.took {
 				t.Errorf("took %s, want %s", got.took, each.took)
+			}
+			if told := strings.Contains(got.log, "[RateLimited] the server has answered enough for now; the next request is sent at 2000-01-01T00:0"); told != (each.took > time.Second) {
+				t.Error(got.log)
 			}
 		})
 	}
@@ -212,60 +221,79 @@ func TestServersThatSayLater(t *testing.T) {
 	}
 }
 
-// 300 pods behind one address start at once, and each needs a list and two files of a hub that
-// answers 500 requests in 300 s.
+// Pods behind one address that start at once share the quota of a hub: all complete, and no window
+// has more requests than the quota, refused ones included. One pod alone waits only where its files
+// are more than the quota, and several only where they need more than a fifth of it.
 func TestManyPodsAtARateLimitedHub(t *testing.T) {
-	const starts, quota, window = 300, 500, 300 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		var mutex sync.Mutex
-		answered, refused := map[int]int{}, map[int]int{}
-		begin := time.Now()
-		handler := func(w http.ResponseWriter, _ *http.Request) {
-			mutex.Lock()
-			since := time.Since(begin)
-			now := int(since / window)
-			left := quota - answered[now]
-			if left > 0 {
-				answered[now]++
-			} else {
-				refused[now]++
-			}
-			mutex.Unlock()
-			w.Header().Set("RateLimit", fmt.Sprintf(`"api";r=%d;t=%d`, max(0, left-1), int((window-since%window)/time.Second)+1))
-			if left <= 0 {
-				w.WriteHeader(http.StatusTooManyRequests)
-				return
-			}
-			_, _ = io.WriteString(w, "weights")
-		}
-		item := theItem()
-		item.Hash.Want = sum([]byte("weights"))
-		var group sync.WaitGroup
-		for i := range starts {
-			d, closer := downloader(handler)
-			defer closer()
-			d.Connections, d.ConnectFor, d.Spread = 8, 10*time.Second, float64(i)/starts
-			group.Go(func() {
-				_, _, err := d.Read(t.Context(), item, 2<<20)
-				if err == nil {
-					err = d.Each(t.Context(), 2, func(ctx context.Context, _ int) error {
-						_, err := d.File(ctx, item, &file{}, 2<<20)
-						return err
+	const quota, window = 500, 300 * time.Second
+	for _, each := range []struct {
+		starts, files int
+		most          time.Duration
+	}{
+		{1, 400, time.Second}, {1, 1200, 4 * window}, {2, 200, 2 * window}, {30, 20, 6 * window}, {50, 1, time.Second}, {100, 8, 8 * window},
+		{300, 1, 4 * window}, {300, 2, 4 * window},
+	} {
+		t.Run(fmt.Sprint(each.starts, each.files), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hub := &limited{quota: quota, window: window, begin: time.Now(), requests: map[int]int{}}
+				item := theItem()
+				item.Hash.Want = sum([]byte("weights"))
+				var group sync.WaitGroup
+				for i := range each.starts {
+					d, closer := downloader(hub.answer)
+					defer closer()
+					d.Connections, d.ConnectFor, d.Spread = 8, 10*time.Second, math.Mod(float64(i)*math.Phi, 1)
+					group.Go(func() {
+						_, _, err := d.Read(t.Context(), item, 2<<20)
+						if err == nil {
+							err = d.Each(t.Context(), each.files, func(ctx context.Context, _ int) error {
+								_, err := d.File(ctx, item, &file{}, 2<<20)
+								return err
+							})
+						}
+						if err != nil {
+							t.Error(err)
+						}
 					})
 				}
-				if err != nil {
-					t.Error(err)
+				group.Wait()
+				took := time.Since(hub.begin)
+				t.Log(each, hub.requests, took)
+				for window, requests := range hub.requests {
+					if requests > quota {
+						t.Errorf("%v: %d requests in window %d", each, requests, window)
+					}
+				}
+				if took > each.most {
+					t.Errorf("%v: took %s", each, took)
 				}
 			})
-		}
-		group.Wait()
-		t.Log(answered, refused, time.Since(begin))
-		for window := range answered {
-			if window > 0 && answered[window]+refused[window] > quota {
-				t.Errorf("%d requests in window %d", answered[window]+refused[window], window)
-			}
-		}
-	})
+		})
+	}
+}
+
+// limited is a hub that answers so many requests in each window.
+type limited struct {
+	quota    int
+	window   time.Duration
+	begin    time.Time
+	mutex    sync.Mutex
+	requests map[int]int
+}
+
+func (l *limited) answer(w http.ResponseWriter, _ *http.Request) {
+	l.mutex.Lock()
+	since := time.Since(l.begin)
+	l.requests[int(since/l.window)]++
+	left := l.quota - l.requests[int(since/l.window)]
+	l.mutex.Unlock()
+	w.Header().Set("RateLimit-Policy", fmt.Sprintf(`"fixed window";"api";q=%d;w=%d`, l.quota, int(l.window/time.Second)))
+	w.Header().Set("RateLimit", fmt.Sprintf(`"api";r=%d;t=%d`, max(0, left), int((l.window-since%l.window)/time.Second)+1))
+	if left < 0 {
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	_, _ = io.WriteString(w, "weights")
 }
 
 // A host that cannot be connected to is told soon for each file, and not where a file has begun.

@@ -46,31 +46,29 @@ type Downloader struct {
 	Spread float64
 
 	// begun is true once a byte of a file has come.
-	begun atomic.Bool
-	once  sync.Once
-	slots chan struct{}
-	// held is until when no request is sent, in nanoseconds since 1970.
-	held atomic.Int64
+	begun  atomic.Bool
+	once   sync.Once
+	slots  chan struct{}
+	quotas sync.Map
 }
 
 // buffers has those that are free.
 var buffers = sync.Pool{New: func() any { return new([buffer]byte) }}
 
-// acquire waits for one of the connections, and returns what releases it.
-func (d *Downloader) acquire(ctx context.Context) (release func(), err error) {
+// acquire waits for one of the connections, and until a request may be sent. It returns what releases
+// the connection.
+func (d *Downloader) acquire(ctx context.Context, q *quota) (release func(), err error) {
 	d.once.Do(func() { d.slots = make(chan struct{}, max(1, d.Connections)) })
 	select {
 	case d.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	for wait := time.Until(time.Unix(0, d.held.Load())); wait > 0 && err == nil; wait = time.Until(time.Unix(0, d.held.Load())) {
-		err = pause(ctx, wait)
-	}
-	if err != nil {
+	if err := q.wait(ctx); err != nil {
 		<-d.slots
+		return nil, err
 	}
-	return func() { <-d.slots }, err
+	return func() { <-d.slots }, nil
 }
 
 // pause waits, or until the context ends, whose cause it returns.
@@ -81,11 +79,6 @@ func pause(ctx context.Context, wait time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// hold lets all connections wait, because one of them was told to.
-func (d *Downloader) hold(wait time.Duration) {
-	d.held.Store(max(d.held.Load(), time.Now().Add(wait).UnixNano()))
 }
 
 // Each calls one for each of so many, as many at once as there are connections. The first error ends all.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -227,6 +228,20 @@ func TestWhatIsKeptIsContinued(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Before a start that continues has its first answer, the log knows what is there, and of how much.
+func TestTheProgressOfWhatIsKept(t *testing.T) {
+	late := func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(12 * time.Second) // The time of the bubble.
+		serve(`"1"`)(w, r)
+	}
+	got := fetch(t, answers{late}, func(i *download.Item, _ *download.Downloader, f *file) {
+		f.bytes, i.Kept = bytes.Clone(content), &download.Kept{ETag: `"1"`, Size: 1 << 20, Missing: [][2]int64{{1 << 19, 1 << 20}}}
+	})
+	if got.mustBeRight(t, 1); !strings.Contains(got.log, "progress: 512.0 KiB of 1.0 MiB (50 %), 0 B/s\n") {
+		t.Error(got.log)
 	}
 }
 

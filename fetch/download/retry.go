@@ -41,11 +41,12 @@ type spent struct {
 
 // retry calls attempt, with one of the connections, until it succeeds, fails finally, or has made no progress for as long as next allows. An attempt returns whether it
 // made progress; the delays begin anew then. begun is true if there was progress before.
-func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt func(context.Context) (bool, error)) error {
+func (d *Downloader) retry(ctx context.Context, item Item, what string, begun bool, attempt func(context.Context) (bool, error)) error {
+	q := d.quota(item.URL)
 	used := spent{since: time.Now(), begun: begun}
 	for failed := 0; ; failed++ {
 		queued := time.Now()
-		release, err := d.acquire(ctx)
+		release, err := d.acquire(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (d *Downloader) retry(ctx context.Context, what string, begun bool, attempt
 		} else if !isDial(err) {
 			used.waited += time.Since(begin)
 		}
-		wait, final := d.next(err, failed, &used)
+		wait, final := d.next(q, err, failed, &used)
 		if final != nil {
 			return final
 		}
@@ -82,7 +83,7 @@ func isDial(err error) bool {
 // that ends the fetch. failed is how many attempts have failed before without progress. Until the
 // first byte of a file has come, what servers take while they are connected to does not count as a
 // server that is not there; one that has answered enough for now is there.
-func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, error) {
+func (d *Downloader) next(q *quota, err error, failed int, used *spent) (time.Duration, error) {
 	again, ok := errors.AsType[*temporary](err)
 	if !ok {
 		return 0, err
@@ -96,7 +97,7 @@ func (d *Downloader) next(err error, failed int, used *spent) (time.Duration, er
 		// Each pod waits up to twice as long, so that not all of them come back at once.
 		wait = min(wait+time.Duration(d.Spread*float64(again.after)), limit-spent)
 		used.asked += wait
-		d.hold(wait)
+		d.hold(q, wait)
 		return wait, nil
 	}
 	connecting := d.ConnectFor > 0 && (!d.begun.Load() || isDial(err) && !used.begun)

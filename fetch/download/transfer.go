@@ -98,13 +98,14 @@ func (t *transfer) attempts(ctx context.Context, helper bool) error {
 	t.mutex.Lock()
 	begun := t.furthest > 0
 	t.mutex.Unlock()
-	return t.d.retry(ctx, "the download broke off", begun, func(ctx context.Context) (bool, error) {
+	return t.d.retry(ctx, t.item, "the download broke off", begun, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		t.mutex.Lock()
 		part, before := t.parts.take(t.chunk, cancel), t.furthest
 		t.mutex.Unlock()
 		if part == nil {
+			t.d.quota(t.item.URL).answered()
 			return false, errNoParts
 		}
 		err := t.attempt(ctx, part, helper)

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"syscall"
-	"unicode/utf8"
 )
 
 // Word is the stable word that a failure's message begins with, in brackets. The controller and alerts may depend on it.
@@ -93,9 +93,5 @@ func Cut(text string, size int) string {
 	}
 	begin := (size - len(rest)) * 2 / 3
 	end := len(text) - (size - len(rest) - begin)
-	for ; begin > 0 && !utf8.RuneStart(text[begin]); begin-- {
-	}
-	for ; end < len(text) && !utf8.RuneStart(text[end]); end++ {
-	}
-	return text[:begin] + rest + text[end:]
+	return strings.ToValidUTF8(text[:begin], "") + rest + strings.ToValidUTF8(text[end:], "")
 }

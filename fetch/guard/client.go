@@ -192,9 +192,6 @@ func (c *Client) redirect(request *http.Request, via []*http.Request) error {
 	if what.signed || server(to) != what.first {
 		maps.DeleteFunc(request.Header, func(name string, _ []string) bool { return !slices.Contains(forAll, name) })
 	}
-	if slices.ContainsFunc(via, func(each *http.Request) bool { return each.URL.String() == to.String() }) {
-		return failure.New(failure.Refused, "the redirects to %s form a loop: use the URL that has the model", showServer(to))
-	}
 	if len(via) > maxRedirects {
 		return failure.New(failure.Refused, "there are more than %d redirects, the last of them to %s: use the URL that has the model", maxRedirects, showServer(to))
 	}

@@ -88,7 +88,7 @@ func TestRefusedRedirects(t *testing.T) {
 		{"loopback", other.URL + "/", "loopback"},
 		{"loopback by name", strings.Replace(other.URL, "127.0.0.1", "localhost", 1), "loopback"},
 		{"a user name", "https://user:password@example.com/", "user name"},
-		{"a loop", "/redirect", "loop"},
+		{"a loop", "/redirect", "more than 10 redirects"},
 	} {
 		t.Run(each.name, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.RedirectHandler(each.location, http.StatusFound))

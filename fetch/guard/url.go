@@ -21,7 +21,7 @@ import (
 func checkURL(target *url.URL, plain bool) (*url.URL, error) {
 	switch {
 	case target.Scheme == "http" && !plain:
-		return nil, failure.New(failure.Refused, "%s is not encrypted: use https://, or set spec.model.sha256 where the source is https://, http:// or s3://", showServer(target))
+		return nil, failure.New(failure.Refused, "%s is not encrypted: use https://, or set spec.model.sha256 of one file of https://, http:// or s3://", showServer(target))
 	case target.Scheme != "http" && target.Scheme != "https":
 		return nil, failure.New(failure.Refused, "%s is neither an https:// nor an http:// URL", showServer(target))
 	case target.User != nil:
