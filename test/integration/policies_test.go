@@ -205,23 +205,29 @@ func TestPolicies(t *testing.T) {
 	for name := range tb.Users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := tb.user(t, name)
-			all := tb.cells(t, name, c.namespace)
-			for i := range all {
-				if before := requests[all[i].name].before; before != absent {
-					all[i].object = store(t, all[i].kind.in(admin(t), c.namespace), all[i].object, before == deleting)
-				}
-			}
-			if tb.Users[name].Frozen {
-				setFrozen(t, c.namespace, true)
-			}
-			for i := range all {
-				all[i].check(t, c)
-			}
-			if len(all) == 0 {
-				t.Error("no row is about this user")
-			}
+			tb.run(t, name)
 		})
+	}
+}
+
+// run sends all requests of a user, after their objects have been stored.
+func (tb *table) run(t *testing.T, name string) {
+	t.Helper()
+	c := tb.user(t, name)
+	all := tb.cells(t, name, c.namespace)
+	for i := range all {
+		if before := requests[all[i].name].before; before != absent {
+			all[i].object = store(t, all[i].kind.in(admin(t), c.namespace), all[i].object, before == deleting)
+		}
+	}
+	if tb.Users[name].Frozen {
+		setFrozen(t, c.namespace, true)
+	}
+	for i := range all {
+		all[i].check(t, c)
+	}
+	if len(all) == 0 {
+		t.Error("no row is about this user")
 	}
 }
 
