@@ -626,7 +626,7 @@ func TestRestartsPassThePolicy(t *testing.T) {
 	web := readController(t).Targets[1]
 	for name, annotations := range map[string]any{"a": tree{"walk": "a"}, "b": nil, "c": tree{"kubectl.kubernetes.io/restartedAt": "2020-01-01T00:00:00Z"}} {
 		for _, state := range []string{"server-side", "client-side", "many", "unknown"} {
-			name := "restart-" + name + "-" + state
+			name := unique("restart-" + name + "-" + state)
 			path := deployments + "/" + name
 			object := with(with(web.object(), []string{"metadata", "name"}, name), []string{"spec", "template", "metadata", "annotations"}, annotations).(tree)
 			asKubectl := func(at string) {

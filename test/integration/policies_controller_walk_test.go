@@ -43,7 +43,7 @@ func walkSchema(s *openapi.Schema, path ...string) (out []schemaField) {
 
 // words are values of fields that are not numbers: of enumerations, of names, of quantities, and of all else.
 var words = []any{
-	"walk", "7", "http", "/walk", "10.0.0.9", int64(7), "7%", "Always", "OnFailure", "OnDelete", "Recreate", "LoadBalancer", "NodePort", "None", "Local",
+	"walk", "7", "/walk", "10.0.0.9", int64(7), "7%", "http", "Always", "OnFailure", "OnDelete", "Recreate", "LoadBalancer", "NodePort", "None", "Local",
 	"UDP", "IPv6", "PreferDualStack", "RequireDualStack", "ClientIP", "IfNotPresent", "FallbackToLogsOnError", "Unconfined", "Default", "ClusterFirst", "Exists",
 	"NoSchedule", "HTTPS", "Warning", "ReadOnlyMany", "Disabled", "linux", "Ignore", "Exact", "Never", "Cluster", "True", "0123456789abcdef",
 }
