@@ -751,22 +751,26 @@ func TestEveryResourceOfTheRolesIsWalked(t *testing.T) {
 // subresources are changed, with all permissions and the identity of the controller.
 func TestTheControllersTokenWritesNoOtherKind(t *testing.T) {
 	w, table := newWalker(t), readController(t)
-	cfg, err := env.As("system:serviceaccount:" + operatorNamespace + ":modelbox-controller")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.WarningHandler = rest.NoWarnings{}
-	w.client = restClient(t, cfg)
 	if _, err := env.Kubectl(table.Others, "-n", elsewhere, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(t, &table.Targets[slices.IndexFunc(table.Targets, func(of target) bool { return of.Name == "its Lease" })])
+	for i, of := range table.Targets {
+		if of.Name == "its Lease" || of.Name == "the Secret of its webhook" {
+			w.apply(t, &table.Targets[i])
+		}
+	}
 	for _, r := range table.Requests {
 		form := map[string]types.PatchType{"PATCH": types.MergePatchType}[r.Verb]
 		if _, err := w.send(t.Context(), r.Verb, r.Path, form, []byte(r.Body)); r.Allowed && err != nil || !r.Allowed && !isDenied(err) {
 			t.Errorf("%s %s %s: %v", r.Verb, r.Path, r.Body, err)
 		}
 	}
+	cfg, err := env.As("system:serviceaccount:" + operatorNamespace + ":modelbox-controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.WarningHandler = rest.NoWarnings{}
+	w.client = restClient(t, cfg)
 	clientset, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
