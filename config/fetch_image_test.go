@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,11 +54,6 @@ func kustomized(t *testing.T, text string) string {
 	return kustomize(t, folder)
 }
 
-func TestFetchImageOfTheInstall(t *testing.T) {
-	checkFetchImage(t, install(t))
-	checkFetchImage(t, render(t, "operator"))
-}
-
 // In an overlay that changes the image, the transformer has the last word.
 func TestFetchImageOfAnOverlay(t *testing.T) {
 	const patch = "patches: [{target: {kind: Deployment, name: modelbox-controller}, patch: '- %s'}]"
@@ -84,44 +78,5 @@ func TestFetchImageOfAnOverlay(t *testing.T) {
 				t.Errorf("the image is %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-var code, remote = regexp.MustCompile(`(?m)^(    .*\n)+`), regexp.MustCompile(`https://\S+//config(\S*)\?ref=\S+`)
-
-// documented returns the kustomizations of a page, with CONFIG in place of the repository, that
-// have a part.
-func documented(t *testing.T, page, part string) (texts []string) {
-	t.Helper()
-	for _, block := range code.FindAllString(readFile(t, "../docs/"+page), -1) {
-		if strings.Contains(block, part) {
-			text := strings.ReplaceAll(block, "\n    ", "\n")[len("    "):]
-			texts = append(texts, remote.ReplaceAllString(text, "CONFIG$1"))
-		}
-	}
-	return texts
-}
-
-func TestFetchImageOfTheDocumentedOverlays(t *testing.T) {
-	texts := documented(t, "install.md", "//config?ref=")
-	if len(texts) != 4 {
-		t.Errorf("docs/install.md has %d kustomizations, want 4", len(texts))
-	}
-	for _, text := range texts {
-		checkFetchImage(t, kustomization(t, text))
-	}
-}
-
-// The kustomization of docs/models.md gives the controller the flags that it shows, and no others.
-func TestModelMirrorsOfTheDocumentedOverlay(t *testing.T) {
-	texts := documented(t, "models.md", "//config?ref=")
-	if len(texts) != 1 {
-		t.Fatalf("docs/models.md has %d kustomizations, want 1", len(texts))
-	}
-	objects := kustomization(t, texts[0])
-	checkFetchImage(t, objects)
-	want := regexp.MustCompile(`--model-mirror=\S+`).FindAllString(texts[0], -1)
-	if got := container(find[*appsv1.Deployment](t, objects, controllerName)).Args; len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("the arguments are %q, want %q", got, want)
 	}
 }

@@ -5,7 +5,6 @@ package config_test
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -180,15 +179,6 @@ func queries(t *testing.T) map[string]string {
 		t.Fatalf("only %d queries were found", len(out))
 	}
 	return out
-}
-
-func readFile(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // ofTarget are the labels that Prometheus adds to each series of a ServiceMonitor. If the

@@ -5,20 +5,15 @@ package config_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // rulesOf returns the rules of all roles, by the role's kind and name.
@@ -51,42 +46,6 @@ func TestNoRuleHasAWildcardOrNamesSecrets(t *testing.T) {
 	}
 }
 
-// Each process has its own service account, and only the roles of that process are bound
-// to it.
-func TestServiceAccountsHaveOnlyTheirOwnRoles(t *testing.T) {
-	objects := install(t)
-	got := map[string][]string{}
-	add := func(subjects []rbacv1.Subject, to rbacv1.RoleRef, by string) {
-		for _, s := range subjects {
-			account := s.Kind + " " + s.Namespace + "/" + s.Name
-			got[account] = append(got[account], by+" to "+to.Kind+" "+to.Name)
-		}
-		if _, ok := rulesOf(objects)[to.Kind+" "+to.Name]; !ok {
-			t.Errorf("a %s binds %s %q, which is not in the manifests", by, to.Kind, to.Name)
-		}
-	}
-	for _, b := range each[*rbacv1.ClusterRoleBinding](objects) {
-		add(b.Subjects, b.RoleRef, "ClusterRoleBinding")
-	}
-	for _, b := range each[*rbacv1.RoleBinding](objects) {
-		add(b.Subjects, b.RoleRef, "RoleBinding")
-	}
-	want := map[string][]string{
-		"ServiceAccount " + system + "/" + controllerName: {
-			"ClusterRoleBinding to ClusterRole " + controllerName, "RoleBinding to Role " + controllerName,
-		},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("bindings of the service accounts (-want +got):\n%s", diff)
-	}
-	for _, name := range []string{webhookName, controllerName} {
-		find[*corev1.ServiceAccount](t, objects, name)
-		if got := find[*appsv1.Deployment](t, objects, name).Spec.Template.Spec.ServiceAccountName; got != name {
-			t.Errorf("Deployment %s runs as %q, want its own service account %q", name, got, name)
-		}
-	}
-}
-
 // may reports whether the rules allow all verbs on a resource.
 func may(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) bool {
 	return !slices.ContainsFunc(verbs, func(verb string) bool {
@@ -94,55 +53,6 @@ func may(rules []rbacv1.PolicyRule, group, resource string, verbs ...string) boo
 			return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb)
 		})
 	})
-}
-
-// Users must not write what only the operator writes, and must not get permissions on
-// other resources by these roles. What they may do, test/integration tries.
-func TestAggregatedRolesAllowNothingElse(t *testing.T) {
-	objects := install(t)
-	reads := []string{"get", "list", "watch"}
-	known := resources(t, objects)
-	for _, name := range []string{"modelbox-view", "modelbox-edit"} {
-		for _, rule := range find[*rbacv1.ClusterRole](t, objects, name).Rules {
-			writes := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reads, verb) })
-			if writes && name == "modelbox-view" {
-				t.Errorf("ClusterRole %s allows more than reading: %v", name, rule)
-			}
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					_, sub, _ := strings.Cut(resource, "/")
-					if writes && sub != "" && sub != "scale" {
-						t.Errorf("ClusterRole %s allows to write %s: %v", name, resource, rule)
-					}
-					if !known[schema.GroupResource{Group: group, Resource: resource}] {
-						t.Errorf("ClusterRole %s names %s of %q, which no CRD has", name, resource, group)
-					}
-				}
-			}
-		}
-	}
-}
-
-// The role of the sizes allows their use, and nothing else.
-func TestTheRoleOfTheSizesAllowsNothingElse(t *testing.T) {
-	want := []rbacv1.PolicyRule{{APIGroups: []string{"rights.modelbox-operator.github.io"}, Resources: []string{"sizes"}, Verbs: []string{"use"}}}
-	if diff := cmp.Diff(want, find[*rbacv1.ClusterRole](t, install(t), "modelbox-sizes").Rules); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// resources returns the resources and subresources of the CRDs.
-func resources(t *testing.T, objects []object) map[schema.GroupResource]bool {
-	t.Helper()
-	out := map[schema.GroupResource]bool{}
-	for _, gvk := range kindsOf(t) {
-		crd := crdOf(t, objects, gvk)
-		plural := crd.Spec.Names.Plural
-		out[schema.GroupResource{Group: gvk.Group, Resource: plural}] = true
-		out[schema.GroupResource{Group: gvk.Group, Resource: plural + "/status"}] = true
-		out[schema.GroupResource{Group: gvk.Group, Resource: plural + "/scale"}] = crd.Spec.Versions[0].Subresources.Scale != nil
-	}
-	return out
 }
 
 // requesterPolicies are the policies that ask for the permissions of the requester.
@@ -249,40 +159,4 @@ func expressionsIn(content any) (out []string) {
 		}
 	}
 	return out
-}
-
-// The policy of the controller must match the user that the pods of the controller are, and
-// all that this user can send.
-func TestThePolicyBoundsTheController(t *testing.T) {
-	objects := install(t)
-	checkIdentity(t, objects, controllerName)
-	rule := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, controllerName).Spec.MatchConstraints.ResourceRules[0]
-	for _, operation := range []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE", "CONNECT"} {
-		if !slices.Contains(rule.Operations, operation) {
-			t.Errorf("the policy does not match %s", operation)
-		}
-	}
-	if words := slices.Concat(rule.APIGroups, rule.APIVersions, rule.Resources); !slices.Equal(words, []string{"*", "*", "*/*"}) {
-		t.Errorf("the policy matches only %v", words)
-	}
-}
-
-// checkIdentity checks that the policy of a name matches the user of the controller's pods, and
-// that a binding without a selector makes it deny.
-func checkIdentity(t *testing.T, objects []object, name string) {
-	t.Helper()
-	controller := find[*appsv1.Deployment](t, objects, controllerName)
-	want := fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'",
-		controller.Namespace, controller.Spec.Template.Spec.ServiceAccountName)
-	conditions := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, name).Spec.MatchConditions
-	if len(conditions) != 1 || conditions[0].Expression != want {
-		t.Errorf("the policy has the conditions %v, want one, %s", conditions, want)
-	}
-	binding := find[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects, name)
-	if binding.Spec.PolicyName != name {
-		t.Errorf("the binding is of the policy %q, want %q", binding.Spec.PolicyName, name)
-	}
-	if binding.Spec.MatchResources != nil || !slices.Equal(binding.Spec.ValidationActions, []admissionregistrationv1.ValidationAction{"Deny"}) {
-		t.Errorf("the binding does not deny in all namespaces: %+v", binding.Spec)
-	}
 }

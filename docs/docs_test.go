@@ -145,7 +145,7 @@ func anchors(page string) map[string]bool {
 	return out
 }
 
-// The threat model names tests; each of them exists.
+// The threat model and the table of promises name tests; each of them exists.
 func TestTheThreatModelNamesTests(t *testing.T) {
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((Test|Fuzz)\w+)\(`)
@@ -165,9 +165,11 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, "security.md"), -1) {
-		if !tests[found[1]] {
-			t.Errorf("security.md names %s, which does not exist", found[1])
+	for _, page := range []string{"security.md", "../CONTRIBUTING.md"} {
+		for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, page), -1) {
+			if !tests[found[1]] {
+				t.Errorf("%s names %s, which does not exist", page, found[1])
+			}
 		}
 	}
 }

@@ -10,10 +10,7 @@ grep -rlE '^func Fuzz' --include='*_test.go' cron kinds webhook controller fetch
     (cd "$(dirname "$file")" && go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 100x -parallel "${FUZZPARALLEL:-2}" .)
   done
 done
-# The bodies that cost the webhooks the most.
 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
-echo "fuzz: TestSearch in webhook -search-seed $seed"
-go test ./webhook -run '^TestSearch$' -timeout 2h -count 1 -v -args -search "${FUZZTIME:-30s}" -search-seed "$seed"
 # Histories of one ModelBox under several clients, from a new seed.
 echo "fuzz: TestHistories in kinds/modelbox -first-seed $seed"
 go test ./kinds/modelbox -run '^TestHistories$' -timeout 2h -count 1 -v -args -seeds "${HISTORIES:-1000}" -first-seed "$seed"

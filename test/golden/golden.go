@@ -46,6 +46,12 @@ func compare[T, O any](t *testing.T, input, want string, build func(*T) ([]O, er
 	if err != nil {
 		t.Fatal(err)
 	}
+	Equal(t, want, got)
+}
+
+// Equal compares a text with that of a file, or writes the file if the tests run with -update.
+func Equal(t *testing.T, want string, got []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(want, got, 0o600); err != nil {
 			t.Fatal(err)
@@ -54,7 +60,7 @@ func compare[T, O any](t *testing.T, input, want string, build func(*T) ([]O, er
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {
-		t.Fatalf("%v: run 'go test ./kinds/... -update' and check the files that it wrote", err)
+		t.Fatalf("%v: run this test with -update, and check the files that it wrote", err)
 	}
 	if diff := cmp.Diff(string(expected), string(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", want, diff)

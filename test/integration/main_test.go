@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -81,15 +82,19 @@ func prepare(ctx context.Context) error {
 // probes create users, and wait until a request of theirs is refused by a policy.
 var probes = map[string]func(ctx context.Context, user string) error{
 	"probe-kinds": func(ctx context.Context, user string) error {
-		return awaitOutcome(ctx, user, []any{kindsRole}, spec{"image": "a:1"}, byRequester)
+		return awaitOutcome(ctx, user, spec{"image": "a:1"}, byRequester, "model.github.com * *")
 	},
 	"probe-delegated": func(ctx context.Context, user string) error {
-		return awaitOutcome(ctx, user, []any{kindsRole, delegatedRole}, spec{"image": "a:1", "serviceType": "LoadBalancer"}, byDelegated)
+		return awaitOutcome(ctx, user, spec{"image": "a:1", "serviceType": "LoadBalancer"}, byDelegated, "model.github.com * *", virtualGroup+" use modelboxes")
 	},
 }
 
-func awaitOutcome(ctx context.Context, user string, roles []any, box spec, want outcome) error {
-	if err := bind(ctx, "probe", user, roles...); err != nil {
+func awaitOutcome(ctx context.Context, user string, box spec, want outcome, rules ...string) error {
+	var role []rbacv1.PolicyRule
+	for _, rule := range rules {
+		role = append(role, ruleOf(rule))
+	}
+	if err := bind(ctx, "probe", user, role); err != nil {
 		return err
 	}
 	c, err := as(user)

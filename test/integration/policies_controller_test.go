@@ -18,31 +18,24 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	openapi "k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -52,110 +45,142 @@ const (
 	elsewhere         = "walk"
 )
 
+// controllerTable is testdata/controller.yaml.
+type controllerTable struct {
+	Targets  []target
+	Children []struct {
+		Name, Path, Kind string
+		// Made are specs that the operator makes, and Refused those that do more.
+		Made, Refused []string
+	}
+	Requests []struct {
+		Verb, Path, Body string
+		Allowed          bool
+	}
+	Others string
+}
+
 // target is an object that the controller's token may write, or one of the same kind that it may not.
 type target struct {
-	// name is the first cell of its row in docs/security.md.
-	name string
-	// path is that of the collection of the objects, below /api or /apis. Subresource may be empty.
-	path, subresource string
-	// manifest is the stored object.
-	manifest string
-	// of is the Go type that has the fields.
-	of any
-	// also is changed together with each field.
-	also []string
-	to   any
+	// Name is the first cell of its row in docs/security.md.
+	Name string
+	// Path is that of the object, below /api or /apis.
+	Path, Kind, Subresource string
+	// Manifest is the rest of the stored object.
+	Manifest tree
+	// Restart is whether each change also restarts the object.
+	Restart bool
 }
 
-const (
-	podSpec    = `{containers: [{name: web, image: "web:1", ports: [{containerPort: 80}]}], securityContext: {runAsNonRoot: true}}`
-	podOwner   = `spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}, annotations: {walk: a}}, spec: ` + podSpec + `}}`
-	service    = `spec: {selector: {app: web}, ports: [{name: web, port: 80, targetPort: web}]}`
-	eventOf    = `{eventTime: "2026-01-01T00:00:00.000000Z", series: {count: 2, lastObservedTime: "2026-01-01T00:00:00.000000Z"}, reportingInstance: "1", action: A, reason: A, type: Normal, regarding: {namespace: ` + elsewhere + `}, reportingController: `
-	leaseSpec  = `{holderIdentity: a, leaseDurationSeconds: 15, leaseTransitions: 1, acquireTime: "2026-01-01T00:00:00.000000Z", renewTime: "2026-01-01T00:00:00.000000Z"}`
-	webhooks   = `webhooks: [{name: walk.example.com, clientConfig: {service: {namespace: modelbox-system, name: modelbox-webhook}}, sideEffects: None, admissionReviewVersions: [v1]}, {name: walk2.example.com, clientConfig: {service: {namespace: modelbox-system, name: modelbox-webhook}}, sideEffects: None, admissionReviewVersions: [v1]}]`
-	secretData = `{metadata: {annotations: {modelbox-operator.github.io/renew-certificate: now, other: a}}, data: {tls.crt: YQ==, tls.key: YQ==, ca.crt: YQ==, next.crt: YQ==, next.key: YQ==, other: YQ==}}`
-)
-
-// controlledBy returns the owner reference of a child that is called like its owner.
-func controlledBy(apiVersion, kind, name string) string {
-	return fmt.Sprintf("metadata: {ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: 6a1e2c55-0000-4000-8000-000000000000, controller: true}]}\n", apiVersion, kind, name)
-}
-
-var restartAnnotation = []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}
-
-func targets() []target {
-	const (
-		deployments = "apps/v1/namespaces/" + elsewhere + "/deployments/"
-		daemonSets  = "apps/v1/namespaces/" + elsewhere + "/daemonsets/"
-		services    = "v1/namespaces/" + elsewhere + "/services/"
-		leases      = "coordination.k8s.io/v1/namespaces/"
-		events      = "events.k8s.io/v1/namespaces/" + elsewhere + "/events/"
-		webhook     = "admissionregistration.k8s.io/v1/"
-	)
-	const (
-		box         = `spec: {image: "nginx:1"}`
-		scaleOfOurs = "`/scale` of a ModelBox, an App or a UnitedDeployment"
-	)
-	all := []target{
-		{"a Deployment that is a child", deployments + "child", "", controlledBy("model.github.com/v1", "ModelBox", "child") + podOwner, &appsv1.Deployment{}, nil, nil},
-		{"any other Deployment", deployments + "web", "", podOwner, &appsv1.Deployment{}, restartAnnotation, "2026-01-02T03:04:05Z"},
-		{"`/scale` of any Deployment", deployments + "web", "scale", podOwner, &autoscalingv1.Scale{}, nil, nil},
-		{scaleOfOurs, "model.github.com/v1/namespaces/" + elsewhere + "/modelboxes/web", "scale", box, &autoscalingv1.Scale{}, nil, nil},
-		{scaleOfOurs, "app.huolala.cn/v1/namespaces/" + elsewhere + "/apps/web", "scale", box, &autoscalingv1.Scale{}, nil, nil},
-		{scaleOfOurs, "extension.k8s.io/v1/namespaces/" + elsewhere + "/uniteddeployments/web", "scale", "spec: {deploymentName: web, replicas: 1}", &autoscalingv1.Scale{}, nil, nil},
-		{"a DaemonSet that is a child", daemonSets + "child", "", controlledBy("mydomain.com/v1beta1", "Genericdaemon", "child") + podOwner, &appsv1.DaemonSet{}, nil, nil},
-		{"any other DaemonSet", daemonSets + "web", "", podOwner, &appsv1.DaemonSet{}, restartAnnotation, "2026-01-02T03:04:05Z"},
-		{"a Service that is a child", services + "child", "", controlledBy("app.huolala.cn/v1", "App", "child") + service, &corev1.Service{}, nil, nil},
-		{"any other Service", services + "web", "", service, &corev1.Service{}, nil, nil},
-		{"an Event of the controller", events + "child", "", eventOf + "modelbox-controller}", &eventsv1.Event{}, nil, nil},
-		{"any other Event", events + "web", "", eventOf + "kubelet}", &eventsv1.Event{}, nil, nil},
-		{"its Lease", leases + operatorNamespace + "/leases/modelbox-controller", "", "spec: " + leaseSpec, &coordinationv1.Lease{}, nil, nil},
-		{"any other Lease", leases + elsewhere + "/leases/modelbox-controller", "", "spec: " + leaseSpec, &coordinationv1.Lease{}, nil, nil},
-		{"the Secret of its webhook", "v1/namespaces/" + operatorNamespace + "/secrets/modelbox-webhook-tls", "", secretData, &corev1.Secret{}, nil, nil},
-		{"any other Secret", "v1/namespaces/" + elsewhere + "/secrets/modelbox-webhook-tls", "", secretData, &corev1.Secret{}, nil, nil},
-		{"its webhook configurations", webhook + "mutatingwebhookconfigurations/modelbox-webhook-" + operatorNamespace, "", webhooks, &admissionregistrationv1.MutatingWebhookConfiguration{}, nil, nil},
-		{"its webhook configurations", webhook + "validatingwebhookconfigurations/modelbox-webhook-" + operatorNamespace, "", webhooks, &admissionregistrationv1.ValidatingWebhookConfiguration{}, nil, nil},
-		{"any other webhook configuration", webhook + "validatingwebhookconfigurations/walk", "", webhooks, &admissionregistrationv1.ValidatingWebhookConfiguration{}, nil, nil},
+func readController(t *testing.T) *controllerTable {
+	t.Helper()
+	data, err := os.ReadFile("testdata/controller.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for path, of := range map[string]any{
-		"model.github.com/v1/namespaces/" + elsewhere + "/modelboxes/web":        &modelv1.ModelBox{},
-		"app.huolala.cn/v1/namespaces/" + elsewhere + "/apps/web":                &appv1.App{},
-		"mydomain.com/v1beta1/namespaces/" + elsewhere + "/genericdaemons/web":   &mydomainv1beta1.Genericdaemon{},
-		"extension.k8s.io/v1/namespaces/" + elsewhere + "/uniteddeployments/web": &extensionv1.UnitedDeployment{},
-		"mtsre.meitu.com/v1/namespaces/" + elsewhere + "/erus/web":               &mtsrev1.Eru{},
-	} {
-		name, manifest := "a ModelBox, an App, a Genericdaemon, a UnitedDeployment", box
-		switch of.(type) {
-		case *extensionv1.UnitedDeployment:
-			manifest = "spec: {deploymentName: web, replicas: 1}"
-		case *mtsrev1.Eru:
-			name = "an Eru"
-			manifest = "metadata: {ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: 6a1e2c55-0000-4000-8000-000000000000}]}\nspec: {deploymentName: web}"
+	out := &controllerTable{}
+	if err := yaml.UnmarshalStrict(data, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// child returns an object with a controller reference to the App of its name.
+func child(path, kind, name, spec string) target {
+	text := strings.NewReplacer("name: child", "name: "+name, "instance: child", "instance: "+name).Replace(spec)
+	manifest := tree{}
+	if err := yaml.Unmarshal([]byte("metadata: {ownerReferences: [{apiVersion: app.huolala.cn/v1, kind: App, name: "+name+
+		", uid: 6a1e2c55-0000-4000-8000-000000000000, controller: true}]}\nspec: "+text), &manifest); err != nil {
+		panic(err) // The table is wrong.
+	}
+	return target{Path: path + name, Kind: kind, Manifest: manifest}
+}
+
+// all returns the targets, and those of the children around the pods: one that is controlled, and one that is not.
+func (c *controllerTable) all() []target {
+	out := c.Targets
+	for _, of := range c.Children {
+		owned := child(of.Path, of.Kind, "child", of.Made[0])
+		owned.Name = of.Name
+		other := target{Name: "any other object of these five kinds", Path: of.Path + "web", Kind: of.Kind, Manifest: tree{"spec": owned.Manifest["spec"]}}
+		out = append(out, owned, other)
+	}
+	return out
+}
+
+// resource is the last part of the path of the collection.
+func (t *target) resource() string { return filepath.Base(filepath.Dir(t.Path)) }
+
+func (t *target) apiVersion() string {
+	version, _, _ := strings.Cut(t.Path, "/namespaces/")
+	if version == t.Path {
+		version = filepath.Dir(filepath.Dir(t.Path))
+	}
+	return version
+}
+
+// object returns the manifest of a target with its kind and name.
+func (t *target) object() tree {
+	data, err := json.Marshal(t.Manifest)
+	if err != nil {
+		panic(err) // It was read from YAML.
+	}
+	var out tree
+	if err := utiljson.Unmarshal(data, &out); err != nil { // Integers become int64.
+		panic(err)
+	}
+	out["apiVersion"], out["kind"] = t.apiVersion(), t.Kind
+	out = with(out, []string{"metadata", "name"}, filepath.Base(t.Path)).(tree)
+	if _, rest, namespaced := strings.Cut(t.Path, "/namespaces/"); namespaced {
+		namespace, _, _ := strings.Cut(rest, "/")
+		out = with(out, []string{"metadata", "namespace"}, namespace).(tree)
+	}
+	return out
+}
+
+// installCRDs installs the optional kinds until the test ends.
+func installCRDs(t *testing.T) {
+	t.Helper()
+	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(testenv.Root(), "test", "crds")}, MaxTime: time.Minute}
+	installed, err := envtest.InstallCRDs(env.Config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: installed}); err != nil {
+			t.Error(err)
 		}
-		all = append(all, target{name, path, "", manifest, of, nil, nil}, target{"`/status` of the five kinds", path, "status", manifest, of, nil, nil})
-	}
-	return all
+		for _, crd := range installed {
+			if _, err := env.Kubectl("", "wait", "--for=delete", "--timeout=60s", "crd/"+crd.Name); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // walker sends requests with the controller's identity, as dry runs.
 type walker struct {
 	client, admin rest.Interface
+	schemas       map[schema.GroupVersionKind]*openapi.Schema
 	mu            sync.Mutex
 	// allowed has the fields that could be changed, by the name of the target and the verb.
 	allowed map[string]map[string]bool
 	// fields are those that were walked, and opaque those of which the API server accepted no value.
-	objects, fields, opaque, requests, denied int
+	fields, opaque, requests, denied int
 }
 
-func (w *walker) send(ctx context.Context, verb, path string, kind types.PatchType, body []byte) (tree, error) {
-	request := w.client.Verb(verb).AbsPath(absolute(path)).Param("dryRun", "All").Body(body)
-	switch {
-	case kind == types.ApplyYAMLPatchType:
+// send sends a request. A PUT is an update, and a PATCH is of the form of its content type. What connects has
+// no dry run.
+func (w *walker) send(ctx context.Context, verb, path string, form types.PatchType, body []byte) (tree, error) {
+	request := w.client.Verb(verb).AbsPath(absolute(path)).Body(body)
+	if !strings.HasSuffix(path, "/exec") {
+		request = request.Param("dryRun", "All")
+	}
+	if form == types.ApplyYAMLPatchType {
 		request = request.Param("force", "true")
-		fallthrough
-	case kind != "":
-		request = request.SetHeader("Content-Type", string(kind))
+	}
+	if form != "" {
+		request = request.SetHeader("Content-Type", string(form))
 	}
 	if verb != "DELETE" {
 		request = request.Param("fieldManager", "modelbox-eru")
@@ -166,10 +191,10 @@ func (w *walker) send(ctx context.Context, verb, path string, kind types.PatchTy
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests++
+	if isDenied(err) {
+		w.denied++
+	}
 	if err != nil {
-		if isDenied(err) {
-			w.denied++
-		}
 		return nil, err
 	}
 	var out tree
@@ -185,7 +210,7 @@ func absolute(path string) string {
 
 // isDenied reports whether the policy denied a request.
 func isDenied(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'modelbox-controller")
+	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'modelbox-controller")
 }
 
 func (w *walker) allow(name, cell string, paths ...string) {
@@ -200,42 +225,25 @@ func (w *walker) allow(name, cell string, paths ...string) {
 	}
 }
 
-// change sends one change of a stored object, in the given form.
-func (w *walker) change(ctx context.Context, t *target, form types.PatchType, stored, changed tree) (tree, error) {
-	path := t.path
-	if t.subresource != "" {
-		path += "/" + t.subresource
+// change sends a changed object as an update, or as an apply.
+func (w *walker) change(ctx context.Context, t *target, form types.PatchType, changed tree) (tree, error) {
+	path, verb := t.Path, "PUT"
+	if t.Subresource != "" {
+		path += "/" + t.Subresource
 	}
-	before, err := json.Marshal(stored)
-	if err != nil {
-		return nil, err
-	}
-	after, err := json.Marshal(changed)
-	if err != nil {
-		return nil, err
-	}
-	body := after
-	switch form {
-	case "":
-		return w.send(ctx, "PUT", path, "", after)
-	case types.JSONPatchType:
-		body, err = json.Marshal([]tree{{"op": "replace", "path": "", "value": changed}})
-	case types.MergePatchType:
-		body, err = jsonpatch.CreateMergePatch(before, after)
-	case types.StrategicMergePatchType:
-		body, err = strategicpatch.CreateTwoWayMergePatch(before, after, t.of)
-	case types.ApplyYAMLPatchType:
-		applied := maps.Clone(changed)
-		applied["metadata"] = maps.Clone(applied["metadata"].(tree))
-		maps.DeleteFunc(applied["metadata"].(tree), func(name string, _ any) bool {
+	if form == types.ApplyYAMLPatchType {
+		verb = "PATCH"
+		metadata := maps.Clone(changed["metadata"].(tree))
+		maps.DeleteFunc(metadata, func(name string, _ any) bool {
 			return slices.Contains([]string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"}, name)
 		})
-		body, err = json.Marshal(applied)
+		changed = with(changed, []string{"metadata"}, metadata).(tree)
 	}
+	body, err := json.Marshal(changed)
 	if err != nil {
 		return nil, err
 	}
-	return w.send(ctx, "PATCH", path, form, body)
+	return w.send(ctx, verb, path, form, body)
 }
 
 // try changes one field to each of some values, until one is decided on.
@@ -243,13 +251,13 @@ func (w *walker) try(ctx context.Context, t *target, forms []types.PatchType, st
 	for _, form := range forms {
 		conclusive := false
 		for _, changed := range e.values {
-			response, err := w.change(ctx, t, form, stored, changed)
+			response, err := w.change(ctx, t, form, changed)
 			switch {
 			case err == nil:
-				w.allow(t.name, "change", changedPaths(stored, response)...)
+				w.allow(t.Name, "change", changedPaths(stored, response)...)
 			case apierrors.IsForbidden(err) && !isDenied(err), apierrors.IsConflict(err) && !strings.HasPrefix(e.path, "metadata."),
 				ctx.Err() != nil, apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
-				return fmt.Errorf("%s %s: %w", t.name, form, err)
+				return fmt.Errorf("%s %s: %w", t.Name, form, err)
 			case !isDenied(err):
 				continue // The API server does not accept the value.
 			}
@@ -267,13 +275,24 @@ func (w *walker) try(ctx context.Context, t *target, forms []types.PatchType, st
 	return nil
 }
 
-// formsOf returns the forms of a change that the API server has for a target.
-func (t *target) forms() []types.PatchType {
-	forms := []types.PatchType{"", types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType}
-	if strings.HasPrefix(reflect.TypeOf(t.of).Elem().PkgPath(), "k8s.io/api/") {
-		forms = append(forms, types.StrategicMergePatchType)
+// schemaOf returns the schema of a kind. The API server publishes that of a new CRD after a moment.
+func (w *walker) schemaOf(tb testing.TB, gvk schema.GroupVersionKind) *openapi.Schema {
+	tb.Helper()
+	if w.schemas[gvk] == nil {
+		clientset, err := kubernetes.NewForConfig(env.Config)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		published := resolver.ClientDiscoveryResolver{Discovery: clientset.Discovery()}
+		err = wait.PollUntilContextTimeout(tb.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			w.schemas[gvk], err = published.ResolveSchema(gvk)
+			return err == nil, nil
+		})
+		if err != nil {
+			tb.Fatalf("the schema of %s: %v", gvk, err)
+		}
 	}
-	return forms
+	return w.schemas[gvk]
 }
 
 // edit is what is changed at once, by each of some values.
@@ -282,40 +301,51 @@ type edit struct {
 	values []tree
 }
 
-// edits returns all changes of an object. Without MODELBOX_LONG, those of few fields of a pod template.
-func (t *target) edits(object tree) (out []edit, fields int) {
-	also := func(changed any) tree {
-		if t.also != nil {
-			changed = with(changed, t.also, t.to)
-		}
-		return changed.(tree)
+// edits returns all changes of an object. Without MODELBOX_LONG, those of few of the fields that are deep in a spec.
+func (w *walker) edits(tb testing.TB, t *target, object tree) (out []edit) {
+	tb.Helper()
+	root := w.schemaOf(tb, schema.FromAPIVersionAndKind(t.apiVersion(), t.Kind))
+	if t.Subresource == "scale" { // A Scale has no schema of its own.
+		replicas := openapi.Schema{SchemaProps: openapi.SchemaProps{Properties: map[string]openapi.Schema{"replicas": *openapi.Int32Property()}}}
+		root = &openapi.Schema{SchemaProps: openapi.SchemaProps{Properties: map[string]openapi.Schema{
+			"metadata": root.Properties["metadata"], "spec": replicas, "status": replicas,
+		}}}
 	}
-	for _, f := range t.fields() {
+	add := func(path string, place []string, values ...any) {
+		e := edit{path: path}
+		for _, value := range values {
+			changed := with(object, place, value)
+			if t.Restart {
+				changed = with(changed, []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, "2026-01-02T03:04:05Z")
+			}
+			e.values = append(e.values, changed.(tree))
+		}
+		out = append(out, e)
+	}
+	for _, f := range walkSchema(root) {
 		path := strings.Join(f.path, ".")
-		if !long && strings.HasPrefix(path, "spec.template.spec") && hash(t.name+path)%16 != 0 {
+		deep := len(f.path) > 5 || strings.HasPrefix(path, "spec.template.spec") || strings.HasPrefix(path, "spec.podTemplate")
+		if path == "kind" || path == "apiVersion" || !long && deep && hash(t.Name+path)%8 != 0 {
 			continue
 		}
-		fields++
+		w.fields++
 		for _, place := range places(object, f.path) {
 			current := lookup(object, place)
-			e := edit{path: path}
-			for _, value := range values(f, current) {
-				e.values = append(e.values, also(with(object, place, value)))
+			tried := values(f, current)
+			if !long && (len(place) > 2 || place[0] == "metadata") && len(tried) > 4 {
+				tried = tried[:4]
 			}
-			if !long && len(place) > 2 && len(e.values) > 4 {
-				e.values = e.values[:4]
-			}
-			out = append(out, e)
+			add(path, place, tried...)
 			if current != nil {
-				out = append(out, edit{path, []tree{also(with(object, place, nil))}})
+				add(path, place, nil)
 			}
 		}
 	}
 	entries, _ := lookup(object, []string{"metadata", "managedFields"}).([]any)
 	for _, forged := range forgeries(entries) {
-		out = append(out, edit{"metadata.managedFields", []tree{also(with(object, []string{"metadata", "managedFields"}, forged))}})
+		add("metadata.managedFields", []string{"metadata", "managedFields"}, forged)
 	}
-	return out, fields
+	return out
 }
 
 // places returns the path of a field, and, if it is a value of a map, those of the values that are there.
@@ -338,72 +368,38 @@ func hash(text string) uint32 {
 	return h.Sum32()
 }
 
-// object returns the manifest of a target with its kind and name.
-func (t *target) object(tb testing.TB) tree {
-	tb.Helper()
-	data, err := yaml.YAMLToJSON([]byte(t.manifest))
-	if err != nil {
-		tb.Fatalf("%v in %s", err, t.manifest)
-	}
-	var out tree
-	if err := utiljson.Unmarshal(data, &out); err != nil {
-		tb.Fatal(err)
-	}
-	main := t.of
-	if t.subresource == "scale" {
-		main = map[string]any{
-			"deployments": &appsv1.Deployment{}, "modelboxes": &modelv1.ModelBox{}, "apps": &appv1.App{}, "uniteddeployments": &extensionv1.UnitedDeployment{},
-		}[filepath.Base(filepath.Dir(t.path))]
-	}
-	var gvk schema.GroupVersionKind
-	if crd, ok := main.(*apiextensionsv1.CustomResourceDefinition); ok {
-		gvk = schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}
-	} else if gvk, err = env.Client.GroupVersionKindFor(main.(client.Object)); err != nil {
-		tb.Fatal(err)
-	}
-	out["apiVersion"], out["kind"] = gvk.GroupVersion().String(), gvk.Kind
-	for name, value := range map[string]any{"name": filepath.Base(t.path), "namespace": t.namespace()} {
-		if value != "" {
-			out = with(out, []string{"metadata", name}, value).(tree)
-		}
-	}
-	return out
-}
-
-func (t *target) namespace() string {
-	_, rest, _ := strings.Cut(t.path, "/namespaces/")
-	namespace, _, _ := strings.Cut(rest, "/")
-	return namespace
-}
-
 // creations tries to create the object of a target, and objects that differ in one field.
-func (w *walker) creations(ctx context.Context, t *target, object tree) error {
+func (w *walker) creations(tb testing.TB, t *target) error {
+	tb.Helper()
 	create := func(o tree) (tree, error) {
 		body, err := json.Marshal(o)
 		if err != nil {
 			return nil, err
 		}
-		return w.send(ctx, "POST", filepath.Dir(t.path), "", body)
+		return w.send(tb.Context(), "POST", filepath.Dir(t.Path), "", body)
 	}
+	object := t.object()
 	base, err := create(object)
 	if err != nil && !isDenied(err) {
-		return fmt.Errorf("creating %s: %w", t.name, err)
+		return fmt.Errorf("creating %s: %w", t.Name, err)
 	}
-	if err == nil {
-		w.allow(t.name, "create")
+	denied := err != nil
+	if !denied {
+		w.allow(t.Name, "create")
 	} else {
 		base = object
 	}
-	all, fields := t.edits(object)
-	w.objects, w.fields = w.objects+1, w.fields+fields
-	group, ctx := errgroup.WithContext(ctx)
+	group := errgroup.Group{}
 	group.SetLimit(8)
-	for _, e := range all {
+	for _, e := range w.edits(tb, t, object) {
+		if denied && !long && strings.Count(e.path, ".") > 2 && !strings.HasPrefix(e.path, "metadata.") {
+			continue // No value deep in a spec makes a creation an allowed one.
+		}
 		group.Go(func() error {
 			for _, changed := range e.values {
 				response, err := create(changed)
 				if err == nil {
-					w.allow(t.name, "create", changedPaths(base, response)...)
+					w.allow(t.Name, "create", changedPaths(base, response)...)
 				}
 				if err == nil || isDenied(err) && !isLargest(lookup(changed, strings.Split(e.path, "."))) {
 					return nil
@@ -416,9 +412,10 @@ func (w *walker) creations(ctx context.Context, t *target, object tree) error {
 }
 
 // changes tries to change each field of the stored object of a target, and to delete it.
-func (w *walker) changes(ctx context.Context, t *target) error {
-	path := t.path
-	if t.subresource == "scale" {
+func (w *walker) changes(tb testing.TB, t *target) error {
+	tb.Helper()
+	ctx, path := tb.Context(), t.Path
+	if t.Subresource == "scale" {
 		path += "/scale"
 	}
 	data, err := w.admin.Get().AbsPath(absolute(path)).DoRaw(ctx)
@@ -429,28 +426,26 @@ func (w *walker) changes(ctx context.Context, t *target) error {
 	if err := utiljson.Unmarshal(data, &stored); err != nil {
 		return err
 	}
-	all, fields := t.edits(stored)
-	w.objects, w.fields = w.objects+1, w.fields+fields
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for i, e := range all {
-		forms := t.forms()
-		if !long {
-			forms = forms[i%len(forms):][:1]
-			if e.path == "metadata.managedFields" {
-				forms = []types.PatchType{types.JSONPatchType}
-			}
+	for i, e := range w.edits(tb, t, stored) {
+		forms := []types.PatchType{"", types.ApplyYAMLPatchType}
+		switch {
+		case e.path == "metadata.managedFields":
+			forms = forms[:1]
+		case !long:
+			forms = forms[i%2:][:1]
 		}
 		group.Go(func() error { return w.try(groupCtx, t, forms, stored, e) })
 	}
-	if err := group.Wait(); err != nil || t.subresource != "" {
+	if err := group.Wait(); err != nil || t.Subresource != "" {
 		return err
 	}
-	for _, path := range []string{t.path, filepath.Dir(t.path)} {
+	for _, path := range []string{t.Path, filepath.Dir(t.Path)} {
 		_, err := w.send(ctx, "DELETE", path, "", nil)
 		switch {
 		case err == nil:
-			w.allow(t.name, "delete", "yes")
+			w.allow(t.Name, "delete", "yes")
 		case !isDenied(err):
 			return fmt.Errorf("deleting %s: %w", path, err)
 		}
@@ -511,21 +506,22 @@ func covers(listed, path string) bool {
 // allows is what docs/security.md lists, and all that is listed is allowed.
 func TestTheControllersTokenWritesWhatIsDocumented(t *testing.T) {
 	w := newWalker(t)
-	all := append(targets(), targetsAround(installCRDs(t))...)
+	installCRDs(t)
+	all := readController(t).all()
 	for i := range all {
-		if all[i].subresource == "" {
-			if err := w.creations(t.Context(), &all[i], all[i].object(t)); err != nil {
+		if all[i].Subresource == "" {
+			if err := w.creations(t, &all[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for i := range all {
-		if all[i].subresource == "" {
-			applyTarget(t, &all[i])
+		if all[i].Subresource == "" {
+			w.apply(t, &all[i])
 		}
 	}
 	for i := range all {
-		if err := w.changes(t.Context(), &all[i]); err != nil {
+		if err := w.changes(t, &all[i]); err != nil {
 			t.Error(err)
 		}
 	}
@@ -553,7 +549,7 @@ func TestTheControllersTokenWritesWhatIsDocumented(t *testing.T) {
 			t.Errorf("%s: docs/security.md lists it, and it is not allowed", key)
 		}
 	}
-	t.Logf("%d objects, %d fields, %d requests: %d denied; %d changes of which the API server accepts no value", w.objects, w.fields, w.requests, w.denied, w.opaque)
+	t.Logf("%d fields, %d requests: %d denied; %d changes of which the API server accepts no value", w.fields, w.requests, w.denied, w.opaque)
 }
 
 // thief is an account in the namespace of the operator, with all permissions, and bounded by the
@@ -567,7 +563,7 @@ func newWalker(t *testing.T) *walker {
 			t.Fatal(err)
 		}
 	}
-	w := &walker{allowed: map[string]map[string]bool{}}
+	w := &walker{allowed: map[string]map[string]bool{}, schemas: map[schema.GroupVersionKind]*openapi.Schema{}}
 	cfg, err := env.As(thief)
 	if err != nil {
 		t.Fatal(err)
@@ -592,140 +588,189 @@ func restClient(t *testing.T, cfg *rest.Config) rest.Interface {
 	return clientset.Discovery().RESTClient()
 }
 
-// applyTarget creates the object of a target, as one that Argo CD applies.
-func applyTarget(t *testing.T, target *target) {
+// apply creates the object of a target, as one that Argo CD applies.
+func (w *walker) apply(t *testing.T, target *target) {
 	t.Helper()
-	body, err := json.Marshal(target.object(t))
-	if err != nil {
-		t.Fatal(err)
+	if err := w.write("PATCH", target.Path, types.ApplyYAMLPatchType, "argocd", target.object()); err != nil {
+		t.Fatalf("creating %s: %v", target.Path, err)
 	}
-	err = restClient(t, env.Config).Patch(types.ApplyYAMLPatchType).AbsPath(absolute(target.path)).Param("fieldManager", "argocd").Body(body).Do(t.Context()).Error()
+}
+
+// write sends a write of an administrator.
+func (w *walker) write(verb, path string, form types.PatchType, manager string, object any) error {
+	body, err := json.Marshal(object)
 	if err != nil {
-		t.Fatalf("creating %s: %v", target.path, err)
+		return err
 	}
+	request := w.admin.Verb(verb).AbsPath(absolute(path)).Param("fieldManager", manager).Body(body)
+	if form != "" {
+		request = request.SetHeader("Content-Type", string(form))
+	}
+	return request.Do(context.Background()).Error()
 }
 
 // A restart, as the controller sends it, takes restartedAt from the managers that had it. It is allowed
 // whatever managers there are.
 func TestRestartsPassThePolicy(t *testing.T) {
 	w := newWalker(t)
-	patch := func(name string, kind types.PatchType, body string, params ...string) func(rest.Interface) error {
-		return func(c rest.Interface) error {
-			request := c.Patch(kind).AbsPath("/apis/apps/v1/namespaces/" + elsewhere + "/deployments/" + name)
-			for i := 0; i < len(params); i += 2 {
-				request = request.Param(params[i], params[i+1])
-			}
-			return request.Body([]byte(body)).Do(t.Context()).Error()
-		}
-	}
 	must := func(what string, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	kubectl := func(stdin string, args ...string) {
-		t.Helper()
-		_, err := env.Kubectl(stdin, append([]string{"-n", elsewhere}, args...)...)
-		must(strings.Join(args, " "), err)
+	const deployments = "apps/v1/namespaces/" + elsewhere + "/deployments"
+	restart := func(at string) tree {
+		return with(nil, []string{"spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"}, at).(tree)
 	}
-	without := strings.Replace(podOwner, ", annotations: {walk: a}", "", 1)
-	restarted := strings.Replace(podOwner, "walk: a", `kubectl.kubernetes.io/restartedAt: "2020-01-01T00:00:00Z"`, 1)
-	for name, spec := range map[string]string{"restart-a": podOwner, "restart-b": without, "restart-c": restarted} {
-		manifest := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + "}\n" + spec
+	web := readController(t).Targets[1]
+	for name, annotations := range map[string]any{"a": tree{"walk": "a"}, "b": nil, "c": tree{"kubectl.kubernetes.io/restartedAt": "2020-01-01T00:00:00Z"}} {
 		for _, state := range []string{"server-side", "client-side", "many", "unknown"} {
-			kubectl("", "delete", "deployment", name, "--ignore-not-found", "--wait")
+			name := unique("restart-" + name + "-" + state)
+			path := deployments + "/" + name
+			object := with(with(web.object(), []string{"metadata", "name"}, name), []string{"spec", "template", "metadata", "annotations"}, annotations).(tree)
+			asKubectl := func(at string) {
+				must("rollout restart", w.write("PATCH", path, types.StrategicMergePatchType, "kubectl-rollout", restart(at)))
+			}
+			if state == "server-side" {
+				must(name, w.write("PATCH", path, types.ApplyYAMLPatchType, "argocd", object))
+			} else {
+				must(name, w.write("POST", deployments, "", "kubectl-client-side-apply", object))
+			}
 			switch state {
-			case "server-side":
-				kubectl(manifest, "apply", "--server-side", "--field-manager=argocd", "-f", "-")
 			case "client-side":
-				kubectl(manifest, "apply", "-f", "-")
-				kubectl("", "rollout", "restart", "deployment/"+name)
+				asKubectl("2026-01-01T03:04:05Z")
 			case "many":
-				kubectl(manifest, "apply", "-f", "-")
 				for i := range 9 {
-					must("an update", patch(name, types.MergePatchType, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"a"}}}`, i), "fieldManager", fmt.Sprint("m", i))(w.admin))
+					label := with(nil, []string{"metadata", "labels", fmt.Sprint("l", i)}, "a")
+					must("an update", w.write("PATCH", path, types.MergePatchType, fmt.Sprint("m", i), label))
 				}
 			case "unknown": // The API server keeps no entries before the next apply.
-				kubectl(manifest, "apply", "-f", "-")
-				must("clearing", patch(name, types.MergePatchType, `{"metadata":{"managedFields":[{}]}}`)(w.admin))
+				must("clearing", w.write("PATCH", path, types.MergePatchType, "m", tree{"metadata": tree{"managedFields": []any{tree{}}}}))
 			}
-			for _, at := range []string{"2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z"} {
-				body := `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"` + at + `"}}}}}`
-				must(name+" "+state+" at "+at, patch(name, types.MergePatchType, body, "fieldManager", "modelbox-eru")(w.client))
+			for i, at := range []string{"2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z"} {
+				must(name+" at "+at, w.restart(t.Context(), path, "modelbox-eru", restart(at)))
 				if state != "server-side" {
-					kubectl("", "rollout", "restart", "deployment/"+name)
+					asKubectl(fmt.Sprintf("2026-01-0%dT04:00:00Z", i+2))
 				}
 			}
-			if err := patch(name, types.MergePatchType, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-02-02T03:04:05Z"}}}}}`, "fieldManager", "argocd2")(w.client); strings.HasSuffix(state, "side") && !isDenied(err) {
-				t.Errorf("%s %s: another manager's entry: %v", name, state, err)
+			if err := w.restart(t.Context(), path, "argocd2", restart("2026-02-02T03:04:05Z")); strings.HasSuffix(state, "side") && !isDenied(err) {
+				t.Errorf("%s: another manager's entry: %v", name, err)
 			}
 		}
 	}
 }
 
-// The bounds of the numbers in the Lease are exact.
-func TestTheLeaseIsBounded(t *testing.T) {
+// restart sends the patch of a restart with the controller's identity, not as a dry run.
+func (w *walker) restart(ctx context.Context, path, manager string, patch tree) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return w.client.Patch(types.MergePatchType).AbsPath(absolute(path)).Param("fieldManager", manager).Body(body).Do(ctx).Error()
+}
+
+// The controller's token makes only what the operator makes, whatever it puts into the controller reference.
+func TestForgedChildrenAroundThePods(t *testing.T) {
 	w := newWalker(t)
-	lease := target{path: "coordination.k8s.io/v1/namespaces/" + operatorNamespace + "/leases/modelbox-controller", manifest: "spec: " + leaseSpec, of: &coordinationv1.Lease{}}
-	applyTarget(t, &lease)
-	for _, test := range []struct {
-		field   string
-		value   int64
-		allowed bool
-	}{{"leaseDurationSeconds", 60, true}, {"leaseDurationSeconds", 61, false}, {"leaseTransitions", 2, true}, {"leaseTransitions", 3, false}} {
-		body := fmt.Appendf(nil, `{"spec":{%q:%d}}`, test.field, test.value)
-		_, err := w.send(t.Context(), "PATCH", lease.path, types.MergePatchType, body)
-		if test.allowed && err != nil || !test.allowed && !isDenied(err) {
-			t.Errorf("%s %d: %v", test.field, test.value, err)
+	installCRDs(t)
+	for _, of := range readController(t).Children {
+		stored := child(of.Path, of.Kind, "stored", of.Made[0])
+		w.apply(t, &stored)
+		for i, spec := range slices.Concat(of.Made, of.Refused) {
+			created, changed := child(of.Path, of.Kind, "forged", spec), child(of.Path, of.Kind, "stored", spec)
+			_, err := w.send(t.Context(), "POST", filepath.Dir(created.Path), "", encode(t, created.object()))
+			replace := encode(t, []tree{{"op": "replace", "path": "/spec", "value": changed.object()["spec"]}})
+			_, errOfChange := w.send(t.Context(), "PATCH", stored.Path, types.JSONPatchType, replace)
+			for verb, err := range map[string]error{"create": err, "change to": errOfChange} {
+				if made := i < len(of.Made); made && err != nil || !made && !isDenied(err) {
+					t.Errorf("%s: %s %s: %v", of.Name, verb, spec, err)
+				}
+			}
 		}
 	}
 }
 
-// Objects of kinds that the controller does not write, in addition to those that each cluster has.
-const otherObjects = `
-{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: ` + podSpec + `}
----
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}
----
-{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}
----
-{apiVersion: v1, kind: Secret, metadata: {name: web}}
----
-{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
----
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: walk}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], hostPath: {path: /etc}}}
----
-{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: "web:1"}]}}}}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}
----
-{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}
----
-{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}}}
----
-{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: walk-other}}
----
-{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: other}, spec: {image: "nginx:1"}}
----
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: other}, ` + podOwner + `}
----
-{apiVersion: v1, kind: Service, metadata: {name: other}, ` + service + `}
-`
+func encode(t *testing.T, value any) []byte {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
 
-// Of each resource that the API server has, an object is changed, deleted and copied, and each of its
-// subresources is changed, with all permissions and the identity of the controller.
+// Every resource that the role, or the role of a component, lets the controller write is walked, so that a new one has to be.
+func TestEveryResourceOfTheRolesIsWalked(t *testing.T) {
+	t.Parallel()
+	walked := map[string]bool{}
+	for _, target := range readController(t).all() {
+		name := target.resource()
+		if target.Subresource != "" {
+			name += "/" + target.Subresource
+		}
+		walked[name] = true
+	}
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "*", "*role*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	for _, file := range append(files, filepath.Join(testenv.Root(), "config", "controller", "generated", "role.yaml")) {
+		data, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = data.Close() }()
+		for documents := utilyaml.NewYAMLOrJSONDecoder(data, 4096); ; {
+			var role rbacv1.ClusterRole
+			if documents.Decode(&role) != nil {
+				break
+			}
+			for _, rule := range role.Rules {
+				reads := !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+				if reads || !strings.HasPrefix(role.Name, "modelbox-controller") {
+					continue
+				}
+				for _, resource := range rule.Resources {
+					written++
+					// No request changes finalizers by that path; it is what blockOwnerDeletion needs. Reviews are no objects.
+					if !walked[resource] && !strings.HasSuffix(resource, "/finalizers") && !strings.HasSuffix(resource, "reviews") {
+						t.Errorf("%s: the controller may %v %s, and no test walks its fields", file, rule.Verbs, resource)
+					}
+				}
+			}
+		}
+	}
+	if written < 20 {
+		t.Errorf("%d resources are written, want 20 at least", written)
+	}
+}
+
+// Of each resource that the API server has, an object is changed, deleted and copied, and some of their
+// subresources are changed, with all permissions and the identity of the controller.
 func TestTheControllersTokenWritesNoOtherKind(t *testing.T) {
-	w := newWalker(t)
+	w, table := newWalker(t), readController(t)
+	if _, err := env.Kubectl(table.Others, "-n", elsewhere, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	for i, of := range table.Targets {
+		if of.Name == "its Lease" || of.Name == "the Secret of its webhook" {
+			w.apply(t, &table.Targets[i])
+		}
+	}
+	for _, r := range table.Requests {
+		form := map[string]types.PatchType{"PATCH": types.MergePatchType}[r.Verb]
+		if _, err := w.send(t.Context(), r.Verb, r.Path, form, []byte(r.Body)); r.Allowed && err != nil || !r.Allowed && !isDenied(err) {
+			t.Errorf("%s %s %s: %v", r.Verb, r.Path, r.Body, err)
+		}
+	}
 	cfg, err := env.As("system:serviceaccount:" + operatorNamespace + ":modelbox-controller")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.WarningHandler = rest.NoWarnings{}
 	w.client = restClient(t, cfg)
-	if _, err := env.Kubectl(otherObjects, "-n", elsewhere, "apply", "-f", "-"); err != nil {
-		t.Fatal(err)
-	}
 	clientset, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -742,22 +787,6 @@ func TestTheControllersTokenWritesNoOtherKind(t *testing.T) {
 				continue
 			}
 			w.refuse(t, list.GroupVersion, r.Name, refused)
-		}
-	}
-	pod, deployment := "v1/namespaces/"+elsewhere+"/pods/web/", "apps/v1/namespaces/"+elsewhere+"/deployments/other/"
-	for path, body := range map[string]string{
-		pod + "eviction": `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web"}}`,
-		pod + "binding":  `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web"},"target":{"kind":"Node","name":"node"}}`,
-		"v1/namespaces/" + elsewhere + "/serviceaccounts/web/token": `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`,
-	} {
-		if _, err := w.send(t.Context(), "POST", path, "", []byte(body)); !isDenied(err) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	for _, path := range []string{pod + "status", deployment + "status", "v1/namespaces/" + elsewhere + "/services/other/status",
-		"v1/namespaces/" + elsewhere + "/status"} {
-		if _, err := w.send(t.Context(), "PATCH", path, types.MergePatchType, []byte(`{"metadata":{"labels":{"walk":"a"}}}`)); !isDenied(err) {
-			t.Errorf("%s: %v", path, err)
 		}
 	}
 	for _, name := range []string{"pods", "secrets", "configmaps", "serviceaccounts", "namespaces", "jobs", "rolebindings", "clusterroles", "deployments", "services",

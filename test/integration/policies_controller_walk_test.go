@@ -11,124 +11,62 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	openapi "k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // tree is an object in JSON.
 type tree = map[string]any
 
-// schemaField is a field of a Go type: its names in JSON, with [] for an item of a list and {} for a
-// value of a map, and its type.
+// schemaField is a field of a kind that has no fields itself: its names in JSON, with [] for an item of a
+// list and {} for a value of a map, and its schema.
 type schemaField struct {
 	path []string
-	of   reflect.Type
+	of   *openapi.Schema
 }
 
-// leaves are the types with their own JSON encoding, whose fields are not walked.
-var leaves = map[reflect.Type]bool{
-	reflect.TypeFor[metav1.Time](): true, reflect.TypeFor[metav1.MicroTime](): true, reflect.TypeFor[resource.Quantity](): true,
-	reflect.TypeFor[intstr.IntOrString](): true, reflect.TypeFor[metav1.FieldsV1](): true, reflect.TypeFor[runtime.RawExtension](): true,
-	reflect.TypeFor[[]byte](): true,
-}
-
-// walkType returns all fields below a type that have no fields themselves.
-func walkType(t reflect.Type, path ...string) (out []schemaField) {
-	at := func(name ...string) []string { return slices.Concat(path, name) }
+// walkSchema returns all fields of a schema, whose references are resolved.
+func walkSchema(s *openapi.Schema, path ...string) (out []schemaField) {
+	at := func(name string) []string { return append(slices.Clone(path), name) }
 	switch {
-	case t.Kind() == reflect.Pointer:
-		return walkType(t.Elem(), path...)
-	case leaves[t]:
-		return []schemaField{{path, t}}
-	case t.Kind() == reflect.Slice:
-		return walkType(t.Elem(), at("[]")...)
-	case t.Kind() == reflect.Map:
-		return walkType(t.Elem(), at("{}")...)
-	case t.Kind() != reflect.Struct:
-		return []schemaField{{path, t}}
+	case s.Items != nil && s.Items.Schema != nil:
+		return walkSchema(s.Items.Schema, at("[]")...)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		return walkSchema(s.AdditionalProperties.Schema, at("{}")...)
+	case len(s.Properties) == 0:
+		return []schemaField{{path, s}}
 	}
-	for field := range t.Fields() {
-		switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name {
-		case "":
-			out = append(out, walkType(field.Type, path...)...)
-		case "-":
-		default:
-			out = append(out, walkType(field.Type, at(name)...)...)
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		out = append(out, walkSchema(new(s.Properties[name]), at(name)...)...)
 	}
 	return out
 }
 
-// walkSchema is walkType for a kind of which the project has only the CRD.
-func walkSchema(schema *apiextensionsv1.JSONSchemaProps, path ...string) (out []schemaField) {
-	at := func(name ...string) []string { return slices.Concat(path, name) }
-	switch {
-	case schema.XIntOrString:
-		return []schemaField{{path, reflect.TypeFor[intstr.IntOrString]()}}
-	case schema.Type == "array":
-		return walkSchema(schema.Items.Schema, at("[]")...)
-	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
-		return walkSchema(schema.AdditionalProperties.Schema, at("{}")...)
-	case len(schema.Properties) > 0:
-		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-			out = append(out, walkSchema(new(schema.Properties[name]), at(name)...)...)
-		}
-		return out
-	case schema.Type == "integer":
-		return []schemaField{{path, reflect.TypeFor[int64]()}}
-	case schema.Type == "boolean":
-		return []schemaField{{path, reflect.TypeFor[bool]()}}
-	}
-	return []schemaField{{path, reflect.TypeFor[string]()}}
-}
-
-// fields returns the fields of a target: those of its Go type, or of the spec in its CRD.
-func (t *target) fields() []schemaField {
-	crd, ok := t.of.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
-		return walkType(reflect.TypeOf(t.of))
-	}
-	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	return append(walkType(reflect.TypeFor[metav1.ObjectMeta](), "metadata"), walkSchema(&spec, "spec")...)
-}
-
-// words are values of fields that are strings: of enumerations, of names, and of all else.
-var words = []string{
-	"walk", "walk/walk", "/walk", "10.0.0.9", "Always", "OnFailure", "OnDelete", "Recreate", "LoadBalancer", "NodePort", "None", "Local",
+// words are values of fields that are not numbers: of enumerations, of names, of quantities, and of all else.
+var words = []any{
+	"walk", "7", "/walk", "10.0.0.9", int64(7), "7%", "http", "Always", "OnFailure", "OnDelete", "Recreate", "LoadBalancer", "NodePort", "None", "Local",
 	"UDP", "IPv6", "PreferDualStack", "RequireDualStack", "ClientIP", "IfNotPresent", "FallbackToLogsOnError", "Unconfined", "Default", "ClusterFirst", "Exists",
-	"NoSchedule", "HTTPS", "Warning", "ReadOnlyMany", "Disabled", "linux", "Ignore", "Exact", "Never", "Cluster", "True", "2026-01-02T03:04:05Z", "0123456789abcdef",
+	"NoSchedule", "HTTPS", "Warning", "ReadOnlyMany", "Disabled", "linux", "Ignore", "Exact", "Never", "Cluster", "True", "0123456789abcdef",
 }
 
 // values returns values for a field that differ from the one it has, the most probable first.
 func values(f schemaField, current any) (out []any) {
 	switch {
-	case f.of == reflect.TypeFor[resource.Quantity]():
-		out = []any{"7", "7Mi"}
-	case f.of == reflect.TypeFor[intstr.IntOrString]():
-		out = []any{int64(7), "7%", "http"}
-	case f.of == reflect.TypeFor[metav1.Time](), f.of == reflect.TypeFor[metav1.MicroTime]():
-		out = []any{"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000006Z"}
-	case f.of == reflect.TypeFor[metav1.FieldsV1]():
-		out = []any{tree{"f:spec": tree{"f:paused": tree{}}}}
-	case f.of == reflect.TypeFor[runtime.RawExtension]():
-		out = []any{tree{"spec": tree{"hostNetwork": true}}}
-	case f.of == reflect.TypeFor[[]byte]():
-		out = []any{"d2Fsaw=="}
-	case f.of.Kind() == reflect.Bool:
+	case f.of.Type.Contains("boolean"):
 		out = []any{true, false}
-	case f.of.Kind() == reflect.String:
+	case f.of.Type.Contains("integer"):
+		number, _ := current.(int64)
+		out = []any{int64(math.MaxInt32), number + 1, int64(7)}
+	case f.of.Type.Contains("object"):
+		out = []any{tree{"spec": tree{"hostNetwork": true}}, tree{"f:spec": tree{"f:paused": tree{}}}}
+	case f.of.Format == "date-time":
+		out = []any{"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000006Z"}
+	case f.of.Format == "byte":
+		out = []any{"d2Fsaw=="}
+	default:
 		if text, ok := current.(string); ok {
 			out = append(out, text+"1", text+"/1")
 		}
-		for _, word := range words {
-			out = append(out, word)
-		}
-	default:
-		number, _ := current.(int64)
-		out = []any{int64(math.MaxInt32), number + 1, int64(7)}
+		out = append(out, words...)
 	}
 	return slices.DeleteFunc(out, func(v any) bool { return reflect.DeepEqual(v, current) })
 }
