@@ -112,11 +112,11 @@ func TestFetchImageOfTheDocumentedOverlays(t *testing.T) {
 	}
 }
 
-// The kustomization of docs/models.md gives the controller the flags that it shows, and no others.
+// The kustomization of docs/model-platform.md gives the controller the flags that it shows, and no others.
 func TestModelMirrorsOfTheDocumentedOverlay(t *testing.T) {
-	texts := documented(t, "models.md", "//config?ref=")
+	texts := documented(t, "model-platform.md", "//config?ref=")
 	if len(texts) != 1 {
-		t.Fatalf("docs/models.md has %d kustomizations, want 1", len(texts))
+		t.Fatalf("docs/model-platform.md has %d kustomizations, want 1", len(texts))
 	}
 	objects := kustomization(t, texts[0])
 	checkFetchImage(t, objects)

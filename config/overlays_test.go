@@ -95,13 +95,13 @@ func TestTracingIsOff(t *testing.T) {
 	}
 }
 
-// The kustomization of docs/operations.md, with this folder in place of the repository, gives both
+// The kustomization of docs/monitoring.md, with this folder in place of the repository, gives both
 // processes the flag, which they have, and lets both connect to the port of the collector and to
 // DNS. It keeps the other flags, also those of a component that sets args.
 func TestTracingOfTheDocumentedOverlay(t *testing.T) {
-	texts := documented(t, "operations.md", "config/network/tracing?ref=")
+	texts := documented(t, "monitoring.md", "config/network/tracing?ref=")
 	if len(texts) != 1 {
-		t.Fatalf("docs/operations.md has %d kustomizations for tracing, want 1", len(texts))
+		t.Fatalf("docs/monitoring.md has %d kustomizations for tracing, want 1", len(texts))
 	}
 	text := texts[0]
 	for _, more := range []string{"", "components: [CONFIG/monitoring/controller-tls]\n"} {

@@ -165,9 +165,9 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, "security.md"), -1) {
+	for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, "threat-model.md")+read(t, "controller-token.md"), -1) {
 		if !tests[found[1]] {
-			t.Errorf("security.md names %s, which does not exist", found[1])
+			t.Errorf("The threat model names %s, which does not exist", found[1])
 		}
 	}
 }

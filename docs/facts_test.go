@@ -191,3 +191,40 @@ func TestNoCommandRollsTheInstallBack(t *testing.T) {
 		t.Errorf("only %d commands were found", checked)
 	}
 }
+
+// A reader gets through a page: only the references of the API, which nobody reads as a whole, may be longer. A start
+// page leads to each of them.
+func TestNoPageIsTooLongOrHidden(t *testing.T) {
+	start := read(t, "README.md")
+	for _, page := range pages() {
+		words := len(strings.Fields(read(t, page)))
+		if words > 4000 && page != "api.md" && page != "../CHANGELOG.md" {
+			t.Errorf("%s has %d words: divide it", page, words)
+		}
+		if filepath.Dir(page) == "." && page != "README.md" && !strings.Contains(start, "("+page+")") {
+			t.Errorf("README.md has no link to %s", page)
+		}
+	}
+}
+
+// A page that is there in Chinese has the same tables and blocks of code, but for their comments and texts.
+func TestChinesePagesHaveTheSameParts(t *testing.T) {
+	pages, _ := filepath.Glob("zh-CN/*.md") // The pattern is well-formed.
+	row, block := regexp.MustCompile(`(?m)^\|`), regexp.MustCompile(`(?m)^(    .*\n)+`)
+	checked := 0
+	for _, page := range pages {
+		english := filepath.Base(page)
+		if slices.Contains([]string{"glossary.md", "model-platform.md", "monitoring.md", "tutorial.md"}, english) { // These have parts in one language alone.
+			continue
+		}
+		checked++
+		for what, pattern := range map[string]*regexp.Regexp{"rows of tables": row, "blocks": block} {
+			if want, got := len(pattern.FindAllString(read(t, english), -1)), len(pattern.FindAllString(read(t, page), -1)); got != want {
+				t.Errorf("%s has %d %s, and the English page %d", page, got, what, want)
+			}
+		}
+	}
+	if checked < 12 {
+		t.Errorf("only %d pages were found", checked)
+	}
+}

@@ -68,7 +68,7 @@ const (
 	monitorSpec   = `{podMetricsEndpoints: [{path: /metrics, port: http, interval: 30s}], ` + childSelector + `}`
 )
 
-// aroundPods are these resources, with the names of their rows in docs/security.md.
+// aroundPods are these resources, with the names of their rows in docs/controller-token.md.
 var aroundPods = []struct{ name, path, spec string }{
 	{"a PodDisruptionBudget that is a child", "policy/v1/namespaces/" + elsewhere + "/poddisruptionbudgets/", budgetSpec},
 	{"a HorizontalPodAutoscaler that is a child", "autoscaling/v2/namespaces/" + elsewhere + "/horizontalpodautoscalers/", scalerSpec},
