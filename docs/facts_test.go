@@ -228,3 +228,13 @@ func TestChinesePagesHaveTheSameParts(t *testing.T) {
 		t.Errorf("only %d pages were found", checked)
 	}
 }
+
+// The site has no code of its own, and its lock file has no address: another machine has another registry.
+func TestTheSiteIsConfigured(t *testing.T) {
+	if lines := strings.Count(read(t, "../hack/site/.vitepress/config.mjs"), "\n"); lines > 100 {
+		t.Errorf("the configuration of the site has %d lines", lines)
+	}
+	if lock := read(t, "../hack/site/package-lock.json"); strings.Contains(lock, `"resolved"`) || !strings.Contains(lock, `"integrity"`) {
+		t.Error("hack/site/package-lock.json has addresses, or no hashes: npm config set omit-lockfile-registry-resolved true")
+	}
+}
