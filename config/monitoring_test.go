@@ -88,18 +88,18 @@ func eachAlert(t *testing.T, test func(*testing.T, alert)) {
 }
 
 func TestAlertsHaveRunbooks(t *testing.T) {
-	runbook := readFile(t, "../docs/troubleshooting.md")
+	runbook := readFile(t, "../docs/alerts.md")
 	eachAlert(t, func(t *testing.T, a alert) {
 		for _, name := range []string{"summary", "description", "runbook_url"} {
 			if a.Annotations[name] == "" {
 				t.Errorf("it has no %s", name)
 			}
 		}
-		if want := "/docs/troubleshooting.md#" + strings.ToLower(a.Alert); !strings.HasSuffix(a.Annotations["runbook_url"], want) {
+		if want := "/docs/alerts.md#" + strings.ToLower(a.Alert); !strings.HasSuffix(a.Annotations["runbook_url"], want) {
 			t.Errorf("its runbook_url is %q, want one that ends in %s", a.Annotations["runbook_url"], want)
 		}
-		if !strings.Contains(runbook, "\n### "+a.Alert+"\n") {
-			t.Errorf("docs/troubleshooting.md has no heading %q", "### "+a.Alert)
+		if !strings.Contains(runbook, "\n## "+a.Alert+"\n") {
+			t.Errorf("docs/alerts.md has no heading %q", "## "+a.Alert)
 		}
 		if !slices.Contains([]string{"critical", "warning"}, a.Labels["severity"]) {
 			t.Errorf("its severity is %q", a.Labels["severity"])
@@ -143,9 +143,9 @@ func TestQueriesAreAboutMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range regexp.MustCompile("`((?:controller_runtime|certwatcher|workqueue|leader_election|rest_client|modelbox)_[a-z_]+)`").FindAllStringSubmatch(readFile(t, "../docs/troubleshooting.md"), -1) {
+	for _, name := range regexp.MustCompile("`((?:controller_runtime|certwatcher|workqueue|leader_election|rest_client|modelbox)_[a-z_]+)`").FindAllStringSubmatch(readFile(t, "../docs/monitoring.md")+readFile(t, "../docs/alerts.md"), -1) {
 		if _, ok := known[name[1]]; !ok {
-			t.Errorf("docs/troubleshooting.md names the metric %s, which is not registered", name[1])
+			t.Errorf("the pages name the metric %s, which is not registered", name[1])
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (s *selfManaged) settled(ctx context.Context) {
 	}, time.Minute).Should(Succeed())
 }
 
-// renew requests a renewal as docs/operations.md describes, and waits until it is complete.
+// renew requests a renewal as docs/certificates.md describes, and waits until it is complete.
 func (s *selfManaged) renew(ctx context.Context) {
 	GinkgoHelper()
 	before := string(get(ctx, s.secret).Data["tls.crt"])

@@ -165,7 +165,7 @@ func TestTheThreatModelNamesTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"security.md", "../CONTRIBUTING.md"} {
+	for _, page := range []string{"threat-model.md", "controller-token.md", "../CONTRIBUTING.md"} {
 		for _, found := range regexp.MustCompile("`((Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(read(t, page), -1) {
 			if !tests[found[1]] {
 				t.Errorf("%s names %s, which does not exist", page, found[1])

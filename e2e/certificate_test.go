@@ -20,7 +20,7 @@ import (
 // the new CA, and the start of another leader.
 const renewal = 4 * time.Minute
 
-// The steps are those of docs/operations.md.
+// The steps are those of docs/certificates.md.
 var _ = Describe("a certificate that the controller issues", func() {
 	It("takes the place of cert-manager's without a lost admission request", long+1, func(ctx SpecContext) {
 		alone("controller", "webhook")
@@ -68,7 +68,7 @@ func returnToCertManager(ctx SpecContext) {
 	awaitOperator()
 }
 
-// The steps are those of docs/operations.md.
+// The steps are those of docs/certificates.md.
 var _ = Describe("a new root certificate", disturbing-1, func() {
 	It("replaces the old one without a lost admission request", func(ctx SpecContext) {
 		alone("webhook")

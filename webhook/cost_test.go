@@ -23,7 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/hostile"
 )
 
-// The bounds of what one request may cost: see docs/security.md.
+// The bounds of what one request may cost: see docs/threat-model.md.
 const (
 	// In bytes, for a request and for each byte of its body.
 	maxAllocated        = 12 << 20

@@ -146,9 +146,13 @@ var _ = It("the worked examples of config/samples/more are accepted without a wa
 	}
 })
 
-var _ = It("the examples of docs/models.md are accepted without a warning", func() {
-	page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "models.md"))
-	Expect(err).NotTo(HaveOccurred())
+var _ = It("the examples of the pages about models are accepted without a warning", func() {
+	var page []byte
+	for _, name := range []string{"models.md", "model-sources.md", "model-platform.md"} {
+		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", name))
+		Expect(err).NotTo(HaveOccurred())
+		page = append(page, text...)
+	}
 	namespace, created := newNamespace(), 0
 	for _, example := range regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1) {
 		manifest := strings.ReplaceAll("\n"+example, "\n    ", "\n")

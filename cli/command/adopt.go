@@ -42,7 +42,7 @@ Each step of --apply has a precondition, and what was interrupted is continued b
 steps, which the API server checks: docs/adopt.md.
 
 It needs the permissions of the role edit in the namespace. To leave again, delete the object, and not what it owns:
-kubectl delete app/NAME --cascade=orphan`,
+kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
 		Example: `  # The App that a Deployment and its Service become
   {} adopt deployment/web service/web > web.yaml
 

@@ -51,11 +51,11 @@ func main() {
 	}
 }
 
-// flagName matches a flag in a usage, with its shorthand.
-var flagName = regexp.MustCompile(`(?m)^ +(?:-(\w), )?--([a-z-]+)`)
+// flagName matches a flag in a usage.
+var flagName = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
 
 // hideClusterFlags hides the flags of kubectl that several commands have, and returns their usage: the
-// command pause has these alone.
+// command pause has these alone. A flag of the same name that means something else stays.
 func hideClusterFlags(root *cobra.Command) string {
 	pause, _, err := root.Find([]string{"pause"})
 	if err != nil {
@@ -63,8 +63,9 @@ func hideClusterFlags(root *cobra.Command) string {
 	}
 	usages := pause.Flags().FlagUsages()
 	for _, match := range flagName.FindAllStringSubmatch(usages, -1) {
+		shared := *pause.Flags().Lookup(match[1])
 		for _, cmd := range root.Commands() {
-			if flag := cmd.Flags().Lookup(match[2]); flag != nil && flag.Shorthand == match[1] {
+			if flag := cmd.Flags().Lookup(match[1]); flag != nil && flag.Shorthand == shared.Shorthand && flag.Usage == shared.Usage {
 				flag.Hidden = true
 			}
 		}

@@ -62,7 +62,7 @@ type controllerTable struct {
 
 // target is an object that the controller's token may write, or one of the same kind that it may not.
 type target struct {
-	// Name is the first cell of its row in docs/security.md.
+	// Name is the first cell of its row in docs/controller-token.md.
 	Name string
 	// Path is that of the object, below /api or /apis.
 	Path, Kind, Subresource string
@@ -456,17 +456,17 @@ func (w *walker) changes(tb testing.TB, t *target) error {
 // isLargest reports whether a value is the largest number, after which smaller ones are tried.
 func isLargest(value any) bool { return reflect.DeepEqual(value, int64(math.MaxInt32)) }
 
-// documented returns the cells of the table in docs/security.md, as fields, by the name of the
+// documented returns the cells of the table in docs/controller-token.md, as fields, by the name of the
 // object and the verb.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "security.md"))
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "controller-token.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, found := strings.Cut(string(data), "| object | create | change | delete |\n|---|---|---|---|\n")
 	if !found {
-		t.Fatal("docs/security.md has no table of what the policy allows")
+		t.Fatal("docs/controller-token.md has no table of what the policy allows")
 	}
 	text, _, _ = strings.Cut(text, "\n\n")
 	out := map[string][]string{}
@@ -503,7 +503,7 @@ func covers(listed, path string) bool {
 }
 
 // Every field of every object that the token may write is changed by every verb. What the policy
-// allows is what docs/security.md lists, and all that is listed is allowed.
+// allows is what docs/controller-token.md lists, and all that is listed is allowed.
 func TestTheControllersTokenWritesWhatIsDocumented(t *testing.T) {
 	w := newWalker(t)
 	installCRDs(t)
@@ -529,12 +529,12 @@ func TestTheControllersTokenWritesWhatIsDocumented(t *testing.T) {
 	for key, paths := range w.allowed {
 		listed, ok := want[key]
 		if !ok {
-			t.Errorf("%s: allowed, and docs/security.md does not list it: %v", key, slices.Sorted(maps.Keys(paths)))
+			t.Errorf("%s: allowed, and docs/controller-token.md does not list it: %v", key, slices.Sorted(maps.Keys(paths)))
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			if !slices.ContainsFunc(listed, func(l string) bool { return covers(l, path) }) {
-				t.Errorf("%s: %s is allowed, and docs/security.md does not list it", key, path)
+				t.Errorf("%s: %s is allowed, and docs/controller-token.md does not list it", key, path)
 			}
 		}
 	}
@@ -542,11 +542,11 @@ func TestTheControllersTokenWritesWhatIsDocumented(t *testing.T) {
 		for _, l := range listed {
 			found := slices.ContainsFunc(slices.Collect(maps.Keys(w.allowed[key])), func(path string) bool { return covers(l, path) })
 			if !found {
-				t.Errorf("%s: docs/security.md lists %s, and it is not allowed", key, l)
+				t.Errorf("%s: docs/controller-token.md lists %s, and it is not allowed", key, l)
 			}
 		}
 		if w.allowed[key] == nil {
-			t.Errorf("%s: docs/security.md lists it, and it is not allowed", key)
+			t.Errorf("%s: docs/controller-token.md lists it, and it is not allowed", key)
 		}
 	}
 	t.Logf("%d fields, %d requests: %d denied; %d changes of which the API server accepts no value", w.fields, w.requests, w.denied, w.opaque)

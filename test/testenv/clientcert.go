@@ -38,7 +38,7 @@ plugins:
 )
 
 // presentToWebhooks makes the API server present a certificate to all webhooks, as
-// docs/security.md describes it.
+// docs/threat-model.md describes it.
 func (e *Env) presentToWebhooks(c *ClientCertificate) error {
 	if c == nil {
 		return nil

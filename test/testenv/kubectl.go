@@ -12,13 +12,20 @@ import (
 	"strings"
 )
 
+// Kubeconfig returns the path of a kubeconfig of an administrator.
+func (e *Env) Kubeconfig() (string, error) {
+	config := filepath.Join(e.dir, "kubeconfig")
+	if _, err := os.Stat(config); err == nil {
+		return config, nil
+	}
+	return config, os.WriteFile(config, e.env.KubeConfig, 0o600)
+}
+
 // Kubectl runs kubectl as an administrator and returns its output, including its errors.
 func (e *Env) Kubectl(stdin string, args ...string) (string, error) {
-	config := filepath.Join(e.dir, "kubeconfig")
-	if _, err := os.Stat(config); err != nil {
-		if err := os.WriteFile(config, e.env.KubeConfig, 0o600); err != nil {
-			return "", err
-		}
+	config, err := e.Kubeconfig()
+	if err != nil {
+		return "", err
 	}
 	command := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), append([]string{"--kubeconfig", config}, args...)...)
 	var output bytes.Buffer

@@ -1,0 +1,240 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	cli "github.com/modelbox-operator/modelbox-operator/cli/command"
+)
+
+// section returns the text of a page below a heading, up to the next heading that is not deeper.
+func section(t *testing.T, page, title string) string {
+	t.Helper()
+	level := strings.Index(title, " ")
+	_, text, found := strings.Cut("\n"+page, "\n"+title+"\n")
+	if !found {
+		t.Fatalf("no heading is %q", title)
+	}
+	if end := regexp.MustCompile(`(?m)^#{1,` + string(rune('0'+level)) + `} `).FindStringIndex(text); end != nil {
+		text = text[:end[0]]
+	}
+	return text
+}
+
+// Each flag of each command is in its section, or, with the same meaning, among those that name a cluster.
+func TestEveryFlagIsOnThePage(t *testing.T) {
+	page := read(t, "cli.md")
+	shared := section(t, page, "### The flags that name a cluster")
+	shown := func(text string, flag *pflag.Flag) bool {
+		name := "--" + flag.Name + " "
+		if flag.Shorthand != "" {
+			name = "-" + flag.Shorthand + ", " + name
+		}
+		usage := regexp.MustCompile("`").ReplaceAllString(flag.Usage, "")
+		return regexp.MustCompile(`(?m)^ +` + name + `.*` + regexp.QuoteMeta(usage)).MatchString(text)
+	}
+	checked := 0
+	for _, command := range cli.New(cli.Env{Program: "modelbox"}).Commands() {
+		if !command.IsAvailableCommand() {
+			continue
+		}
+		own := section(t, page, "### modelbox "+command.Name())
+		withShared := strings.Contains(own, "(#the-flags-that-name-a-cluster)")
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			checked++
+			if !shown(own, flag) && !(withShared && shown(shared, flag)) {
+				t.Errorf("cli.md does not have --%s of modelbox %s: make generate", flag.Name, command.Name())
+			}
+		})
+	}
+	if checked < 100 {
+		t.Errorf("only %d flags were found", checked)
+	}
+}
+
+// A figure for planning is the one that was measured.
+func TestFiguresAreMeasured(t *testing.T) {
+	plan := section(t, read(t, "operations.md"), "## Size")
+	rows := regexp.MustCompile(`(?m)^\| controller memory.* \| ([\d.]+ MiB) \| .make bench`).FindAllStringSubmatch(read(t, "performance.md"), -1)
+	if len(rows) != 3 {
+		t.Fatalf("performance.md has %d figures of the controller's memory", len(rows))
+	}
+	for _, row := range rows {
+		if !strings.Contains(plan, row[1]) {
+			t.Errorf("operations.md does not plan with %s, which performance.md has measured", row[1])
+		}
+	}
+}
+
+// The list of the controller's permissions has each resource of its roles, those of the components included.
+func TestEveryPermissionIsOnThePage(t *testing.T) {
+	list := strings.ToLower(section(t, read(t, "operations.md"), "## Permissions"))
+	files := []string{"../config/controller/generated/role.yaml", "../config/gateway-api/roles.yaml", "../config/keda/roles.yaml", "../config/prometheus-operator/roles.yaml"}
+	kinds := []string{"modelboxes", "apps", "genericdaemons", "uniteddeployments", "erus"}
+	checked := 0
+	for _, file := range files {
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(read(t, file))), 4096)
+		for {
+			var role rbacv1.ClusterRole
+			if err := decoder.Decode(&role); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					kind, sub, _ := strings.Cut(resource, "/")
+					if slices.Contains(kinds, kind) { // "The five kinds".
+						kind = sub
+					} else if sub != "" {
+						kind = resource
+					}
+					checked++
+					if !strings.Contains(list, kind) {
+						t.Errorf("operations.md does not list %s, of %s", resource, file)
+					}
+				}
+			}
+		}
+	}
+	if checked < 25 {
+		t.Errorf("only %d resources were found", checked)
+	}
+}
+
+// The page lists each label and annotation of ours that the code or the manifests name.
+func TestEveryKeyIsOnThePage(t *testing.T) {
+	page := read(t, "labels.md")
+	key := regexp.MustCompile(`\b((?:rights\.)?modelbox-operator\.github\.io|mtsre\.meitu\.com)/([a-z][a-z-]+)\b`)
+	found := map[string]string{}
+	for _, folder := range []string{"api", "cli", "config", "controller", "hack/local", "kinds", "webhook"} {
+		err := filepath.WalkDir("../"+folder, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/samples/") || !slices.Contains([]string{".go", ".yaml"}, filepath.Ext(file)) {
+				return err
+			}
+			data, err := os.ReadFile(file)
+			for _, match := range key.FindAllString(string(data), -1) {
+				if !regexp.MustCompile(`/v\d`).MatchString(match) { // The version of a group is no key.
+					found[match] = file
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for match, file := range found {
+		if !strings.Contains(page, "`"+match+"`") {
+			t.Errorf("labels.md does not have %s, of %s", match, file)
+		}
+	}
+	if len(found) < 12 {
+		t.Errorf("only %d keys were found: %v", len(found), found)
+	}
+}
+
+// A page whose commands need a tool that not everyone has says so in its text.
+func TestToolsAreNamed(t *testing.T) {
+	tool := regexp.MustCompile(`(?m)(?:^ *(?:\$ )?|\| |\$\()(jq|cmctl|helm|kind|skopeo|crane|cosign|kustomize|aws|gcloud|vhs|node|npm) `)
+	blocks := regexp.MustCompile("(?ms)^ *```.*?^ *```|^    .*?$")
+	checked := 0
+	for _, page := range pages() {
+		text := read(t, page)
+		prose := code.ReplaceAllStringFunc(blocks.ReplaceAllString(text, ""), func(s string) string { return strings.Trim(s, "`") })
+		for _, block := range blocks.FindAllString(text, -1) {
+			for _, found := range tool.FindAllStringSubmatch(block, -1) {
+				checked++
+				if !regexp.MustCompile(`(?i)\b` + found[1] + `\b`).MatchString(prose) {
+					t.Errorf("%s needs %s, and its text does not name it: %s", page, found[1], found[0])
+				}
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d uses of tools were found", checked)
+	}
+}
+
+// No command of a page applies a part of the install with the settings that this repository has, in place of the
+// reader's: the images, the namespace, the certificates. "kubectl replace" would store what the server has added as
+// what was last applied, and the next apply fails.
+func TestNoCommandRollsTheInstallBack(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^ *(?:\$ )?(?:make deploy\b|kubectl ).*$|^ {4,}.*\bkubectl .*$`)
+	part := regexp.MustCompile(`kubectl (?:apply|delete|replace).* -[fk] config/(certs|webhook|controller|operator|policies|network|namespaced)|kubectl replace`)
+	image := regexp.MustCompile(`\b(IMG|IMG_WEBHOOK|REGISTRY|TAG)=`)
+	checked := 0
+	for _, page := range pages() {
+		text := strings.ReplaceAll(read(t, page), "\\\n", "")
+		for _, found := range line.FindAllString(text, -1) {
+			checked++
+			if command := strings.TrimSpace(found); part.MatchString(command) || strings.HasPrefix(command, "make deploy") && !image.MatchString(command) {
+				t.Errorf("%s: %s", page, command)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d commands were found", checked)
+	}
+}
+
+// A reader gets through a page: only the references of the API, which nobody reads as a whole, may be longer. A start
+// page leads to each of them.
+func TestNoPageIsTooLongOrHidden(t *testing.T) {
+	start := read(t, "README.md")
+	for _, page := range pages() {
+		words := len(strings.Fields(read(t, page)))
+		if words > 4000 && page != "api.md" && page != "../CHANGELOG.md" {
+			t.Errorf("%s has %d words: divide it", page, words)
+		}
+		if filepath.Dir(page) == "." && page != "README.md" && !strings.Contains(start, "("+page+")") {
+			t.Errorf("README.md has no link to %s", page)
+		}
+	}
+}
+
+// A page that is there in Chinese has the same tables and blocks of code, but for their comments and texts.
+func TestChinesePagesHaveTheSameParts(t *testing.T) {
+	pages, _ := filepath.Glob("zh-CN/*.md") // The pattern is well-formed.
+	row, block := regexp.MustCompile(`(?m)^\|`), regexp.MustCompile(`(?m)^(    .*\n)+`)
+	checked := 0
+	for _, page := range pages {
+		english := filepath.Base(page)
+		if slices.Contains([]string{"glossary.md", "model-platform.md", "monitoring.md", "tutorial.md"}, english) { // These have parts in one language alone.
+			continue
+		}
+		checked++
+		for what, pattern := range map[string]*regexp.Regexp{"rows of tables": row, "blocks": block} {
+			if want, got := len(pattern.FindAllString(read(t, english), -1)), len(pattern.FindAllString(read(t, page), -1)); got != want {
+				t.Errorf("%s has %d %s, and the English page %d", page, got, what, want)
+			}
+		}
+	}
+	if checked < 12 {
+		t.Errorf("only %d pages were found", checked)
+	}
+}
+
+// The site has no code of its own, and its lock file has no address: another machine has another registry.
+func TestTheSiteIsConfigured(t *testing.T) {
+	if lines := strings.Count(read(t, "../hack/site/.vitepress/config.mjs"), "\n"); lines > 100 {
+		t.Errorf("the configuration of the site has %d lines", lines)
+	}
+	if lock := read(t, "../hack/site/package-lock.json"); strings.Contains(lock, `"resolved"`) || !strings.Contains(lock, `"integrity"`) {
+		t.Error("hack/site/package-lock.json has addresses, or no hashes: npm config set omit-lockfile-registry-resolved true")
+	}
+}
