@@ -18,7 +18,7 @@ function sidebar(folder) {
     text: door.split('\n')[0],
     collapsed: false,
     items: [...door.matchAll(/^\| (\[.*?) \|/gm)].flatMap(([, cell]) =>
-      [...cell.matchAll(/\[(.*?)\]\((.*?)\.md\)/g)].map(([, text, page]) => ({ text, link: '/' + join(folder, page) }))),
+      [...cell.matchAll(/\[(.*?)\]\((.*?)\.md\)/g)].map(([, text, page]) => ({ text: text[0].toUpperCase() + text.slice(1), link: '/' + join(folder, page) }))),
   }))
 }
 
@@ -61,6 +61,7 @@ const zh = {
 export default defineConfig({
   title: 'ModelBox Operator',
   description: 'Model servers on Kubernetes: a few checked lines become a Deployment and a Service',
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   srcDir: docs,
   outDir: join(root, 'dist/site'),
   base: process.env.BASE ?? '/',
