@@ -48,7 +48,7 @@ func TestInstalls(t *testing.T) {
 
 	all := maps.Clone(overlays)
 	for page, want := range pages {
-		texts := documented(t, page, "//config")
+		texts := documented(t, page, "//config?ref=")
 		if len(texts) != want {
 			t.Errorf("docs/%s has %d kustomizations, want %d", page, len(texts), want)
 		}
