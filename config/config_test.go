@@ -206,13 +206,6 @@ func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiexte
 	return nil
 }
 
-// clusterScoped are the cluster-scoped kinds of the manifests.
-var clusterScoped = map[string]bool{
-	"Namespace": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
-	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true,
-	"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
-}
-
 func TestEveryKindHasACRD(t *testing.T) {
 	objects := install(t)
 	all := kindsOf(t)

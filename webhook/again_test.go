@@ -168,7 +168,7 @@ var _ = DescribeTable("replicas beside what sets it later are admitted with a wa
 )
 
 // What KEDA has scaled to 0 starts with the first request of a user that says so.
-var _ = DescribeTable("an object at 0 replicas whose autoscaler is replaced by one that does not start it", func(ctx SpecContext, create []string, replace ...string) {
+var _ = DescribeTable("an object at 0 replicas whose autoscaler is replaced by one that does not start it", func(_ SpecContext, create []string, replace ...string) {
 	const (
 		warning = "a HorizontalPodAutoscaler does not start from 0 replicas; set 1 or more, as by kubectl scale"
 		keda    = `{minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://p:9090", query: "sum(a)", target: 1}}`

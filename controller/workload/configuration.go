@@ -77,13 +77,9 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 		return nil, err
 	}
 	refs, uid := workload.References(template), s.Owner.GetUID()
-	anew := !s.Pods.Exists() || s.Status.Template != "" && s.Status.Template != hash
-	if anew {
-		written, err := r.Writer.HasTemplate(ctx, s.owner(), s.Pods)
-		if err != nil {
-			return nil, err
-		}
-		anew = !written
+	anew, err := r.isAnew(ctx, s, hash)
+	if err != nil {
+		return nil, err
 	}
 	observed, unread := r.Configuration.Observe(ctx, owner, refs, anew && !s.Paused)
 	s.configured = configured{note: observed.Note, again: observed.Again, live: live, template: hash}
@@ -103,6 +99,15 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 	}
 	setConfiguration(template, s.configured.value)
 	return unread, nil
+}
+
+// isAnew reports whether the pod template, without its configuration, is still to be written.
+func (r *Reconciler) isAnew(ctx context.Context, s *State, hash string) (bool, error) {
+	if s.Pods.Exists() && (s.Status.Template == "" || s.Status.Template == hash) {
+		return false, nil
+	}
+	written, err := r.Writer.HasTemplate(ctx, s.owner(), s.Pods)
+	return !written, err
 }
 
 // applies is how long the objects of one file may take to be created, one after the other.

@@ -64,7 +64,7 @@ func (s *State) build() error {
 		}
 		return err
 	}
-	deployment, err := s.Workload.Deployment()
+	deployment, err := s.Deployment()
 	if err != nil {
 		return err
 	}
