@@ -88,6 +88,7 @@ var _ = Describe("an error in any request", Ordered, func() {
 		}
 		obj := g.object(named)
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
+		DeferCleanup(deleteOwner, obj) // It refers to a Secret, which controllers of other specs may not list.
 		for range 2 {
 			Expect(reconcileWith(ctx, env.Client, obj)).To(Succeed())
 			g.after(ctx, named)

@@ -47,6 +47,5 @@ func ExampleSchedule_Prev() {
 func ExampleParse() {
 	_, err := cron.Parse("0 22-5 * * *")
 	fmt.Println(err)
-	// Output: "22-5" in the hour field is a range that runs backwards (give two ranges, such as
-	// 5-6,0-1); it takes 0-23 or *, also in lists (1,2), ranges (1-5) and steps (*/2)
+	// Output: "22-5" in the hour field is a range that runs backwards (give two ranges, such as 5-6,0-1); it takes 0-23 or *, also in lists (1,2), ranges (1-5) and steps (*/2)
 }

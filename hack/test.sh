@@ -24,7 +24,7 @@ packages() {
 # the tests outside of the suite, so these run before.
 controller() {
   gotest -o controller/controller.test -skip '^TestController$' ./controller || return
-  go tool ginkgo --no-color --procs 2 --timeout 15m ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
+  go tool ginkgo --no-color --procs 2 --timeout 20m ${GINKGOFLAGS:-} controller/controller.test -- -test.run='^TestController$'
 }
 part() {
   local from=$SECONDS result=ok
