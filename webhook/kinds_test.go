@@ -155,7 +155,7 @@ var _ = It("the examples of the pages about models are accepted without a warnin
 	}
 	namespace, created := newNamespace(), 0
 	for _, example := range regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1) {
-		manifest := strings.ReplaceAll("\n"+example, "\n    ", "\n")
+		manifest := strings.NewReplacer("\n    ", "\n", "namespace: team", "namespace: "+namespace).Replace("\n" + example)
 		if !strings.HasPrefix(manifest, "\napiVersion: ") {
 			continue
 		}
