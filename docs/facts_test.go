@@ -193,7 +193,7 @@ func TestNoCommandRollsTheInstallBack(t *testing.T) {
 	}
 }
 
-// A reader gets through a page: only the references of the API, which nobody reads as a whole, may be longer. A start
+// A reader gets through a page: only the reference of the API, in which readers look fields up, may be longer. A start
 // page leads to each of them.
 func TestNoPageIsTooLongOrHidden(t *testing.T) {
 	start := read(t, "README.md")

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -32,10 +31,6 @@ func invalidSpec(err error) error {
 	}
 	return err
 }
-
-// Buildable returns a status.Readiness with the errors of a spec that leave open what its children
-// have to be, nil if there are none.
-func Buildable(errs field.ErrorList) error { return invalidSpec(workload.Buildable(errs)) }
 
 // FetcherStatus returns which image and mirrors fetch the model in the pods of a desired
 // Deployment, and the hash of the rest of its pod template; nil if they fetch none.

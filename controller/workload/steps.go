@@ -14,6 +14,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // Step is one step of a reconcile. After the time that it returns, 0 for never, the owner is to be
@@ -54,7 +55,7 @@ func (*Reconciler) Build(_ context.Context, s *State) (time.Duration, error) {
 }
 
 func (s *State) build() error {
-	if err := Buildable(s.Errs); err != nil {
+	if err := workload.Buildable(s.Errs); err != nil {
 		return err
 	}
 	if s.OnNodes {
