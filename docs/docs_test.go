@@ -43,22 +43,15 @@ func pages() (out []string) {
 // The page explains every reason of a condition, of an event or of an Eru's history.
 func TestEveryReasonIsExplained(t *testing.T) {
 	page := read(t, troubleshooting)
-	found := reasons(t)
-	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
-		found[string(result)] = "an event of an Eru"
-	}
-	for _, condition := range []string{status.ConditionReady, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused} {
-		found[condition] = "a condition"
-	}
-	for reason, from := range found {
+	for reason, from := range reasons(t) {
 		if !strings.Contains(page, "`"+reason+"`") {
 			t.Errorf("%s does not explain `%s`, of %s", troubleshooting, reason, from)
 		}
 	}
 }
 
-// reasons returns the reasons in the controller's sources, and the file of each: the
-// constants whose name begins with "reason", and the literals in calls of Eventf.
+// reasons returns the conditions, the results of an Eru, and the reasons in the controller's sources, with the file of
+// each: the constants whose name begins with "reason", and the literals in calls of Eventf.
 func reasons(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -99,6 +92,12 @@ func reasons(t *testing.T) map[string]string {
 	}
 	if len(out) < 20 {
 		t.Fatalf("only %d reasons were found: %v", len(out), out)
+	}
+	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
+		out[string(result)] = "an event of an Eru"
+	}
+	for _, condition := range []string{status.ConditionReady, status.ConditionAvailable, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused} {
+		out[condition] = "a condition"
 	}
 	return out
 }

@@ -103,6 +103,9 @@ for part in clientset listers informers; do
 done
 gofmt -s -w api/client
 
+echo "generate: the last release, in the pages that name it"
+go test ./docs -run TestPagesNameTheLastRelease -update >/dev/null
+
 echo "generate: the API reference"
 # Links into the Kubernetes documentation are to the version that the operator is built for.
 printf 'render:\n  kubernetesVersion: "%s"\nprocessor:\n  ignoreTypes: ["List$"]\n  ignoreFields: ["TypeMeta$"]\n' \
@@ -124,6 +127,9 @@ echo "generate: the reference of the flags of both processes"
   go run ./hack/clidocs flags
 } >"$tmp/flags.md"
 mv "$tmp/flags.md" docs/flags.md
+
+echo "generate: what a release promises"
+go test ./docs -run TestNothingThatIsPromisedIsGone -update >/dev/null
 
 echo "generate: the tables of contents"
 go run ./hack/toc README*.md CONTRIBUTING.md docs/*.md docs/zh-CN/*.md
