@@ -242,7 +242,7 @@ var storedEdits = []storedEdit{
 	}, nil},
 	{"the port of the Service", func(r *recorded) bool {
 		// The container port stays.
-		return slices.Contains([]string{"modelbox-pod-template", "modelbox-explicit-probes", "app-users", "modelbox-generated-name"}, r.name)
+		return slices.Contains([]string{"modelbox-pod-template", "modelbox-explicit-probes", "app-users"}, r.name)
 	}, func(ctx context.Context, r *recorded) { portPatched(ctx, r.owner, "port", 8999) }, func(ctx context.Context, r *recorded) {
 		ports := nested(stored(ctx, r.children[1]), "spec", "ports").([]any)
 		Expect(ports[0].(map[string]any)["port"]).To(BeEquivalentTo(8999), r.name)

@@ -6,7 +6,7 @@
 #
 #   record.sh VERSION FILE...
 #
-# VERSION is a tag such as v0.1.0, whose webhook and controller run on the cluster of the current
+# VERSION is a tag such as v1.2.3, whose webhook and controller run on the cluster of the current
 # context. The first document of each FILE is a manifest. Its first lines are comments with the
 # request that writes it ("kubectl ..."), sed programs for manifests that are written before it
 # ("first: ..."), and the requests that follow ("then: ..."). A folder VERSION beside this script
@@ -58,7 +58,7 @@ for file in "$@"; do
     for child in deployment daemonset service; do
       if k get "$child/${names[$file]#*/}" >/dev/null 2>&1; then
         echo ---
-        get "$child/${names[$file]#*/}"
+        get "$child/${names[$file]#*/}" | sed '/^status:/,$d' # It is that of Kubernetes' controllers.
       fi
     done
   } >"$out/$(basename "$file")"
