@@ -4,6 +4,8 @@
 package config_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,14 +20,15 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 )
 
-// docker of a release builds nothing, and writes a digest where it is told to; go compiles nothing. What
+// docker of a release builds nothing, and writes a digest where it is told to; go compiles nothing, and writes a program
+// where it is told to. What
 // pushes and signs writes its arguments, and helm also what it prints after a push.
 var fakesOfARelease = map[string]string{
 	"docker": `#!/bin/sh
 while [ "$1" != --metadata-file ]; do shift; done
 printf '{\n  "containerimage.digest": "%s"\n}\n' "$DIGEST" >"$2"
 `,
-	"go":     "#!/bin/sh\n",
+	"go":     "#!/bin/sh\n" + `while [ $# -gt 0 ]; do [ "$1" != -o ] || echo program >"$2"; shift; done` + "\n",
 	"cosign": "#!/bin/sh\n" + `echo cosign "$@" >>"$CALLS"` + "\n",
 	"skopeo": "#!/bin/sh\n" + `echo skopeo "$@" >>"$CALLS"` + "\n",
 	"helm":   "#!/bin/sh\n" + `echo helm "$@" >>"$CALLS"; printf 'Pushed: x\nDigest: %s\n' "$CHART" >&2` + "\n",
@@ -47,7 +50,8 @@ func TestRelease(t *testing.T) {
 			t.Fatal(failed)
 		}
 	}
-	runMake("release", "CLI_PLATFORMS=linux/amd64")
+	runMake("release", "CLI_PLATFORMS=linux/amd64 windows/arm64")
+	checkKrew(t, dist)
 
 	v := version.Version
 	reference := func(name string) string { return "r.io/team/" + name + ":" + v + "@" + digestA }
@@ -82,6 +86,48 @@ func TestRelease(t *testing.T) {
 	want = append(want, "helm push "+archive+" oci://r.io/team/charts", "cosign sign --yes --key k.key r.io/team/charts/modelbox-operator@"+digestB)
 	if got := strings.Split(strings.TrimSpace(string(text)), "\n"); !slices.Equal(got, want) {
 		t.Errorf("the calls are\n%s\nwant\n%s", text, strings.Join(want, "\n"))
+	}
+}
+
+// checkKrew checks what krew requires of the manifest of a plug-in, and the archives that it names.
+func checkKrew(t *testing.T, dist string) {
+	t.Helper()
+	type platform struct {
+		Selector         struct{ MatchLabels map[string]string }
+		URI, SHA256, Bin string
+	}
+	var plugin struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+		Spec             struct {
+			Version, Homepage, ShortDescription, Description string
+			Platforms                                        []platform
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dist, "modelbox.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, &plugin); err != nil {
+		t.Fatal(err)
+	}
+	spec := plugin.Spec
+	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata.Name != "modelbox" ||
+		spec.Version != version.Version || spec.Description == "" || len(spec.ShortDescription) > 50 || len(spec.Platforms) != 2 {
+		t.Errorf("the manifest for krew is\n%s", text)
+	}
+	for _, p := range spec.Platforms {
+		file := filepath.Base(p.URI)
+		if want := fmt.Sprintf("kubectl-modelbox-%s-%s-%s.tar.gz", version.Version, p.Selector.MatchLabels["os"], p.Selector.MatchLabels["arch"]); file != want {
+			t.Errorf("%s is for %v", p.URI, p.Selector.MatchLabels)
+		}
+		archive, err := os.ReadFile(filepath.Join(dist, file))
+		if sum := fmt.Sprintf("%x", sha256.Sum256(archive)); err != nil || sum != p.SHA256 {
+			t.Errorf("%s: the sum is %s (%v), want %s", file, sum, err, p.SHA256)
+		}
+		if names, failed := command(t, "", nil, "tar", "-tzf", filepath.Join(dist, file)); names != "LICENSE\n"+p.Bin+"\n" {
+			t.Errorf("%s has %q: %s", file, names, failed)
+		}
 	}
 }
 

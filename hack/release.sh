@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Writes the files of a release into a directory: for each image an OCI archive of all platforms with
 # SBOMs and provenance as attestations, install.yaml (install-self-managed.yaml needs no cert-manager) and
-# the Helm chart with the images by digest, the command modelbox for each platform, and the checksums of all
-# of these, signed if COSIGN_FLAGS is set. hack/publish.sh pushes the images and the chart.
+# the Helm chart with the images by digest, the command modelbox for each platform, also for krew, a JSON Schema of
+# each kind, and the checksums of all of these, signed if COSIGN_FLAGS is set. hack/publish.sh pushes the images and the chart.
 #
 #   VERSION, REGISTRY, PLATFORMS, CLI_PLATFORMS, DOCKER, DOCKER_BUILD_ARGS, COSIGN_FLAGS
 #   hack/release.sh DIRECTORY
@@ -33,6 +33,8 @@ for platform in $CLI_PLATFORMS; do
   CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" \
     -o "$dist/modelbox-$VERSION-${platform//\//-}$([ "${platform%/*}" != windows ] || echo .exe)" ./cli
 done
+./hack/krew.sh "$dist"
+go run ./hack/schemas "$dist"
 cp SECURITY.md LICENSE "$dist/"
 (cd "$dist" && sha256sum -- * >SHA256SUMS)
 # shellcheck disable=SC2086

@@ -18,6 +18,7 @@ require (
 	github.com/fluxcd/cli-utils v1.2.3
 	github.com/google/go-cmp v0.7.0
 	github.com/modelbox-operator/modelbox-operator v0.0.0-00010101000000-000000000000
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/yuin/gopher-lua v1.1.2
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/api v0.37.2
@@ -167,7 +168,6 @@ require (
 	github.com/rubenv/sql-migrate v1.8.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/ryanuber/go-glob v1.0.0 // indirect
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/segmentio/kafka-go v0.4.51 // indirect
 	github.com/shopspring/decimal v1.4.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
