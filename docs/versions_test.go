@@ -53,12 +53,12 @@ var (
 	// Every version with a v in front, and those of ours that have none: of the chart, and its file.
 	anyVersion = regexp.MustCompile(`\bv\d+\.\d+\.\d+\b(?:-[a-z][\w.]*)?|(--version |modelbox-operator-)\d+\.\d+\.\d+(?:-[a-z][\w.]*)?`)
 	// Lines that name the versions of others.
-	ofOthers = regexp.MustCompile(`vllm|\buses: |controller-gen|[Kk]ubernetes|"staging"`)
+	ofOthers = regexp.MustCompile(`vllm|\buses: |controller-gen`)
 	// The folders and files that may name a version of ours. What is generated from VERSION has a test in config.
 	naming = regexp.MustCompile(`\.md$|^config/samples/|^(charts|certs|config|hack|\.github)/.*\.(ya?ml|tpl|txt|sh|mk|mjs)$|^(Makefile|Dockerfile\.)`)
-	// How a release is made; the table of other projects; modules and manifests of others; earlier releases; and what is
-	// generated from VERSION.
-	notNaming = regexp.MustCompile(`^CONTRIBUTING\.md$|^docs/compared\.md$|^test/crds/|^hack/tools/|^CHANGELOG\.md$|/testdata/|^config/images/|/Chart\.yaml$|^docs/(cli|flags)\.md$`)
+	// How a release is made; the table of other projects; modules, programs and manifests of others; earlier releases; and
+	// what is generated from VERSION.
+	notNaming = regexp.MustCompile(`^CONTRIBUTING\.md$|^docs/compared\.md$|^test/crds/|^hack/(tools/|binaries\.sh)|^CHANGELOG\.md$|/testdata/|^config/images/|/Chart\.yaml$|^docs/(cli|flags)\.md$`)
 )
 
 // Pages, samples, the chart, workflows and scripts name the last release wherever they name a version of ours, such as

@@ -28,7 +28,8 @@ images=$(./hack/images.sh kustomization)
 ./hack/manifests.sh config "" "" "$images" >"$dist/install.yaml"
 ./hack/manifests.sh config "" "" "$images" self-managed >"$dist/install-self-managed.yaml"
 rm "$dist/metadata" "$dist/chart/modelbox-operator/values.yaml.bak"
-tar -c -z -f "$dist/modelbox-operator-${VERSION#v}.tgz" -C "$dist/chart" modelbox-operator && rm -r "$dist/chart"
+tar -c --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 --numeric-owner -C "$dist/chart" modelbox-operator |
+  gzip -n >"$dist/modelbox-operator-${VERSION#v}.tgz" && rm -r "$dist/chart"
 for platform in $CLI_PLATFORMS; do
   CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" \
     -o "$dist/modelbox-$VERSION-${platform//\//-}$([ "${platform%/*}" != windows ] || echo .exe)" ./cli
