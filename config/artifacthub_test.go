@@ -27,6 +27,9 @@ func decodeFile(t *testing.T, file string, into any) {
 	}
 }
 
+// shownCRD is a CRD as Artifact Hub shows it.
+type shownCRD struct{ Kind, Version, Name, DisplayName, Description string }
+
 // Artifact Hub shows the kinds of this version, with the samples as examples: the form of the annotations is that of
 // https://artifacthub.io/docs/topics/annotations/helm/.
 func TestArtifactHub(t *testing.T) {
@@ -43,7 +46,7 @@ func TestArtifactHub(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var crds []struct{ Kind, Version, Name, DisplayName, Description string }
+	var crds []shownCRD
 	var examples []map[string]any
 	var links []struct{ Name, URL string }
 	annotation("crds", &crds)
@@ -61,7 +64,7 @@ func TestArtifactHub(t *testing.T) {
 		var crd apiextensionsv1.CustomResourceDefinition
 		decodeFile(t, file, &crd)
 		kind := crd.Spec.Names.Kind
-		i := slices.IndexFunc(crds, func(shown struct{ Kind, Version, Name, DisplayName, Description string }) bool { return shown.Kind == kind })
+		i := slices.IndexFunc(crds, func(shown shownCRD) bool { return shown.Kind == kind })
 		if i < 0 || crds[i].Name != crd.Name || crds[i].Version != crd.Spec.Versions[len(crd.Spec.Versions)-1].Name || crds[i].Description == "" {
 			t.Errorf("the chart does not show %s as it is", crd.Name)
 		}

@@ -94,11 +94,15 @@ func TestPagesNameTheLastRelease(t *testing.T) {
 	}
 }
 
-// The references that are generated have the version of the commit.
-func TestReferencesHaveTheVersion(t *testing.T) {
-	for _, page := range []string{"cli.md", "flags.md"} {
-		if want := "modelbox-controller:" + version.Version; !strings.Contains(read(t, page), want) {
-			t.Errorf("%s does not have %s: make generate", page, want)
+// What is generated has the version of the commit.
+func TestWhatIsGeneratedHasTheVersion(t *testing.T) {
+	for file, want := range map[string]string{
+		"cli.md": "modelbox-controller:" + version.Version, "flags.md": "modelbox-controller:" + version.Version,
+		"../config/images/kustomization.yaml":    "newTag: " + version.Version + "\n",
+		"../charts/modelbox-operator/Chart.yaml": "\nversion: " + strings.TrimPrefix(version.Version, "v") + "\nappVersion: " + version.Version + "\n",
+	} {
+		if !strings.Contains(read(t, file), want) {
+			t.Errorf("%s does not have %q: make generate", file, want)
 		}
 	}
 }

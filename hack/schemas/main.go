@@ -67,7 +67,7 @@ func write(file, directory string) error {
 			return err
 		}
 		name := fmt.Sprintf("%s_%s_%s.json", crd.Spec.Group, strings.ToLower(crd.Spec.Names.Kind), version.Name)
-		if err := os.WriteFile(filepath.Join(directory, name), append(encoded, '\n'), 0o644); err != nil { //nolint:gosec // It is published.
+		if err := os.WriteFile(filepath.Join(directory, name), append(encoded, '\n'), 0o644); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 //go:embed VERSION
 var file string
 
-// Version is the version of this program, such as v0.1.0.
+// Version is the version of this program, such as v1.2.3, or v1.3.0-dev between two releases.
 var Version = strings.TrimSpace(file)
 
 // ControllerImage is the image of this version's controller, without a registry. It has the
