@@ -199,7 +199,7 @@ func TestNoPageIsTooLongOrHidden(t *testing.T) {
 	start := read(t, "README.md")
 	for _, page := range pages() {
 		words := len(strings.Fields(read(t, page)))
-		if words > 4000 && page != "api.md" {
+		if words > 4000 && page != "api.md" && page != "../CHANGELOG.md" {
 			t.Errorf("%s has %d words: divide it", page, words)
 		}
 		if filepath.Dir(page) == "." && page != "README.md" && !strings.Contains(start, "("+page+")") {

@@ -31,18 +31,23 @@ func lastRelease(t *testing.T) string {
 	return "v" + found[1]
 }
 
-// A release is the newest section of CHANGELOG.md, and nothing is unreleased. Between releases the version is a later one.
+// A release is the newest section of CHANGELOG.md, which is read in five minutes, and nothing is unreleased. Between
+// releases the version is a later one.
 func TestTheChangelogHasTheVersion(t *testing.T) {
-	last := lastRelease(t)
-	if since := "/compare/" + last + "...HEAD"; !strings.Contains(read(t, "../CHANGELOG.md"), since) {
+	last, text := lastRelease(t), read(t, "../CHANGELOG.md")
+	if since := "/compare/" + last + "...HEAD"; !strings.Contains(text, since) {
 		t.Errorf("CHANGELOG.md has no link %s", since)
+	}
+	newest, _, _ := strings.Cut(strings.SplitN(text, "\n## [", 3)[2], "\n## [")
+	if words := len(strings.Fields(newest)); words > 1250 || !strings.Contains(newest, "\n### Before and after the upgrade\n") {
+		t.Errorf("CHANGELOG.md: %s has %d words, or does not say what to do before and after the upgrade", last, words)
 	}
 	if isRelease() {
 		if version.Version != last {
 			t.Errorf("VERSION is %s, and the newest section of CHANGELOG.md %s", version.Version, last)
 		}
-		if text := strings.TrimSpace(section(t, read(t, "../CHANGELOG.md"), "## [Unreleased]")); text != "" {
-			t.Errorf("CHANGELOG.md: what is unreleased belongs to %s:\n%s", last, text)
+		if unreleased := strings.TrimSpace(section(t, text, "## [Unreleased]")); unreleased != "" {
+			t.Errorf("CHANGELOG.md: what is unreleased belongs to %s:\n%s", last, unreleased)
 		}
 	} else if !semver.MustParseSemantic(last).LessThan(semver.MustParseSemantic(version.Version)) {
 		t.Errorf("VERSION is %s, which is not later than the release %s", version.Version, last)
@@ -54,7 +59,7 @@ var (
 	anyVersion = regexp.MustCompile(`\bv\d+\.\d+\.\d+\b(?:-[a-z][\w.]*)?|(--version |modelbox-operator-)\d+\.\d+\.\d+(?:-[a-z][\w.]*)?`)
 	// Lines that name the versions of others.
 	ofOthers = regexp.MustCompile(`vllm|\buses: |controller-gen`)
-	// The folders and files that may name a version of ours. What is generated from VERSION has a test in config.
+	// The folders and files that may name a version of ours. What is generated from VERSION has a test of its own.
 	naming = regexp.MustCompile(`\.md$|^config/samples/|^(charts|certs|config|hack|\.github)/.*\.(ya?ml|tpl|txt|sh|mk|mjs)$|^(Makefile|Dockerfile\.)`)
 	// How a release is made; the table of other projects; modules, programs and manifests of others; earlier releases; and
 	// what is generated from VERSION.
