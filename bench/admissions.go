@@ -96,7 +96,7 @@ type typed struct{}
 
 // Default implements admission.Defaulter.
 func (typed) Default(_ context.Context, box *modelv1.ModelBox) error {
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	return nil
 }
 

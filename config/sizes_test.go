@@ -34,7 +34,9 @@ func TestShippedSizes(t *testing.T) {
 		}
 	}
 	golden.Run(t, func(box *modelv1.ModelBox) ([]kinds.Object, error) {
-		if errs := append(modelbox.Admit(box, nil, all, nil), modelbox.Validate(box)...); len(errs) > 0 {
+		kind := modelbox.KindWithSizes(all)
+		kind.SetDefaults(box, nil)
+		if errs := append(kind.Refuse(box, nil), kind.Validate(box)...); len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
 		for _, warning := range modelbox.Warn(box) {

@@ -100,7 +100,7 @@ func newBackup(ctx context.Context, of string) *backup {
 	created := ownerOf(ownerManifests[of], newNamespace())
 	gvk, err := env.Client.GroupVersionKindFor(created)
 	Expect(err).NotTo(HaveOccurred())
-	all.Of(gvk.GroupKind()).Default(created, nil, nil)
+	all.Of(gvk.GroupKind()).SetDefaults(created, nil)
 	DeferCleanup(func(ctx context.Context) { deleteOwner(ctx, created) })
 	Expect(env.Client.Create(ctx, created)).To(Succeed(), of)
 	b := &backup{ctx: ctx, of: of, owner: &unstructured.Unstructured{}, live: created}

@@ -281,7 +281,7 @@ func foreignBlocks() (all []func(metav1.ObjectMeta) client.Object) {
 
 func blockChild(block *children.Block, named metav1.ObjectMeta) client.Object {
 	box := everyBlock(named).(*modelv1.ModelBox)
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	all, err := modelbox.Workload(box, modelFetcher).Children()
 	if err != nil {
 		panic(err) // The golden test has built them.

@@ -387,7 +387,7 @@ func ineffective(ctx context.Context, obj *unstructured.Unstructured) field.Erro
 	if running.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), typed) != nil {
 		return nil
 	}
-	kind.Default(typed, nil, nil)
+	kind.SetDefaults(typed, nil)
 	return rules.Ineffective(kind.Validate(typed))
 }
 

@@ -44,19 +44,19 @@ var judges = map[string]func(namespace string, spec []byte) judged{
 	"ModelBox": func(namespace string, spec []byte) judged {
 		box := &modelv1.ModelBox{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &box.Spec)
-		modelbox.Default(box, nil, nil)
+		modelbox.Default(box)
 		return judged{box, modelbox.Validate(box), modelbox.Pods(box, models.Fetcher{}), modelbox.Workload(box, models.Fetcher{}).Children}
 	},
 	"App": func(namespace string, spec []byte) judged {
 		obj := &appv1.App{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &obj.Spec)
-		app.Default(obj, nil, nil)
+		app.Default(obj)
 		return judged{obj, app.Validate(obj), app.Pods(obj), app.Workload(obj).Children}
 	},
 	"Genericdaemon": func(namespace string, spec []byte) judged {
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: drawnMeta(namespace)}
 		sent(spec, &daemon.Spec)
-		genericdaemon.Default(daemon, nil, nil)
+		genericdaemon.Default(daemon)
 		return judged{daemon, genericdaemon.Validate(daemon), genericdaemon.Pods(daemon), genericdaemon.Workload(daemon).Children}
 	},
 }

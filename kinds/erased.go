@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Erased is a Kind without its Go type, so that a list can have all kinds. Its functions are those
@@ -17,10 +15,17 @@ import (
 type Erased struct {
 	GVK schema.GroupVersionKind
 	// New returns an empty object of the kind.
-	New       func() Object
-	Default   func(obj, old Object, ops *patch.Ops)
-	Stored    func(obj Object)
-	Admit     func(obj, old Object, ops *patch.Ops) field.ErrorList
+	New func() Object
+	// Current returns the kind with what it knows of the cluster now, for one admission.
+	Current func() *Erased
+	// SetDefaults sets the defaults of an object, which may update old: see Kind.SetDefaults.
+	SetDefaults func(obj, old Object)
+	// SetStored sets the defaults of an object as its controller sees it.
+	SetStored func(obj Object)
+	// Encoder returns what encodes as JSON the fields that the defaults of an object may set, which may
+	// update old.
+	Encoder   func(obj, old Object) func(obj Object) map[string]any
+	Refuse    func(obj, old Object) field.ErrorList
 	Validate  func(obj Object) field.ErrorList
 	Immutable func(obj, old Object) field.ErrorList
 	Warn      func(obj, old Object, now time.Time) []string
@@ -32,37 +37,37 @@ type Pointer[T any] interface {
 	Object
 }
 
-// Erase returns a kind without its type. A Kind without Stored or Admit has its Default there.
+// Erase returns a kind without its type.
 func Erase[T any, P Pointer[T]](k Kind[T]) *Erased {
 	typed := func(obj Object) *T {
 		pointer, _ := obj.(P) // It is nil if there is no object.
 		return pointer
 	}
-	return &Erased{
-		GVK:     k.GVK,
-		New:     func() Object { return P(new(T)) },
-		Default: func(obj, old Object, ops *patch.Ops) { k.Default(typed(obj), typed(old), ops) },
-		Stored: func(obj Object) {
-			if k.Stored != nil {
-				k.Stored(typed(obj))
-				return
-			}
-			k.Default(typed(obj), nil, nil)
-		},
-		Admit: func(obj, old Object, ops *patch.Ops) field.ErrorList {
-			if k.Admit != nil {
-				return k.Admit(typed(obj), typed(old), ops)
-			}
-			k.Default(typed(obj), typed(old), ops)
-			return nil
-		},
-		Validate: func(obj Object) field.ErrorList { return k.Validate(typed(obj)) },
-		Immutable: func(obj, old Object) field.ErrorList {
-			if k.Immutable == nil {
-				return nil
-			}
-			return k.Immutable(typed(obj), typed(old))
-		},
-		Warn: func(obj, old Object, now time.Time) []string { return k.Warn(typed(obj), typed(old), now) },
+	errors := func(of func(obj, old *T) field.ErrorList) func(obj, old Object) field.ErrorList {
+		if of == nil {
+			return func(_, _ Object) field.ErrorList { return nil }
+		}
+		return func(obj, old Object) field.ErrorList { return of(typed(obj), typed(old)) }
 	}
+	erased := &Erased{
+		GVK:         k.GVK,
+		New:         func() Object { return P(new(T)) },
+		SetDefaults: func(obj, old Object) { k.SetDefaults(typed(obj), typed(old)) },
+		SetStored:   func(obj Object) { k.SetStored(typed(obj)) },
+		Encoder: func(obj, old Object) func(Object) map[string]any {
+			codec := k.Codec(typed(obj), typed(old))
+			return func(obj Object) map[string]any { return codec.Spec(typed(obj)) }
+		},
+		Refuse:    errors(k.Refuse),
+		Validate:  func(obj Object) field.ErrorList { return k.Validate(typed(obj)) },
+		Immutable: errors(k.Immutable),
+		Warn:      func(obj, old Object, now time.Time) []string { return k.Warn(typed(obj), typed(old), now) },
+	}
+	erased.Current = func() *Erased {
+		if k.Current == nil {
+			return erased
+		}
+		return Erase[T, P](k.Current())
+	}
+	return erased
 }

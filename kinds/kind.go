@@ -11,32 +11,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Kind is one kind at admission: pure functions whose arguments are everything that
-// they need. They are called by many goroutines at once, each with objects of its own.
+// they need. They are called by many goroutines at once, each with objects of its own. No object
+// has a status.
 type Kind[T any] struct {
 	// GVK names the kind, and with it the paths of its webhooks.
 	GVK schema.GroupVersionKind
 
-	// Default sets the defaults of obj and records them in ops, which may be nil. It
-	// leaves alone what is set, except for a value that was derived from old and
-	// follows its source. old is nil when an object is created, and when an object is
-	// only read; it must not be changed. Default must be idempotent. Neither object
-	// has a status, and only obj has managedFields and annotations, and only with old:
-	// they show which values were derived and which a client set.
-	Default func(obj, old *T, ops *patch.Ops)
+	// Current returns the kind with what it knows of the cluster now, for one admission. It may be nil.
+	Current func() Kind[T]
 
-	// Stored, if it is not nil, is Default of a stored object that is only read, in memory.
+	// Default sets the defaults of a new object, and is idempotent. It leaves alone what is set.
+	Default func(obj *T)
+
+	// Stored sets the defaults of an object as it is stored, in memory. If it is nil, Default does.
 	Stored func(obj *T)
 
-	// Admit, if it is not nil, is Default in the mutating webhook, which alone knows more than the
-	// object: it also returns the errors that only this shows.
-	Admit func(obj, old *T, ops *patch.Ops) field.ErrorList
+	// Codec returns what encodes the fields that the defaults of an object may set, which may update
+	// stored. stored is nil for a new object.
+	Codec func(sent, stored *T) Codec[T]
 
-	// Validate returns all errors of an object after Default, those of the schema's
+	// Update is what an update of an object needs beside Default. It may be nil.
+	Update *Update[T]
+
+	// Refuse returns the errors of an object with its defaults that only the mutating webhook shows,
+	// which knows more than the object. It may be nil.
+	Refuse func(obj, old *T) field.ErrorList
+
+	// Validate returns all errors of an object with its defaults, those of the schema's
 	// bounds included. It changes nothing.
 	Validate func(obj *T) field.ErrorList
 
@@ -45,6 +49,25 @@ type Kind[T any] struct {
 
 	// Warn returns a sentence for each thing that is allowed but risky at this time in a valid
 	// object, and in the change of old if that is not nil, of at most 120 characters; the API
-	// server cuts longer ones. obj has managedFields and annotations as with Default.
+	// server cuts longer ones. obj has managedFields and annotations as with SetDefaults.
 	Warn func(obj, old *T, now time.Time) []string
 }
+
+// Update is what the defaults of an update need beside Kind.Default: see Kind.SetDefaults. sent is the
+// object as the client sent it, and stored the stored one as its controller sees it.
+type Update[T any] struct {
+	// Derived returns the fields that can have derived values.
+	Derived func(sent, stored *T) Fields
+	// Possible reports whether a value in these fields can be a derived one: another one is of another
+	// webhook. If it is nil, each can.
+	Possible func(leaf *Leaf, sent, stored *T) bool
+	// Always is one of the fields that no pod is made of, and that is always derived again.
+	Always string
+	// Keep sets in obj what stays, before its defaults are set. It may be nil.
+	Keep func(obj, sent, stored *T)
+	// SamePods reports whether an update leaves the pod template as it is. It may be nil: then all
+	// values are always derived again.
+	SamePods func(obj, stored *T) bool
+}
+
+func (u *Update[T]) isAlways(leaf *Leaf) bool { return leaf.Top() == u.Always }

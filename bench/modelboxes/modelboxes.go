@@ -28,7 +28,7 @@ func Name(i int) string { return fmt.Sprintf("box-%05d", i) }
 // writes of a controller are missing.
 func ModelBox(i int) *modelv1.ModelBox {
 	box := Written(i)
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	return box
 }
 

@@ -19,12 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 func newResize(env Env) *cobra.Command {
@@ -77,11 +78,13 @@ func resize(ctx context.Context, t *target) error {
 // resizePatch returns the merge patch that asks for the current values. Admission is asked only if
 // the spec changes, so it removes a field that no client has set, and that admission sets again.
 func resizePatch(stored *unstructured.Unstructured) ([]byte, error) {
-	meta := metav1.ObjectMeta{ManagedFields: stored.GetManagedFields(), Annotations: stored.GetAnnotations()}
-	owners := fieldownership.Of(&meta)
+	set, err := fieldownership.Fields(stored.GetManagedFields()...)
+	if err != nil {
+		return nil, err
+	}
 	spec, _, _ := unstructured.NestedMap(stored.Object, "spec")
 	for _, name := range slices.Sorted(maps.Keys(spec)) {
-		if owners.IsSet("/spec/"+name, func(any) bool { return true }) {
+		if fieldownership.Has(set, fieldpath.MakePathOrDie("spec", name)) || fieldownership.IsDeclared(stored, name) {
 			continue
 		}
 		return fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:"%d"}},"spec":{%q:null}}`,
@@ -133,13 +136,14 @@ func (o *statusOptions) showOlder(ctx context.Context) error {
 
 // older returns the fields that a resize would change.
 func older(box *modelv1.ModelBox, sizes modelbox.Sizes) []string {
-	next, ops := box.DeepCopy(), &patch.Ops{}
+	next, kind := box.DeepCopy(), modelbox.KindWithSizes(sizes)
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, modelv1.ResizeAnnotation, strconv.FormatInt(box.Generation, 10))
-	modelbox.Admit(next, box, sizes, ops)
-	var paths []struct{ Path string }
-	_ = json.Unmarshal(ops.JSON(), &paths) // It was marshalled.
+	kind.SetDefaults(next, box)
+	codec := kind.Codec(next, box)
+	sent, _ := json.Marshal(box) // It was decoded from JSON.
+	ops, _ := domain.Diff(sent, codec.Spec(box), codec.Spec(next))
 	var out []string
-	for _, op := range paths {
+	for _, op := range ops {
 		out = append(out, strings.TrimPrefix(op.Path, "/spec/"))
 	}
 	return out

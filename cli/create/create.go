@@ -10,6 +10,7 @@ package create
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,8 +37,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -94,7 +95,6 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	if !req.AllowUnknown {
 		r.Strict = slices.Concat(req.Duplicates, unknown)
 	}
-	ops := &patch.Ops{}
 	obj, old, err := decoded(kind, object, req.Old)
 	if err != nil {
 		if r.Invalid = wrong; len(wrong) == 0 { // It names all values of a wrong type, and the decoder only the first.
@@ -102,7 +102,9 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		}
 		return r
 	}
-	r.Invalid = kind.Default(obj, old, req.Sizes, ops)
+	spec := kind.Encoder(obj, old)
+	before := spec(obj)
+	r.Invalid = kind.Default(obj, old, req.Sizes)
 	r.Invalid = append(r.Invalid, rules.Others(kind.Validate(obj, old), r.Invalid)...)
 	r.add(validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")))
 	r.add(wrong)
@@ -110,7 +112,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 		return r
 	}
 	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
-	if r.Object, err = patched(object, ops); err != nil {
+	if r.Object, err = patched(object, before, spec(obj)); err != nil {
 		return Response{Invalid: field.ErrorList{field.InternalError(nil, err)}}
 	}
 	schema.complete(r.Object.Object)
@@ -142,7 +144,7 @@ func causes(object *unstructured.Unstructured, strict []error, errs field.ErrorL
 func Defaulted(kind *kinds.Kind, object, stored *unstructured.Unstructured, sizes modelbox.Sizes) (client.Object, error) {
 	obj, old, err := decoded(kind, object, stored)
 	if err == nil {
-		kind.Default(obj, old, sizes, nil) // What it refuses is known by the update as a whole.
+		kind.Default(obj, old, sizes) // What it refuses is known by the update as a whole.
 	}
 	return obj, err
 }
@@ -157,8 +159,6 @@ func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, 
 	if stored != nil {
 		was := kind.New()
 		if Into(stored, was) == nil {
-			was.SetManagedFields(nil)
-			was.SetAnnotations(nil)
 			old = was
 		}
 	}
@@ -248,25 +248,30 @@ func (r *Response) add(others field.ErrorList) {
 	}
 }
 
-// patched returns an object with its defaults.
-func patched(object *unstructured.Unstructured, ops *patch.Ops) (*unstructured.Unstructured, error) {
-	if err := ops.Err(); err != nil || ops.Len() == 0 {
-		return object, err
-	}
-	decoded, err := jsonpatch.DecodePatch(ops.JSON())
-	if err != nil {
-		return nil, fmt.Errorf("decoding the defaults: %w", err)
-	}
-	before, err := object.MarshalJSON()
+// patched returns an object with the defaults that make of a spec another one.
+func patched(object *unstructured.Unstructured, before, after map[string]any) (*unstructured.Unstructured, error) {
+	sent, err := object.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	after, err := decoded.Apply(before)
+	ops, err := domain.Diff(sent, before, after)
+	if err != nil {
+		return object, nil //nolint:nilerr // The schema refuses it.
+	}
+	text, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the defaults: %w", err)
+	}
+	decoded, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		return nil, fmt.Errorf("decoding the defaults: %w", err)
+	}
+	stored, err := decoded.Apply(sent)
 	if err != nil {
 		return nil, fmt.Errorf("setting the defaults: %w", err)
 	}
 	out := &unstructured.Unstructured{}
-	return out, out.UnmarshalJSON(after)
+	return out, out.UnmarshalJSON(stored)
 }
 
 // Into decodes a stored object into the type of its kind.

@@ -27,7 +27,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -48,16 +47,15 @@ func list() (out []*Kind) {
 	return out
 }
 
-// Default sets the defaults of an object and records them. old is the object that it updates, nil
-// for a new one; see domain.Kind. In a cluster with sizes it returns the errors that only these
-// show.
-func (k *Kind) Default(obj, old client.Object, sizes modelbox.Sizes, ops *patch.Ops) field.ErrorList {
-	if sizes == nil {
-		k.Kind.Default(obj, old, ops)
-		return nil
+// Default sets the defaults of an object. old is the object that it updates, nil for a new one; see
+// domain.Kind. In a cluster with sizes it returns the errors that only these show.
+func (k *Kind) Default(obj, old client.Object, sizes modelbox.Sizes) field.ErrorList {
+	kind := k.Erased
+	if sizes != nil {
+		kind = all.WithSizes(func() modelbox.Sizes { return sizes })[slices.Index(all.Kinds, k.Kind)].Current()
 	}
-	sized := all.WithSizes(func() modelbox.Sizes { return sizes })
-	return sized[slices.Index(all.Kinds, k.Kind)].Admit(obj, old, ops)
+	kind.SetDefaults(obj, old)
+	return kind.Refuse(obj, old)
 }
 
 // Validate returns all errors of an object with its defaults, of an update those that it adds. It
@@ -68,7 +66,7 @@ func (k *Kind) Validate(obj, old client.Object) field.ErrorList {
 		return errs
 	}
 	if len(errs) > 0 {
-		k.Kind.Default(old, nil, nil)
+		k.SetDefaults(old, nil)
 		errs = rules.Added(errs, k.Kind.Validate(old))
 	}
 	return append(errs, k.Immutable(obj, old)...)

@@ -237,7 +237,7 @@ func (o *Object) owner(scales bool, now time.Time) (client.Object, error) {
 	if err := create.Into(read, owner); err != nil {
 		return nil, err
 	}
-	o.kind.Stored(owner)
+	o.kind.SetStored(owner)
 	o.fetcher = render.Fetcher
 	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
 		o.fetcher = models.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}

@@ -247,9 +247,9 @@ func Owners(entries []metav1.ManagedFieldsEntry, fields []string, own string) (o
 		if entry.Manager == own || entry.Subresource != "" || entry.Operation != metav1.ManagedFieldsOperationApply && !IsGitOps(entry.Manager) {
 			continue
 		}
-		set, owned := fieldownership.Of(&metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{entry}}), []string(nil)
+		set, owned := FieldsOf(entry.FieldsV1), []string(nil)
 		for _, field := range fields {
-			if set.IsSet("/spec/"+field, nil) {
+			if fieldownership.Has(set, fieldpath.MakePathOrDie("spec", field)) {
 				owned = append(owned, "spec."+field)
 			}
 		}

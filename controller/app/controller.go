@@ -43,7 +43,7 @@ func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 // the rules of admission again, so that an object which was stored while the webhook was
 // away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App, writer *status.Writer) (reconcile.Result, error) {
-	app.Default(obj, nil, nil)
+	app.Default(obj)
 	s := workload.NewState(app.Workload(obj), app.Validate(obj), &obj.Status.WorkloadStatus, writer)
 	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.Reread, r.Observe, r.Report)
 }

@@ -83,7 +83,7 @@ func TestBound(t *testing.T) {
 			if diff := cmp.Diff(*test.want, obj.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
-			eru.Default(obj, nil, nil)
+			eru.Default(obj)
 			if refused := len(eru.Validate(obj)) > 0; refused && len(errs) == 0 {
 				t.Errorf("admission would refuse it: %v", eru.Validate(obj))
 			}

@@ -125,7 +125,7 @@ func (r *Reconciler) recorded() reconcile.Reconciler {
 // admission again, so that an object which was stored while the webhook was away is
 // reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *mtsrev1.Eru, writer *status.Writer) (reconcile.Result, error) {
-	eru.Default(obj, nil, nil)
+	eru.Default(obj)
 	errs := eru.Validate(obj)
 	deployment, err := workload.Target(ctx, r.Client, obj.Namespace, obj.DeploymentNameOrDefault())
 	if err != nil {

@@ -68,7 +68,7 @@ func hourlyEru(change ...func(*mtsrev1.Eru)) *mtsrev1.Eru {
 		Namespace: "default", Name: "web", UID: "eru-uid", Generation: 1, CreationTimestamp: metav1.NewTime(at("00:00:00")),
 	}}
 	obj.Spec.Enabled, obj.Spec.Schedule = true, "0 * * * *"
-	eru.Default(obj, nil, nil)
+	eru.Default(obj)
 	for _, c := range change {
 		c(obj)
 	}

@@ -45,7 +45,7 @@ func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 // defaults and the rules of admission again, so that an object which was stored while the
 // webhook was away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, daemon *mydomainv1beta1.Genericdaemon, writer *status.Writer) (reconcile.Result, error) {
-	genericdaemon.Default(daemon, nil, nil)
+	genericdaemon.Default(daemon)
 	s := workload.NewDaemonState(genericdaemon.Workload(daemon), genericdaemon.Validate(daemon), &daemon.Status.ChildrenStatus, writer)
 	return r.Run(ctx, s, r.Build, r.Apply, r.Reread, observe, r.Report)
 }

@@ -129,7 +129,8 @@ func (s *scaledServer) update(how func(*modelv1.ModelBox)) bool {
 	if box.Spec.Replicas == nil {
 		box.Spec.Replicas = new(int32(1)) // The default of the schema.
 	}
-	modelbox.Default(box, old, nil)
+	kind := modelbox.Kind()
+	kind.SetDefaults(box, old)
 	if len(modelbox.Immutable(box, old)) > 0 {
 		return false
 	}
@@ -151,7 +152,7 @@ func TestNothingIsWrittenAgainstTheAutoscaler(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(30, 3))
 	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "box", Generation: 1, ResourceVersion: "1"}}
 	box.Spec = modelv1.ModelBoxSpec{Image: "server:1", Replicas: new(int32(1))}
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	s := &scaledServer{t: t, rnd: rnd, version: 1, box: box, children: map[reflect.Type]client.Object{}}
 	start := func() *Reconciler {
 		r := &Reconciler{}

@@ -37,7 +37,7 @@ func boxOf(t *testing.T, spec string) *modelv1.ModelBox {
 func stored010(t *testing.T, spec string) *modelv1.ModelBox {
 	t.Helper()
 	box, written := boxOf(t, spec), boxOf(t, spec)
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	box.Spec.StartupProbe, box.Spec.ProgressDeadlineSeconds = written.Spec.StartupProbe, written.Spec.ProgressDeadlineSeconds
 	return box
 }
@@ -88,7 +88,8 @@ func changed(t *testing.T, box *modelv1.ModelBox, patch string) *modelv1.ModelBo
 // admitted returns an update as it is stored.
 func admitted(sent, old *modelv1.ModelBox) *modelv1.ModelBox {
 	box := sent.DeepCopy()
-	modelbox.Default(box, old, nil)
+	kind := modelbox.Kind()
+	kind.SetDefaults(box, old)
 	return box
 }
 

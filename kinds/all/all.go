@@ -44,7 +44,11 @@ var Kinds = list(modelbox.Kind())
 
 // WithSizes returns all kinds for the process that has the sizes of the cluster, which the function
 // returns.
-func WithSizes(sizes func() modelbox.Sizes) []*Kind { return list(modelbox.KindWithSizes(sizes)) }
+func WithSizes(sizes func() modelbox.Sizes) []*Kind {
+	boxes := modelbox.Kind()
+	boxes.Current = func() kinds.Kind[modelv1.ModelBox] { return modelbox.KindWithSizes(sizes()) }
+	return list(boxes)
+}
 
 func list(boxes kinds.Kind[modelv1.ModelBox]) []*Kind {
 	return []*Kind{

@@ -10,21 +10,27 @@ import (
 	"time"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
-	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/ports"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
+// derived are the fields that have derived values.
+var derived = kinds.NewFields("ports.*.name")
+
 // Kind returns the defaults and the rules of Apps, which both processes run.
 func Kind() kinds.Kind[appv1.App] {
 	return kinds.Kind[appv1.App]{
-		GVK:       appv1.SchemeGroupVersion.WithKind("App"),
-		Default:   Default,
+		GVK:     appv1.SchemeGroupVersion.WithKind("App"),
+		Default: Default,
+		Codec:   func(_, _ *appv1.App) kinds.Codec[appv1.App] { return others },
+		Update: &kinds.Update[appv1.App]{
+			Derived:  func(_, _ *appv1.App) kinds.Fields { return derived },
+			Possible: func(name *kinds.Leaf, _, _ *appv1.App) bool { return ports.IsDerivedName(name) },
+			Keep:     func(app, _, stored *appv1.App) { replicas(app, stored).Keep(&app.Spec.Replicas) },
+		},
 		Validate:  Validate,
 		Immutable: Immutable,
 		Warn: func(obj, old *appv1.App, now time.Time) []string {
@@ -35,21 +41,20 @@ func Kind() kinds.Kind[appv1.App] {
 }
 
 // Default sets the defaults of app, which are one replica, those of schedules.Default,
-// windows.Default and ports.Default, and records them in ops, which may be nil. old is the stored
-// object on update, nil on create. Default is idempotent.
-func Default(app, old *appv1.App, ops *patch.Ops) {
+// windows.Default and ports.Default.
+func Default(app *appv1.App) {
 	if app.Spec.Replicas == nil {
-		patch.Set(ops, "/spec/replicas", &app.Spec.Replicas, new(int32(1)))
+		app.Spec.Replicas = new(int32(1))
 	}
-	if old != nil {
-		replicas(app, old).Keep(&app.Spec.Replicas, ops)
-	}
-	schedules.Default(app.Spec.Schedules, ops)
-	windows.Default(&app.Spec.Windows, ops)
-	var before []modelv1.Port
-	var owners fieldownership.Ownership // Empty on create, because the client sets all fields of a new object.
-	if old != nil {
-		before, owners = old.Spec.Ports, fieldownership.Of(&app.ObjectMeta)
-	}
-	ports.Default(app.Spec.Ports, before, &owners, ops)
+	schedules.Default(app.Spec.Schedules)
+	windows.Default(&app.Spec.Windows)
+	ports.Default(app.Spec.Ports)
+}
+
+// others sets what has no defaults.
+func others(to, from *appv1.App) {
+	to.TypeMeta, to.ObjectMeta, to.Status = from.TypeMeta, from.ObjectMeta, from.Status
+	spec := from.Spec
+	spec.Replicas, spec.Schedules, spec.Windows, spec.Ports = to.Spec.Replicas, to.Spec.Schedules, to.Spec.Windows, to.Spec.Ports
+	to.Spec = spec
 }

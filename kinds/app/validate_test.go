@@ -23,7 +23,7 @@ func read(t *testing.T, spec string) *appv1.App {
 	if err := yaml.UnmarshalStrict([]byte(spec), &obj.Spec); err != nil {
 		t.Fatal(err)
 	}
-	app.Default(obj, nil, nil)
+	app.Default(obj)
 	return obj
 }
 

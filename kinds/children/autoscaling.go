@@ -21,7 +21,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -227,16 +226,13 @@ type Replicas struct {
 	Sent, Stored *int32
 }
 
-// Keep sets replicas to the stored number if a client leaves it out, and records that in ops. The
-// schema has set 1 then: an apply of a manifest from which the field was removed, and a replace by
+// Keep sets replicas to the stored number if a client leaves it out. The schema has set 1 then: an apply of a manifest from which the field was removed, and a replace by
 // one without it, would stop all replicas but one, until the next scheduled time.
-func (r *Replicas) Keep(replicas **int32, ops *patch.Ops) {
+func (r *Replicas) Keep(replicas **int32) {
 	if !r.Now && !r.Old && !r.Scheduled || ptr.Deref(r.Sent, 1) != 1 || ptr.Deref(r.Stored, 1) == 1 {
 		return
 	}
-	if owners := fieldownership.Of(r.Meta); !owners.IsDeclared(replicasPointer) && !owners.IsPatched(replicasPointer) {
-		patch.Set(ops, replicasPointer, replicas, new(*r.Stored))
+	if !fieldownership.IsDeclared(r.Meta, "replicas") && !fieldownership.IsPatched(r.Meta, "replicas") {
+		*replicas = new(*r.Stored)
 	}
 }
-
-const replicasPointer = "/spec/replicas"

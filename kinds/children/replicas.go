@@ -24,8 +24,7 @@ func WarnReplicas(path *field.Path, meta *metav1.ObjectMeta, o *Object, stored *
 	} else if !o.Scheduled {
 		return nil
 	}
-	owners := fieldownership.Of(meta)
-	if o.Replicas == ptr.Deref(stored, 1) && !owners.IsDeclared("/spec/replicas") {
+	if o.Replicas == ptr.Deref(stored, 1) && !fieldownership.IsDeclared(meta, "replicas") {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: spec.%s sets it too, and each apply of this number undoes that; remove it from the manifest", path, by)}

@@ -13,16 +13,22 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
+
+// derived are the fields that have derived values.
+var derived = kinds.NewFields("deploymentName")
 
 // Kind returns the defaults and the rules of Erus, which both processes run.
 func Kind() kinds.Kind[mtsrev1.Eru] {
 	return kinds.Kind[mtsrev1.Eru]{
-		GVK:      mtsrev1.SchemeGroupVersion.WithKind("Eru"),
-		Default:  Default,
+		GVK:     mtsrev1.SchemeGroupVersion.WithKind("Eru"),
+		Default: Default,
+		Codec:   func(_, _ *mtsrev1.Eru) kinds.Codec[mtsrev1.Eru] { return others },
+		Update: &kinds.Update[mtsrev1.Eru]{
+			Derived:  func(_, _ *mtsrev1.Eru) kinds.Fields { return derived },
+			Possible: func(name *kinds.Leaf, _, stored *mtsrev1.Eru) bool { return name.Value == derivedName(stored) },
+		},
 		Validate: Validate,
 		Warn:     func(obj, _ *mtsrev1.Eru, now time.Time) []string { return Warn(obj, now) },
 	}
@@ -35,53 +41,30 @@ const (
 	DefaultHistoryLimit            = int32(10)
 )
 
-// Default sets the defaults of obj and records them in ops, which may be nil. old is the
-// stored object on update, nil on create.
+// Default sets the defaults of obj.
 //
-// deploymentName is derived from its deprecated alias and the name of the object, and
-// follows them: see isDerived. An object with generateName has no name during admission
-// (the API server generates it later, in Store.create of
+// deploymentName is derived from its deprecated alias and the name of the object. An object with
+// generateName has no name during admission (the API server generates it later, in Store.create of
 // k8s.io/apiserver/pkg/registry/generic/registry), so without the alias deploymentName
 // remains empty until the next change of the spec, and its readers must default it until
 // then: see mtsrev1.Eru.DeploymentNameOrDefault.
-//
-// Default is idempotent.
-func Default(obj, old *mtsrev1.Eru, ops *patch.Ops) {
+func Default(obj *mtsrev1.Eru) {
 	spec := &obj.Spec
-	now := derivedName(obj)
-	if spec.DeploymentName != now && now != "" && (spec.DeploymentName == "" || isDerived(obj, old)) {
-		patch.Set(ops, deploymentNamePointer, &spec.DeploymentName, now)
-	}
-	if spec.Schedule == "" {
-		patch.Set(ops, "/spec/schedule", &spec.Schedule, DefaultSchedule)
-	}
-	if spec.TimeZone == "" {
-		patch.Set(ops, "/spec/timeZone", &spec.TimeZone, cron.DefaultZone)
-	}
+	spec.DeploymentName = cmp.Or(spec.DeploymentName, derivedName(obj))
+	spec.Schedule = cmp.Or(spec.Schedule, DefaultSchedule)
+	spec.TimeZone = cmp.Or(spec.TimeZone, cron.DefaultZone)
 	if spec.StartingDeadlineSeconds == nil {
-		patch.Set(ops, "/spec/startingDeadlineSeconds", &spec.StartingDeadlineSeconds, new(DefaultStartingDeadlineSeconds))
+		spec.StartingDeadlineSeconds = new(DefaultStartingDeadlineSeconds)
 	}
 	if spec.HistoryLimit == nil {
-		patch.Set(ops, "/spec/historyLimit", &spec.HistoryLimit, new(DefaultHistoryLimit))
+		spec.HistoryLimit = new(DefaultHistoryLimit)
 	}
-	windows.Default(&spec.Windows, ops)
+	windows.Default(&spec.Windows)
 }
 
-const deploymentNamePointer = "/spec/deploymentName"
+func derivedName(obj *mtsrev1.Eru) string { return cmp.Or(obj.Spec.DeprecatedDeploymentName, obj.Name) }
 
-// derivedName returns the default of deploymentName, "" if the object has no name yet.
-func derivedName(obj *mtsrev1.Eru) string {
-	return cmp.Or(obj.Spec.DeprecatedDeploymentName, obj.Name)
-}
-
-// isDerived reports whether the deploymentName of an update is the default that the stored
-// object has, and no client set it. Without managedFields, the owners of the fields are not
-// known, and the value alone decides.
-func isDerived(obj, old *mtsrev1.Eru) bool {
-	name := obj.Spec.DeploymentName
-	if old == nil || old.Spec.DeploymentName != name || derivedName(old) != name {
-		return false
-	}
-	owners := fieldownership.Of(&obj.ObjectMeta)
-	return !owners.IsSet(deploymentNamePointer, func(value any) bool { return value == name })
+// others sets what has no defaults.
+func others(to, from *mtsrev1.Eru) {
+	to.TypeMeta, to.ObjectMeta, to.Status = from.TypeMeta, from.ObjectMeta, from.Status
 }

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 func named(name string, spec mtsrev1.EruSpec) *mtsrev1.Eru {
@@ -57,46 +56,28 @@ func TestDefault(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			obj := named(test.object, *test.in.DeepCopy())
-			before, err := json.Marshal(obj)
+			kind := Kind()
+			sent, err := json.Marshal(obj)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var ops patch.Ops
-			Default(obj, nil, &ops)
+			codec := kind.Codec(obj, nil)
+			before := codec.Spec(obj)
+			Default(obj)
 			if diff := cmp.Diff(test.want, obj.Spec); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
-			if ops.Len() != test.operations {
-				t.Errorf("%d operations, want %d: %s", ops.Len(), test.operations, ops.JSON())
+			ops, err := kinds.Diff(sent, before, codec.Spec(obj))
+			if err != nil || len(ops) != test.operations {
+				t.Errorf("%v, %v, want %d operations", ops, err, test.operations)
 			}
-			if diff := cmp.Diff(obj.Spec, patched(t, before, ops.JSON()).Spec); diff != "" {
-				t.Errorf("the patch makes another spec (-default +patched):\n%s", diff)
-			}
-			ops = patch.Ops{}
-			Default(obj, obj.DeepCopy(), &ops)
-			if ops.Len() != 0 {
-				t.Errorf("a second Default is not silent: %s", ops.JSON())
+			again := obj.DeepCopy()
+			kind.SetDefaults(again, obj)
+			if diff := cmp.Diff(obj.Spec, again.Spec); diff != "" {
+				t.Errorf("a second time (-first +second):\n%s", diff)
 			}
 		})
 	}
-}
-
-func patched(t *testing.T, doc, ops []byte) *mtsrev1.Eru {
-	t.Helper()
-	if ops != nil {
-		decoded, err := jsonpatch.DecodePatch(ops)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if doc, err = decoded.Apply(doc); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out := &mtsrev1.Eru{}
-	if err := json.Unmarshal(doc, out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 func TestValidate(t *testing.T) {
@@ -204,7 +185,8 @@ func TestDefaultWithoutManagedFields(t *testing.T) {
 			t.Parallel()
 			old := named("web", mtsrev1.EruSpec{DeploymentName: test.oldName, DeprecatedDeploymentName: test.oldAlias})
 			obj := named("web", mtsrev1.EruSpec{DeploymentName: test.sentName, DeprecatedDeploymentName: test.alias})
-			Default(obj, old, nil)
+			kind := Kind()
+			kind.SetDefaults(obj, old)
 			if obj.Spec.DeploymentName != test.wants {
 				t.Errorf("deploymentName is %q, want %q", obj.Spec.DeploymentName, test.wants)
 			}
@@ -224,7 +206,8 @@ func TestDefaultKeepsWhatItHasNotDerived(t *testing.T) {
 	obj := named("web", mtsrev1.EruSpec{DeploymentName: "other", DeprecatedDeploymentName: "a"})
 	obj.ManagedFields = owned
 	old := named("web", mtsrev1.EruSpec{DeploymentName: "other"})
-	if Default(obj, old, nil); obj.Spec.DeploymentName != "other" {
+	kind := Kind()
+	if kind.SetDefaults(obj, old); obj.Spec.DeploymentName != "other" {
 		t.Errorf("deploymentName became %q", obj.Spec.DeploymentName)
 	}
 }
@@ -236,7 +219,7 @@ func TestDeploymentNameOrDefault(t *testing.T) {
 		for _, alias := range names {
 			obj := named("web", mtsrev1.EruSpec{DeploymentName: name, DeprecatedDeploymentName: alias})
 			before := obj.DeploymentNameOrDefault()
-			if Default(obj, nil, nil); obj.Spec.DeploymentName != before || obj.DeploymentNameOrDefault() != before {
+			if Default(obj); obj.Spec.DeploymentName != before || obj.DeploymentNameOrDefault() != before {
 				t.Errorf("%q and %q: the Deployment is %q, and with the defaults %q", name, alias, before, obj.Spec.DeploymentName)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
@@ -23,6 +22,7 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 	return kinds.Kind[mydomainv1beta1.Genericdaemon]{
 		GVK:      mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon"),
 		Default:  Default,
+		Codec:    func(_, _ *mydomainv1beta1.Genericdaemon) kinds.Codec[mydomainv1beta1.Genericdaemon] { return others },
 		Validate: Validate,
 		Warn: func(obj, old *mydomainv1beta1.Genericdaemon, _ time.Time) []string {
 			return append(workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
@@ -30,11 +30,18 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 	}
 }
 
-// Default sets the defaults of rollingUpdate and of windows, and records them in ops, which may be
-// nil. They do not depend on other fields, so the stored object is not used.
-func Default(daemon, _ *mydomainv1beta1.Genericdaemon, ops *patch.Ops) {
+// Default sets the defaults of rollingUpdate and of windows.
+func Default(daemon *mydomainv1beta1.Genericdaemon) {
 	if modelv1.IsUnset(daemon.Spec.RollingUpdate) {
-		patch.Set(ops, "/spec/rollingUpdate", &daemon.Spec.RollingUpdate, new(intstr.FromString("10%")))
+		daemon.Spec.RollingUpdate = new(intstr.FromString("10%"))
 	}
-	windows.Default(&daemon.Spec.Windows, ops)
+	windows.Default(&daemon.Spec.Windows)
+}
+
+// others sets what has no defaults.
+func others(to, from *mydomainv1beta1.Genericdaemon) {
+	to.TypeMeta, to.ObjectMeta, to.Status = from.TypeMeta, from.ObjectMeta, from.Status
+	spec := from.Spec
+	spec.RollingUpdate, spec.Windows = to.Spec.RollingUpdate, to.Spec.Windows
+	to.Spec = spec
 }

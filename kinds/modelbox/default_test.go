@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
@@ -194,7 +194,7 @@ ports: [{port: 80, targetPort: 80, protocol: TCP}]` + small + clusterIP + deadli
 			t.Parallel()
 			got, want := box(t, tc.spec), box(t, tc.want)
 			check(t, marshal(t, got), nil)
-			modelbox.Default(got, nil, nil)
+			setDefaults(got, nil)
 			if diff := diff(t, want, got); diff != "" {
 				t.Errorf("defaults (-want +got):\n%s", diff)
 			}
@@ -207,7 +207,7 @@ func TestDefaultWithoutName(t *testing.T) {
 	t.Parallel()
 	got := box(t, `{image: a:1}`)
 	got.Name, got.GenerateName = "", "web-"
-	modelbox.Default(got, nil, nil)
+	setDefaults(got, nil)
 	if got.Spec.Name != "" {
 		t.Errorf("name = %q, want none: it is not generated yet", got.Spec.Name)
 	}
@@ -216,7 +216,7 @@ func TestDefaultWithoutName(t *testing.T) {
 	}
 	// The controller sees the object with its name.
 	got.Name = "web-x7k2p"
-	modelbox.Default(got, nil, nil)
+	setDefaults(got, nil)
 	if got.Spec.Name != "web-x7k2p" {
 		t.Errorf("name = %q, want the object's", got.Spec.Name)
 	}
@@ -236,7 +236,7 @@ func TestDefaultOfTheGivenManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, typed, nil)
-	modelbox.Default(got, nil, nil)
+	setDefaults(got, nil)
 
 	want := box(t, `
 name: nginx
@@ -259,13 +259,13 @@ ports: [{port: 80, targetPort: 80, nodePort: 30010, protocol: TCP}]`+small+nodeP
 func TestDefaultRecords(t *testing.T) {
 	t.Parallel()
 	got := box(t, `{image: a:1, ports: [{port: 80}, {port: 81, protocol: UDP}]}`)
-	ops := &patch.Ops{}
-	modelbox.Default(got, nil, ops)
-	want := `[{"op":"add","path":"/spec/name","value":"web"},` +
-		`{"op":"add","path":"/spec/replicas","value":1},` +
-		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
-		`{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
+	sent, before := marshal(t, got), all.Spec(got)
+	setDefaults(got, nil)
+	ops, err := kinds.Diff(sent, before, all.Spec(got))
+	must(err)
+	want := `[{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
 		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
+		`{"op":"add","path":"/spec/name","value":"web"},` +
 		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
 		`{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},` +
 		`{"op":"add","path":"/spec/ports/0/targetPort","value":80},` +
@@ -273,14 +273,24 @@ func TestDefaultRecords(t *testing.T) {
 		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
 		`{"op":"add","path":"/spec/progressDeadlineSeconds","value":2400},` +
 		`{"op":"add","path":"/spec/readinessProbe","value":{"tcpSocket":{"port":80}}},` +
+		`{"op":"add","path":"/spec/replicas","value":1},` +
 		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
 		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
+		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
 		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
 		`{"op":"add","path":"/spec/startupProbe","value":{"failureThreshold":900,"periodSeconds":2,"tcpSocket":{"port":80}}}]`
-	if diff := cmp.Diff(want, string(ops.JSON())); diff != "" {
+	if diff := cmp.Diff(want, string(marshal(t, ops))); diff != "" {
 		t.Errorf("operations (-want +got):\n%s", diff)
 	}
 }
+
+// all encodes all fields that have defaults.
+var all = withoutSizes.Codec(&modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{ResourceType: "gpu"}}, nil)
+
+// withoutSizes is the kind in a cluster without sizes.
+var withoutSizes = modelbox.Kind()
+
+func setDefaults(box, old *modelv1.ModelBox) { withoutSizes.SetDefaults(box, old) }
 
 // check checks what holds for the defaults of any object, sent as data over old,
 // which is nil on create.
@@ -295,17 +305,17 @@ func check(t testing.TB, data []byte, old *modelv1.ModelBox) {
 	sent.Annotations = nil // A manifest that happens to have what is derived here would have set it.
 	data = marshal(t, sent)
 	stored := old.DeepCopy()
-	sizes := (&server{}).sizes()
-	got, ops := sent.DeepCopy(), &patch.Ops{}
-	modelbox.Admit(got, old, sizes, ops)
+	kind := modelbox.KindWithSizes((&server{}).sizes())
+	got := sent.DeepCopy()
+	kind.SetDefaults(got, old)
 
 	if diff := diff(t, stored, old); diff != "" {
 		t.Errorf("the old object was changed (-before +after):\n%s", diff)
 	}
-	checkSettled(t, "again", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Admit(box, old, sizes, ops) })
-	checkSettled(t, "once stored", got, func(box *modelv1.ModelBox, ops *patch.Ops) { modelbox.Admit(box, got, sizes, ops) })
-	checkSettled(t, "by the controller", got, func(box *modelv1.ModelBox, _ *patch.Ops) { modelbox.DefaultStored(box) })
-	checkPatch(t, data, ops, got)
+	checkSettled(t, "again", got, func(box *modelv1.ModelBox) { kind.SetDefaults(box, old) })
+	checkSettled(t, "once stored", got, func(box *modelv1.ModelBox) { kind.SetDefaults(box, got) })
+	checkSettled(t, "by the controller", got, modelbox.DefaultStored)
+	checkPatch(t, data, got)
 	if old == nil {
 		checkKept(t, "", tree(t, sent), tree(t, got))
 	}
@@ -374,37 +384,32 @@ func decode(t testing.TB, data []byte) *modelv1.ModelBox {
 }
 
 // checkSettled wants nothing more to be filled in.
-func checkSettled(t testing.TB, when string, box *modelv1.ModelBox, fill func(*modelv1.ModelBox, *patch.Ops)) {
+func checkSettled(t testing.TB, when string, box *modelv1.ModelBox, fill func(*modelv1.ModelBox)) {
 	t.Helper()
-	next, ops := box.DeepCopy(), &patch.Ops{}
-	fill(next, ops)
-	if ops.Len() > 0 {
-		t.Errorf("defaulted %s, %s is changed by %s", when, marshal(t, box), ops.JSON())
-	}
+	next := box.DeepCopy()
+	fill(next)
 	if diff := diff(t, box, next); diff != "" {
 		t.Errorf("defaulted %s (-before +after):\n%s", when, diff)
 	}
 }
 
-// checkPatch wants the operations to make of what was sent what Default made of it.
-func checkPatch(t testing.TB, data []byte, ops *patch.Ops, want *modelv1.ModelBox) {
+// checkPatch wants the operations to make of what was sent what the defaults made of it.
+func checkPatch(t testing.TB, data []byte, want *modelv1.ModelBox) {
 	t.Helper()
-	if ops.Err() != nil {
-		t.Fatal(ops.Err())
+	ops, err := kinds.Diff(data, all.Spec(decode(t, data)), all.Spec(want))
+	if err != nil {
+		return // Something null that the schema refuses.
 	}
-	if ops.Len() == 0 || ops.Fit(data) != nil {
-		return // Nothing to patch, or something null that the schema refuses.
-	}
-	decoded, err := jsonpatch.DecodePatch(ops.JSON())
+	decoded, err := jsonpatch.DecodePatch(marshal(t, ops))
 	if err != nil {
 		t.Fatal(err)
 	}
 	patched, err := decoded.Apply(data)
 	if err != nil {
-		t.Fatalf("applying %s to %s: %v", ops.JSON(), data, err)
+		t.Fatalf("applying %s to %s: %v", marshal(t, ops), data, err)
 	}
 	if diff := diff(t, want, decode(t, patched)); diff != "" {
-		t.Errorf("patched by %s (-defaulted +patched):\n%s", ops.JSON(), diff)
+		t.Errorf("patched by %s (-defaulted +patched):\n%s", marshal(t, ops), diff)
 	}
 }
 

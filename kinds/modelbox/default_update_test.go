@@ -243,7 +243,7 @@ func stored(t *testing.T, spec string) *modelv1.ModelBox {
 
 func defaulted(box, old *modelv1.ModelBox) *modelv1.ModelBox {
 	out := box.DeepCopy()
-	modelbox.Default(out, old, nil)
+	setDefaults(out, old)
 	return out
 }
 

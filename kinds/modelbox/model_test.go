@@ -185,7 +185,7 @@ podTemplate: {spec: {initContainers: [{name: fetch-model, volumeMounts: [{name: 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			box := boxOf(t, tc.spec)
-			modelbox.Default(box, nil, nil)
+			setDefaults(box, nil)
 			errs := modelbox.Validate(box)
 			if got, want := ruletest.Lines(errs), strings.TrimSpace(tc.want); got != want {
 				t.Errorf("errors:\n%s\nwant:\n%s", got, want)
@@ -223,7 +223,7 @@ func TestModelWarnings(t *testing.T) {
 		`{}`: "",
 	} {
 		box := boxOf(t, spec)
-		modelbox.Default(box, nil, nil)
+		setDefaults(box, nil)
 		if got := strings.Join(modelbox.Warn(box), "\n"); got != want {
 			t.Errorf("%s: %s", spec, got)
 		}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/randfill"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 // seeds is the number of random histories. A thousand take half a minute.
@@ -321,7 +320,7 @@ func FuzzModelBox(f *testing.F) {
 		var old modelv1.ModelBox
 		if unmarshal(stored, &old) == nil {
 			check(t, data, &old)
-			modelbox.Default(&old, nil, nil)
+			setDefaults(&old, nil)
 			check(t, data, &old)
 		}
 	})

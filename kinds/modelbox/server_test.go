@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 	"github.com/modelbox-operator/modelbox-operator/test/fieldmanagement"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
@@ -160,13 +160,16 @@ func (s *server) admit(next map[string]any) field.ErrorList {
 	}
 	data := marshal(s.t, next)
 	check(s.t, data, old)
-	box, ops := decode(s.t, data), &patch.Ops{}
-	errs := modelbox.Admit(box, old, s.sizes(), ops)
+	box, kind := decode(s.t, data), modelbox.KindWithSizes(s.sizes())
+	codec := kind.Codec(box, old)
+	before := codec.Spec(box)
+	kind.SetDefaults(box, old)
+	errs := kind.Refuse(box, old)
 	if errs = append(errs, rules.Others(modelbox.Validate(box), errs)...); len(errs) > 0 {
 		return errs
 	}
-	if ops.Len() > 0 && ops.Fit(data) == nil {
-		decoded, err := jsonpatch.DecodePatch(ops.JSON())
+	if ops, err := kinds.Diff(data, before, codec.Spec(box)); err == nil {
+		decoded, err := jsonpatch.DecodePatch(marshal(s.t, ops))
 		must(err)
 		data, err = decoded.Apply(data)
 		must(err)

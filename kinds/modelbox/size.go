@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models/modeluri"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -24,21 +24,25 @@ import (
 // the fields that a size defines are set, all of which are in sizeFields. It must not be changed.
 type Sizes map[modelv1.ResourceType]*modelv1.ModelBoxSpec
 
-// Admit sets the defaults of box as Default does, and the fields that its size defines. It returns
-// the errors that only the sizes of the cluster show, which are judged here and nowhere else:
-// admission stores the values of a size in the object, and a later change of the size is none of
-// the object.
-//
-// A field that the size defines has its stored value or the size's current one. An update that
-// changes no field of the pod template keeps the stored values, and one that does writes all
-// current ones, except for the image: another one comes only with ResizeAnnotation, or with another
-// resourceType. scheduling as a whole belongs to the size: what users may set there decides it.
-func Admit(box, old *modelv1.ModelBox, sizes Sizes, ops *patch.Ops) field.ErrorList {
-	d := newDefaults(box, old, ops)
-	d.sizes, d.admits = sizes, true
-	d.all()
-	return append(d.contradictions(), d.serverless()...)
+// sizeFields are the fields of a spec that a size may define, but for the lists with keys.
+var (
+	sizeFields = kinds.NewFields(
+		"args", "command", "image", "sharedMemory", "terminationGracePeriodSeconds", "resources.limits.*", "resources.requests.*",
+		"scheduling.*", "strategy.*", "strategy.rollingUpdate.*",
+		"readinessProbe.*", "readinessProbe.httpGet.*", "readinessProbe.tcpSocket.*",
+		"startupProbe.*", "startupProbe.httpGet.*", "startupProbe.tcpSocket.*",
+	)
+	sizeValues = slices.Concat(sizeFields, kinds.NewFields("envs", "ports"))
+)
+
+// sized encodes and decodes all fields that have defaults.
+var sized = kinds.Codec[modelv1.ModelBox](others)
+
+func encoded(spec *modelv1.ModelBoxSpec) map[string]any {
+	return sized.Spec(&modelv1.ModelBox{Spec: *spec})
 }
+
+func valuesOf(spec *modelv1.ModelBoxSpec) kinds.Leaves { return sizeValues.Of(encoded(spec)) }
 
 // IsSize reports whether a resource type can be the name of a size of the cluster, of which only
 // admission knows the values.
@@ -46,155 +50,135 @@ func IsSize(name modelv1.ResourceType) bool {
 	return !slices.Contains(resourceTypes, name) && len(rules.Label(nil, string(name))) == 0
 }
 
-// isOfSizes reports whether sizes define the field that a value is in.
-func isOfSizes(at string) bool { return slices.Contains(sizeFields[:], namesOf(at)[1]) }
-
-// sameSize reports whether the object names the size that it is stored with, and keepsSize whether
-// it is stored with its values too, which it is not if admission has never seen it.
-func (d *defaults) sameSize() bool {
-	return d.old != nil && IsSize(d.old.ResourceType) && d.old.ResourceType == d.spec.ResourceType
+// size returns the current values of the size of a spec, nil if there is no such size.
+func (d defaults) size(spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
+	return d.sizes[spec.ResourceType]
 }
 
-func (d *defaults) keepsSize() bool { return d.sameSize() && !isUnseen(d.stored) }
-
-// resizes reports whether the update is to write all current values of the size.
-func (d *defaults) resizes() bool {
-	return d.old != nil && d.box.Annotations[modelv1.ResizeAnnotation] == strconv.FormatInt(d.box.Generation, 10)
+// fill sets the values of a spec that are not set to those of another one which a size may define.
+func fill(spec, from *modelv1.ModelBoxSpec) {
+	box := &modelv1.ModelBox{Spec: *spec}
+	tree := sized.Spec(box)
+	sizeValues.Fill(tree, encoded(from))
+	*spec = sized.With(box, tree).Spec
 }
 
-// current returns the values of the object's size now, and false if there is no such size.
-func (d *defaults) current() (now values, known bool) {
-	size, known := d.sizes[d.spec.ResourceType]
-	if !known {
-		return values{}, false
-	}
-	return d.valuesOf(forModel(size, d.spec)), true
-}
-
-// size sets the values of the object's size. Without the sizes, in the controller and in the
-// validating webhook, an object has those that are stored.
-func (d *defaults) size() {
-	if !d.admits || !IsSize(d.spec.ResourceType) {
+// setSize sets the values of the object's size. A size without resources has none.
+func (d defaults) setSize(spec *modelv1.ModelBoxSpec) {
+	size := d.size(spec)
+	if size == nil {
 		return
 	}
-	now, known := d.current()
-	switch {
-	case d.keepsSize() && (!known || !d.changes):
-		d.fill(d.stayed())
-	case d.keepsSize() && !d.resizes() && now.has(imagePointer) && d.old.Image != "":
-		now[imagePointer] = d.old.Image
-		fallthrough
-	default:
-		d.fill(now)
-	}
-	if d.spec.Resources == nil && known {
-		d.spec.Resources = &corev1.ResourceRequirements{}
+	fill(spec, forModel(size, spec))
+	if spec.Resources == nil {
+		spec.Resources = &corev1.ResourceRequirements{}
 	}
 }
 
-// fill sets the values that are not set.
-func (d *defaults) fill(from values) {
-	is, next := d.valuesOf(d.spec), maps.Clone(from)
-	maps.Copy(next, is)
-	d.write(is, next)
+// keepsSize reports whether an object has the name of the size that it is stored with, and is stored
+// with the values of it, as each one that admission has seen.
+func keepsSize(box, stored *modelv1.ModelBox) bool {
+	return sameSize(box, stored) && !isUnseen(stored) && stored.Spec.Resources != nil
 }
 
-// stayed returns the stored values of the size that the client did not send. Those of a probe are
-// not merged with one that the client sent, and the defaults of probes, whose action no size has,
-// are derived.
-func (d *defaults) stayed() values {
-	now, known := d.current()
-	out := d.valuesOf(d.old)
-	maps.DeleteFunc(out, func(at string, _ any) bool {
-		switch in := pointerOf(at); {
-		case in == readinessPointer && (d.spec.ReadinessProbe != nil || !hasOtherAction(d.old.ReadinessProbe)), in == startupPointer && d.spec.StartupProbe != nil:
-			return true
-		case in == startupPointer && isDefaultStartupProbe(d.old.StartupProbe):
-			return d.changes
-		case in == startupPointer && !hasOtherAction(d.old.StartupProbe), strings.Contains(at, "/tcpSocket/"):
-			return true
-		case in == schedulingPointer:
-			return false
-		}
-		_, defined := now[at]
-		return known && !defined || !isOfSizes(at)
-	})
+func sameSize(box, stored *modelv1.ModelBox) bool {
+	return stored != nil && IsSize(stored.Spec.ResourceType) && stored.Spec.ResourceType == box.Spec.ResourceType
+}
+
+// resizes reports whether an update is to write all current values of the size.
+func resizes(box *modelv1.ModelBox) bool {
+	return box.Annotations[modelv1.ResizeAnnotation] == strconv.FormatInt(box.Generation, 10)
+}
+
+// withoutDefaultProbes returns a stored spec without the probes that are set already, and without
+// the default ones, which are derived.
+func withoutDefaultProbes(stored, spec *modelv1.ModelBoxSpec) *modelv1.ModelBoxSpec {
+	out := *stored
+	out.ReadinessProbe = probeOfServer(stored.ReadinessProbe, spec.ReadinessProbe)
+	out.StartupProbe = probeOfServer(stored.StartupProbe, spec.StartupProbe)
+	return &out
+}
+
+func probeOfServer(stored, set *corev1.Probe) *corev1.Probe {
+	if set != nil || !hasOtherAction(stored) {
+		return nil
+	}
+	out := stored.DeepCopy()
+	out.TCPSocket = nil
 	return out
 }
 
-// restored returns the spec that the client sent with the stored values of its size, so that it
-// differs from the stored one in what the client changed.
-func (d *defaults) restored() *modelv1.ModelBoxSpec {
-	if !d.admits || !d.keepsSize() {
-		return d.spec
-	}
-	box := &modelv1.ModelBox{Spec: *d.spec.DeepCopy()}
-	(&defaults{box: box, spec: &box.Spec}).fill(d.stayed())
-	return &box.Spec
+// Refuse returns the errors of an object with its defaults that only the sizes of the cluster show.
+// They are judged here and nowhere else: admission stores the values of a size in the object, and a
+// later change of the size is none of the object.
+//
+// A field that the size defines has its stored value or the size's current one. An update that
+// changes no field of the pod template keeps the stored values, and one that does writes all
+// current ones, except for the image: another one comes only with ResizeAnnotation, or with another
+// resourceType. scheduling as a whole belongs to the size: what users may set there decides it.
+func (s Sizes) Refuse(box, old *modelv1.ModelBox) field.ErrorList {
+	return append(s.contradictions(box, old), s.serverless(box, old)...)
 }
 
 // contradictions returns the errors of values that the object may not have under its size.
-func (d *defaults) contradictions() field.ErrorList {
-	if !IsSize(d.spec.ResourceType) {
+func (s Sizes) contradictions(box, old *modelv1.ModelBox) (errs field.ErrorList) {
+	spec := &box.Spec
+	if !IsSize(spec.ResourceType) {
 		return nil
 	}
-	now, known := d.current()
-	errs := d.modelless()
-	var was values
+	var now, was kinds.Leaves
+	size := s[spec.ResourceType]
 	switch {
-	case d.keepsSize():
-		was = d.valuesOf(d.old)
-	case !known && !d.sameSize():
-		names := append(slices.Sorted(maps.Keys(d.sizes)), resourceTypes...)
-		return field.ErrorList{field.NotSupported(resourceTypePath, d.spec.ResourceType, names)}
+	case size != nil:
+		errs, now = modelless(size, spec), valuesOf(forModel(size, spec))
+	case !sameSize(box, old):
+		names := append(slices.Sorted(maps.Keys(s)), resourceTypes...)
+		return field.ErrorList{field.NotSupported(resourceTypePath, spec.ResourceType, names)}
 	}
-	is := d.valuesOf(d.spec)
-	for _, at := range slices.Sorted(maps.Keys(is)) {
-		if !isFree(at, now, known) && !now.equals(at, is[at]) && !was.equals(at, is[at]) {
-			errs = append(errs, d.another(at, is[at], now[at]))
+	if keepsSize(box, old) {
+		was = valuesOf(&old.Spec)
+	}
+	is := valuesOf(spec).All
+	slices.SortFunc(is, func(a, b *kinds.Leaf) int { return a.Path.Compare(b.Path) })
+	for _, leaf := range is {
+		if !isFree(leaf, &now, size) && !now.HasEqual(leaf) && !was.HasEqual(leaf) {
+			errs = append(errs, another(leaf, &now, spec.ResourceType))
 		}
 	}
 	return errs
 }
 
-// another returns the error of a value that is not the one of the size, nil if the size has none.
-func (d *defaults) another(at string, value, ofSize any) *field.Error {
+// another returns the error of a value that is not the one of the size, if that has one.
+func another(leaf *kinds.Leaf, size *kinds.Leaves, name modelv1.ResourceType) *field.Error {
 	as := ""
-	if text, err := json.Marshal(ofSize); err == nil && ofSize != nil {
-		as = " as " + string(text)
+	if of := size.At(leaf); of != nil {
+		text, err := json.Marshal(of.Value)
+		if err == nil { // It was decoded from JSON.
+			as = " as " + string(text)
+		}
 	}
-	return field.Invalid(fieldOf(at), value, "resourceType "+string(d.spec.ResourceType)+" defines it"+as+
+	return field.Invalid(pathOf(leaf), leaf.Value, "resourceType "+string(name)+" defines it"+as+
 		"; remove it, or set resourceType: custom to use other values")
 }
 
-// ofSize reports whether a value is one of a size, or none that a client may add to them: of
-// scheduling, and of a strategy beside that of the size.
-func ofSize(at string, size values) bool {
-	_, defined := size[at]
-	in := pointerOf(at)
-	return defined || in == schedulingPointer || in == strategyPointer && size.has(strategyPointer)
+// isFree reports whether users may set a value: one that the size does not define. scheduling is the
+// size's, and so is a strategy of which the size has a part. Of a size that the cluster does not have,
+// these are what a server defines, which users without sizes may set.
+func isFree(leaf *kinds.Leaf, values *kinds.Leaves, size *modelv1.ModelBoxSpec) bool {
+	if size == nil {
+		return !slices.Contains([]string{"resources", "scheduling", "sharedMemory", "strategy"}, leaf.Top())
+	}
+	return values.At(leaf) == nil && leaf.Top() != "scheduling" && (leaf.Top() != "strategy" || size.Strategy == nil)
 }
 
-// isFree reports whether users may set a value: one that the size, if it is known, does not define.
-func isFree(at string, size values, known bool) bool {
-	return known && !ofSize(at, size) || !known && ofServer(at)
-}
-
-// ofServer reports whether a value is of a field that a server defines, which users without sizes
-// may set.
-func ofServer(at string) bool {
-	return !slices.Contains([]string{resourcesPointer, schedulingPointer, memoryPointer, strategyPointer}, pointerOf(at))
-}
-
-// fieldOf returns the path of a field at a pointer.
-func fieldOf(at string) *field.Path {
-	names := namesOf(at)
-	path := field.NewPath(names[0])
-	for i, name := range names[1:] {
-		if i == 2 && names[1] == "resources" {
-			path = path.Key(name)
+// pathOf returns the path of a value's field.
+func pathOf(leaf *kinds.Leaf) *field.Path {
+	path := spec
+	for i, element := range leaf.Path {
+		if i == 2 && leaf.Top() == "resources" {
+			path = path.Key(*element.FieldName)
 		} else {
-			path = path.Child(name)
+			path = path.Child(*element.FieldName)
 		}
 	}
 	return path
@@ -263,13 +247,9 @@ func fileOf(model *models.Model) string {
 
 // modelless returns an error if the server of the object's size names a model that the object does
 // not have.
-func (d *defaults) modelless() field.ErrorList {
-	size, known := d.sizes[d.spec.ResourceType]
-	if !known {
-		return nil
-	}
-	of := "the server of resourceType " + string(d.spec.ResourceType)
-	model := mainModel(d.spec)
+func modelless(size, spec *modelv1.ModelBoxSpec) field.ErrorList {
+	of := "the server of resourceType " + string(spec.ResourceType)
+	model := mainModel(spec)
 	switch {
 	case model == nil && (names(size, ModelPath) || names(size, ModelFile)):
 		return field.ErrorList{field.Required(modelPath, of+" needs a model; set it")}
@@ -281,13 +261,13 @@ func (d *defaults) modelless() field.ErrorList {
 }
 
 // serverless returns an error that names the sizes with a server if the object has no image.
-func (d *defaults) serverless() field.ErrorList {
-	if d.spec.Image != "" || d.old != nil && d.old.Image == "" {
+func (s Sizes) serverless(box, old *modelv1.ModelBox) field.ErrorList {
+	if box.Spec.Image != "" || old != nil && old.Spec.Image == "" {
 		return nil
 	}
 	var servers []string
-	for _, name := range slices.Sorted(maps.Keys(d.sizes)) {
-		if d.sizes[name].Image != "" {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if s[name].Image != "" {
 			servers = append(servers, string(name))
 		}
 	}

@@ -278,6 +278,20 @@ func TestAServer(t *testing.T) {
 	}
 }
 
+// Who has set an image is not known after a client has cleared managedFields: it stays.
+func TestAnImageWithoutManagedFields(t *testing.T) {
+	t.Parallel()
+	for spec, image := range map[string]string{`{image: a:1, resourceType: none}`: "a:1", `{resourceType: llm}`: "llm:2"} {
+		s := &server{t: t}
+		errs := s.update(manifest(specOfText(t, spec)), "client")
+		delete(s.live["metadata"].(map[string]any), "managedFields")
+		errs = append(errs, s.mergePatch(`{"spec":{"command":["serve"]}}`, "another client")...)
+		if got := s.box().Spec; len(errs) > 0 || got.Image != image || len(got.Command) == 0 {
+			t.Errorf("%s: %s %s %s", spec, got.Image, got.Command, ruletest.Lines(errs))
+		}
+	}
+}
+
 // The arguments of a server name the model of the object.
 func TestTheModelOfAServer(t *testing.T) {
 	t.Parallel()
@@ -295,7 +309,9 @@ func TestTheModelOfAServer(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(text), &box.Spec); err != nil {
 			t.Fatal(err)
 		}
-		got := ruletest.Lines(modelbox.Admit(box, nil, sizes, nil))
+		kind := modelbox.KindWithSizes(sizes)
+		kind.SetDefaults(box, nil)
+		got := ruletest.Lines(kind.Refuse(box, nil))
 		if got == "" {
 			got = strings.Join(box.Spec.Args, " ")
 		}

@@ -260,7 +260,7 @@ spec.podTemplate.spec.restartPolicy: Unsupported value: "Never": supported value
 			t.Parallel()
 			got := box(t, tc.spec)
 			check(t, marshal(t, got), nil)
-			modelbox.Default(got, nil, nil)
+			setDefaults(got, nil)
 			if diff := cmp.Diff(strings.TrimSpace(tc.want), ruletest.Lines(modelbox.Validate(got))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.spec, diff)
 			}
@@ -287,7 +287,7 @@ startupProbe: {exec: {}}
 defaultProbes: Maybe
 podTemplate: {spec: {x: 1, volumes: [{name: ""}]}}`)
 	got.Name = "web.1"
-	modelbox.Default(got, nil, nil)
+	setDefaults(got, nil)
 	want := []string{
 		"metadata.name", "spec.name", "spec.image", "spec.replicas", "spec.resourceType", "spec.rollingUpdate",
 		"spec.ports[0].port", "spec.ports[0].nodePort", "spec.ports[1].name",
@@ -304,7 +304,7 @@ func TestValidateName(t *testing.T) {
 	t.Parallel()
 	got := box(t, `{image: a:1}`)
 	got.Name = "web.1"
-	modelbox.Default(got, nil, nil)
+	setDefaults(got, nil)
 	if diff := cmp.Diff([]string{"metadata.name"}, places(modelbox.Validate(got))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -426,7 +426,7 @@ func TestFieldsThatAreNotInEffect(t *testing.T) {
 		`{podTemplate: {spec: {volumes: [{name: v, secret: {secretName: a/b}}]}}}`: false,
 	} {
 		obj := box(t, `{image: "a:1", `+spec[1:])
-		modelbox.Default(obj, nil, nil)
+		setDefaults(obj, nil)
 		errs := modelbox.Validate(obj)
 		if got := len(rules.Ineffective(errs)) > 0; got != want || len(errs) == 0 || len(rules.Unbuildable(errs)) > 0 {
 			t.Errorf("%s: %t: %v", spec, got, errs)

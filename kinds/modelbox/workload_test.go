@@ -17,7 +17,7 @@ import (
 func TestDesiredObjects(t *testing.T) {
 	golden.Run(t, func(obj *modelv1.ModelBox) ([]kinds.Object, error) {
 		obj.UID = "6a1e2c55-0000-4000-8000-000000000000"
-		Default(obj, nil, nil)
+		Default(obj)
 		if errs := Validate(obj); len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}

@@ -4,7 +4,7 @@
 package ports
 
 import (
-	"slices"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -12,64 +12,50 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/kinds/fieldownership"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-const portsPointer = "/spec/ports"
-
 // Default sets what can be derived from a port's number: protocol (TCP), targetPort (the
-// number) and, if there are several ports, name (such as tcp-80). On update, before are
-// the ports of the stored object, and owners is the ownership of the object's fields. On
-// create, where a client set all fields, both are empty.
-//
-// A derived name is removed when its port is the only one left, so that the ports are the
-// same as those of a new object with the same manifest.
-//
-// A port whose number is changed in place, by an editor or a JSON patch, is a new item to
-// the API server, and the client that changes it owns all of its fields: its name and its
-// targetPort keep their values, as those of a Service do.
-func Default(ports, before []modelv1.Port, owners *fieldownership.Ownership, ops *patch.Ops) {
+// number) and, if there are several ports, name (such as tcp-80).
+func Default(ports []modelv1.Port) {
 	if len(ports) > modelv1.MaxPorts {
-		return // Validation refuses the list, and comparing its ports would be expensive.
+		return // Validation refuses the list.
 	}
 	for i := range ports {
 		port := &ports[i]
-		if port.Protocol == "" {
-			patch.Set(ops, patch.At(portsPointer, i, "/protocol"), &port.Protocol, corev1.ProtocolTCP)
-		}
+		port.Protocol = cmp.Or(port.Protocol, corev1.ProtocolTCP)
 		if modelv1.IsUnset(port.TargetPort) {
-			patch.Set(ops, patch.At(portsPointer, i, "/targetPort"), &port.TargetPort, new(intstr.FromInt32(port.Port)))
+			port.TargetPort = new(intstr.FromInt32(port.Port))
 		}
-		switch alone := len(ports) == 1; {
-		case alone && isDerivedName(port, before, owners):
-			patch.Unset(ops, patch.At(portsPointer, i, "/name"), &port.Name)
-		case !alone && port.Name == "":
-			patch.Set(ops, patch.At(portsPointer, i, "/name"), &port.Name, derivedName(port))
+		if len(ports) > 1 && port.Name == "" {
+			port.Name = derivedName(port)
 		}
 	}
 }
 
-// RemovesName reports whether Default removes the name of a port.
-func RemovesName(ports, before []modelv1.Port, owners *fieldownership.Ownership) bool {
-	return len(ports) == 1 && isDerivedName(&ports[0], before, owners)
-}
-
-// isDerivedName reports whether the name of a port was derived while there were several
-// ports. Without managedFields, that is so if the stored port has the same name.
-func isDerivedName(port *modelv1.Port, before []modelv1.Port, owners *fieldownership.Ownership) bool {
-	if !owners.HasManagedFields() && len(before) < 2 || port.Name != derivedName(port) {
-		return false
+// IsDerivedName reports whether a value of a spec can be the derived name of a port. Other values
+// cannot.
+func IsDerivedName(leaf *kinds.Leaf) bool {
+	var protocol string
+	var number int64
+	for _, field := range *leaf.Path[1].Key {
+		switch value := field.Value.Unstructured().(type) {
+		case string:
+			protocol = value
+		case int64:
+			number = value
+		}
 	}
-	if owners.HasManagedFields() {
-		return !owners.IsPortNameSet(port)
-	}
-	return slices.ContainsFunc(before, func(p modelv1.Port) bool { return p.IsSame(port) && p.Name == port.Name })
+	return leaf.Name() == "name" && leaf.Value == nameOf(protocol, number)
 }
 
 // derivedName returns the default name of one of several ports, such as tcp-80.
 func derivedName(port *modelv1.Port) string {
-	return strings.ToLower(string(port.ProtocolOrDefault())) + "-" + strconv.Itoa(int(port.Port))
+	return nameOf(string(port.ProtocolOrDefault()), int64(port.Port))
+}
+
+func nameOf(protocol string, number int64) string {
+	return strings.ToLower(protocol) + "-" + strconv.FormatInt(number, 10)
 }
 
 // DefaultProbePort returns the port of default probes: that of the first TCP port that

@@ -9,14 +9,12 @@ package schedules
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -78,13 +76,10 @@ func (s Schedules) of(slot Slot) Time {
 	return Time{slot, s.spec[slot.Index].Name, s.spec[slot.Index].Replicas}
 }
 
-// Default sets the defaults of schedules, which the schema has as well, and records them in ops,
-// which may be nil.
-func Default(spec []modelv1.Schedule, ops *patch.Ops) {
+// Default sets the defaults of schedules, which the schema has as well.
+func Default(spec []modelv1.Schedule) {
 	for i := range spec {
-		if zone := &spec[i].TimeZone; *zone == "" {
-			patch.Set(ops, "/spec/schedules/"+strconv.Itoa(i)+"/timeZone", zone, cron.DefaultZone)
-		}
+		spec[i].TimeZone = cmp.Or(spec[i].TimeZone, cron.DefaultZone)
 	}
 }
 

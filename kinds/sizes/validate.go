@@ -62,7 +62,7 @@ func replaceable(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
 func asBox(path *field.Path, spec *modelv1.ModelBoxSpec) field.ErrorList {
 	box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: "size"}, Spec: *spec.DeepCopy()}
 	box.Spec.ResourceType, box.Spec.Resources.Claims = modelv1.ResourceTypeCustom, nil
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	errs := modelbox.Validate(box)
 	for _, err := range errs {
 		in := strings.TrimPrefix(err.Field, "spec.")

@@ -10,7 +10,6 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/schedules"
 )
 
@@ -21,6 +20,7 @@ func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 	return kinds.Kind[extensionv1.UnitedDeployment]{
 		GVK:      extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment"),
 		Default:  Default,
+		Codec:    func(_, _ *extensionv1.UnitedDeployment) kinds.Codec[extensionv1.UnitedDeployment] { return others },
 		Validate: Validate,
 		Warn: func(ud, _ *extensionv1.UnitedDeployment, now time.Time) []string {
 			return schedules.Warn(schedulesPath, ud.Spec.Schedules, now)
@@ -29,6 +29,9 @@ func Kind() kinds.Kind[extensionv1.UnitedDeployment] {
 }
 
 // Default sets the defaults of the schedules; the other fields of a UnitedDeployment are required.
-func Default(ud, _ *extensionv1.UnitedDeployment, ops *patch.Ops) {
-	schedules.Default(ud.Spec.Schedules, ops)
+func Default(ud *extensionv1.UnitedDeployment) { schedules.Default(ud.Spec.Schedules) }
+
+// others sets what has no defaults.
+func others(to, from *extensionv1.UnitedDeployment) {
+	to.TypeMeta, to.ObjectMeta, to.Status = from.TypeMeta, from.ObjectMeta, from.Status
 }

@@ -9,14 +9,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -131,13 +129,10 @@ func lastOf(at time.Time) time.Time {
 	return time.Unix(max(last, at.Unix()), 0)
 }
 
-// Default sets the defaults of the windows of a spec, which the schema has as well, and records
-// them in ops, which may be nil.
-func Default(spec *modelv1.Windows, ops *patch.Ops) {
+// Default sets the defaults of the windows of a spec, which the schema has as well.
+func Default(spec *modelv1.Windows) {
 	for i := range spec.Windows {
-		if zone := &spec.Windows[i].TimeZone; *zone == "" {
-			patch.Set(ops, "/spec/windows/"+strconv.Itoa(i)+"/timeZone", zone, cron.DefaultZone)
-		}
+		spec.Windows[i].TimeZone = cmp.Or(spec.Windows[i].TimeZone, cron.DefaultZone)
 	}
 }
 

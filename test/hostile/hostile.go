@@ -228,6 +228,7 @@ func (k *Kind) texted(size int) iter.Seq2[string, string] {
 			"variables":             `,"podTemplate":{"spec":{"containers":[{"name":"b","image":"b:1","env":[` + fill(size, `{"name":"VARIABLE_%d","value":"a value of a usual length"}`) + `]}]}}`,
 			"wrong variables":       `,"podTemplate":{"spec":{"containers":[{"name":"b","image":"b:1","env":[{}` + strings.Repeat(`,{"name":7}`, 3071) + `]}]}}`,
 			"own variables":         `,"envs":[` + fill(size, `{"name":"VARIABLE_%d","value":"a value of a usual length"}`) + `]`,
+			"variables of a size":   `,"resourceType":"huge","envs":[` + fill(size, `{"name":"VARIABLE_%d","value":"a value of a usual length"}`) + `]`,
 			"one large variable":    `,"envs":[{"name":"A","value":"` + long + `"}]`,
 			"misfits and errors": `,"envs":[` + fill(size/3, `{"value":0}`) + `],"podTemplate":{"spec":{"containers":[{"name":0,"env":[` + fill(size/3, `{"value":0}`) +
 				`]},` + fill(size/3, `{"name":0}`) + `]}}`,

@@ -575,7 +575,7 @@ func (c *cluster) wantSameChildren() {
 // applyChildren does what the controller does for a ModelBox.
 func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher models.Fetcher) {
 	c.t.Helper()
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	children, err := modelbox.Workload(box, fetcher).Children()
 	if err != nil {
 		c.t.Fatal(err)

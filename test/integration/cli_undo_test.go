@@ -43,7 +43,7 @@ func revision(deployment *appsv1.Deployment, number int, change func(*corev1.Pod
 
 func preset(name modelv1.ResourceType) corev1.ResourceRequirements {
 	box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{ResourceType: name}}
-	modelbox.Default(box, nil, nil)
+	modelbox.Default(box)
 	return *box.Spec.Resources
 }
 

@@ -81,7 +81,7 @@ func templateOf(t *testing.T, obj *unstructured.Unstructured) any {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
 		t.Fatal(err)
 	}
-	k.Stored(typed)
+	k.SetStored(typed)
 	children, err := k.Children(typed, models.Fetcher{})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@
 //
 // The handlers are the project's own because of what an admission costs. The typed
 // defaulter of controller-runtime decodes an object twice, copies it, marshals it and
-// compares the two texts; here the object is decoded once into its type, and every
-// default is recorded as it is set (package patch).
+// compares the two texts; here the object is decoded once into its type, and only the fields that
+// defaults may set are compared.
 //
 // Both webhooks are free of side effects: the answer depends on the request, and for a ModelBox on
 // the sizes of the cluster, so a dry run is answered like any other request, and a webhook may be
@@ -39,7 +39,6 @@ import (
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -200,8 +199,11 @@ func (h *handler) mutate(_ context.Context, req admission.Request) admission.Res
 		// A value of a wrong type is refused by the schema, in the next step, with all others.
 		return allowed()
 	}
-	old, ops := h.old(&req), &patch.Ops{}
-	errs := h.Admit(obj, old, ops)
+	old, kind := h.old(&req, true), h.Current()
+	spec := kind.Encoder(obj, old)
+	before := spec(obj)
+	kind.SetDefaults(obj, old)
+	errs := kind.Refuse(obj, old)
 	errs = append(errs, rules.Others(h.validateUpdate(obj, old, &req), errs)...)
 	if old != nil {
 		errs = append(errs, h.Immutable(obj, old)...)
@@ -209,23 +211,23 @@ func (h *handler) mutate(_ context.Context, req admission.Request) admission.Res
 	if len(errs) > 0 {
 		return h.invalid(&req, sent, errs)
 	}
-	return patchResponse(sent.document(), ops)
+	return patchResponse(sent.document(), before, spec(obj))
 }
 
-// patchResponse returns the response with the recorded defaults of an object, all of which are in
-// its spec.
-func patchResponse(object []byte, ops *patch.Ops) admission.Response {
-	if err := ops.Err(); err != nil {
-		return status(apierrors.NewInternalError(err))
-	}
+// patchResponse returns the response with the defaults of an object, all of which are in its spec.
+func patchResponse(object []byte, before, after map[string]any) admission.Response {
 	resp := allowed()
-	if ops.Len() == 0 || ops.Fit(object) != nil {
+	ops, err := kinds.Diff(object, before, after)
+	if err != nil || len(ops) == 0 {
 		// Of an object that has a null where another object should be, the error of
 		// the schema is better than that of an impossible patch, which is only
 		// "internal error".
 		return resp
 	}
-	resp.Patch, resp.PatchType = ops.JSON(), new(admissionv1.PatchTypeJSONPatch)
+	if resp.Patch, err = json.Marshal(ops); err != nil {
+		return status(apierrors.NewInternalError(err))
+	}
+	resp.PatchType = new(admissionv1.PatchTypeJSONPatch)
 	return resp
 }
 
@@ -243,13 +245,13 @@ func (h *handler) validate(_ context.Context, req admission.Request) admission.R
 	case sent.Metadata.DeletionTimestamp != "":
 		return allowed()
 	}
-	h.Default(obj, nil, nil)
+	h.SetDefaults(obj, nil)
 	if errs := h.validateUpdate(obj, nil, &req); len(errs) > 0 {
 		return h.invalid(&req, sent, errs)
 	}
 	sent.setOwners(obj)
 	resp = allowed()
-	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req), time.Now()))
+	resp.Warnings = firstWarnings(h.Warn(obj, h.old(&req, false), time.Now()))
 	return resp
 }
 
@@ -312,10 +314,10 @@ func (h *handler) validateUpdate(obj, old kinds.Object, req *admission.Request) 
 		return errs
 	}
 	if old == nil {
-		old = h.old(req)
+		old = h.old(req, false)
 	}
 	if old != nil {
-		h.Default(old, nil, nil)
+		h.SetDefaults(old, nil)
 		errs = rules.Added(errs, h.Validate(old))
 	}
 	return errs
@@ -327,7 +329,8 @@ const maxRatcheted = 256
 
 // old returns the object as it is stored, nil if there is none, and if it cannot be decoded, or is
 // too large: then an update is judged like a new object, so that one that corrects it is admitted.
-func (h *handler) old(req *admission.Request) kinds.Object {
+// With owners, it has its fields' owners.
+func (h *handler) old(req *admission.Request, owners bool) kinds.Object {
 	if req.Operation != admissionv1.Update || absent(req.OldObject) {
 		return nil
 	}
@@ -335,7 +338,7 @@ func (h *handler) old(req *admission.Request) kinds.Object {
 	if len(stored.checkSize()) > 0 {
 		return nil
 	}
-	old, err := decode(stored, h.New(), false)
+	old, err := decode(stored, h.New(), owners)
 	if err != nil {
 		return nil
 	}

@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/patch"
 )
 
 // Box is a kind that exists only here, of the shape and size of the real ones.
@@ -74,53 +74,55 @@ func (b *Box) DeepCopyObject() runtime.Object {
 
 var boxGVK = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Box"}
 
-var boxKind = kinds.Kind[Box]{GVK: boxGVK, Default: defaultBox, Validate: validateBox, Warn: warnBox}
+var boxKind = kinds.Kind[Box]{
+	GVK: boxGVK, Default: defaultBox, Validate: validateBox, Warn: warnBox,
+	Codec: func(_, _ *Box) kinds.Codec[Box] {
+		return func(to, from *Box) {
+			to.TypeMeta, to.ObjectMeta, to.Status = from.TypeMeta, from.ObjectMeta, from.Status
+			to.Spec.Envs = from.Spec.Envs
+		}
+	},
+	Update: &kinds.Update[Box]{Derived: boxDerived},
+}
+
+// boxDerived returns the resources of a size.
+func boxDerived(sent, _ *Box) kinds.Fields {
+	if boxSizes[sent.Spec.Size] == nil {
+		return nil
+	}
+	return kinds.NewFields("resources.limits.*", "resources.requests.*")
+}
 
 var boxSizes = map[string]corev1.ResourceList{
 	"small": {"cpu": resource.MustParse("1"), "memory": resource.MustParse("2Gi")},
 	"large": {"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")},
 }
 
-func defaultBox(obj, old *Box, ops *patch.Ops) {
+func defaultBox(obj *Box) {
 	s := &obj.Spec
 	if s.Image == "panic in Default" {
 		panic(s.Image)
 	}
 	if s.Replicas == nil {
-		patch.Set(ops, "/spec/replicas", &s.Replicas, new(int32(1)))
+		s.Replicas = new(int32(1))
 	}
-	if s.Size == "" {
-		patch.Set(ops, "/spec/size", &s.Size, "small")
+	s.Size = cmp.Or(s.Size, "small")
+	if want, known := boxSizes[s.Size]; known && s.Resources == nil {
+		s.Resources = &corev1.ResourceRequirements{Limits: want, Requests: want}
 	}
-	defaultBoxResources(s, old, ops)
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Name == "" && len(s.Ports) > 1 {
-			patch.Set(ops, patch.At("/spec/ports", i, "/name"), &p.Name, fmt.Sprintf("port-%d", p.Port))
+			p.Name = fmt.Sprintf("port-%d", p.Port)
 		}
-		if p := &s.Ports[i]; p.Protocol == "" {
-			patch.Set(ops, patch.At("/spec/ports", i, "/protocol"), &p.Protocol, corev1.ProtocolTCP)
-		}
+		s.Ports[i].Protocol = cmp.Or(s.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	if s.Rollout.Surge == nil {
-		patch.Set(ops, "/spec/rollout/surge", &s.Rollout.Surge, new(intstr.FromString("25%")))
+		s.Rollout.Surge = new(intstr.FromString("25%"))
 	}
 	if s.Probe == nil && len(s.Ports) > 0 {
-		patch.Set(ops, "/spec/probe", &s.Probe, boxProbe(s.Ports[0]))
+		s.Probe = boxProbe(s.Ports[0])
 	}
-	if s.Scratch != nil {
-		patch.Unset(ops, "/spec/scratch", &s.Scratch)
-	}
-}
-
-// defaultBoxResources follows the size: resources that the old object derived are
-// derived again.
-func defaultBoxResources(s *BoxSpec, old *Box, ops *patch.Ops) {
-	want, known := boxSizes[s.Size]
-	derived := s.Resources == nil ||
-		old != nil && old.Spec.Size != s.Size && equality.Semantic.DeepEqual(s.Resources.Limits, boxSizes[old.Spec.Size])
-	if known && derived {
-		patch.Set(ops, "/spec/resources", &s.Resources, &corev1.ResourceRequirements{Limits: want, Requests: want})
-	}
+	s.Scratch = nil
 }
 
 func boxProbe(p BoxPort) *corev1.Probe {
@@ -197,7 +199,7 @@ func typical() *Box {
 // complete returns a box that has all defaults.
 func complete() *Box {
 	b := typical()
-	defaultBox(b, nil, nil)
+	defaultBox(b)
 	return b
 }
 
