@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -117,9 +118,13 @@ var ownerManifests = func() map[string][]byte {
 	return all
 }()
 
-// ownerOf returns an owner for a namespace.
+// ownerOf returns an owner for a namespace. A version that refuses PreferSameZone has only the older
+// name of it.
 func ownerOf(manifest []byte, namespace string) status.Object {
 	GinkgoHelper()
+	if lacks(34, "PreferSameZone") != "" {
+		manifest = bytes.ReplaceAll(manifest, []byte("PreferSameZone"), []byte("PreferClose"))
+	}
 	object := &unstructured.Unstructured{}
 	Expect(object.UnmarshalJSON(manifest)).To(Succeed())
 	typed, err := env.Client.Scheme().New(object.GroupVersionKind())

@@ -291,8 +291,9 @@ var _ = Describe("an upgrade", long, func() {
 					for _, child := range r.children {
 						live := stored(ctx, child)
 						Expect(gocmp.Diff(child.Object["spec"], live.Object["spec"])).To(BeEmpty(), r.name)
-						if !r.isPaused() {
-							Expect(live.GetAnnotations()).NotTo(HaveKey("model.github.com/desired-hash"), r.name)
+						if !r.isPaused() { // These writes are paced.
+							Eventually(func() map[string]string { return stored(ctx, child).GetAnnotations() }).ShouldNot(
+								HaveKey("model.github.com/desired-hash"), r.name)
 						}
 					}
 				}
