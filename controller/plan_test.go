@@ -14,8 +14,10 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
@@ -55,11 +57,14 @@ func (a *applier) apply(ctx context.Context, text []byte) *plan.Object {
 	owner := get(ctx, ownerOf(text, a.namespace))
 	object := planned.Objects[0]
 	Expect(gocmp.Diff(object.Stored.Object["spec"], stored(ctx, withKind(owner)).Object["spec"])).To(BeEmpty(), "the object (-planned +stored)")
-	before := templateOf(ctx, owner)
+	before, from := templateOf(ctx, owner), liveDeployment(ctx, owner)
 	_, _, err = a.controller.reconcile(ctx, owner)
 	Expect(err).NotTo(HaveOccurred())
-	after := templateOf(ctx, owner)
+	after, to := templateOf(ctx, owner), liveDeployment(ctx, owner)
 	Expect(object.Restart != nil).To(Equal(before != nil && gocmp.Diff(before, after) != ""), "pods restart: %+v\n%s", object.Restart, gocmp.Diff(before, after))
+	if to != nil {
+		count(object, from, to)
+	}
 	for _, child := range object.Children {
 		if a.edited {
 			break
@@ -107,6 +112,48 @@ func templateOf(ctx context.Context, owner client.Object) any {
 		}
 	}
 	return nil
+}
+
+// liveDeployment returns the Deployment of an owner, nil if there is none.
+func liveDeployment(ctx context.Context, owner client.Object) *appsv1.Deployment {
+	GinkgoHelper()
+	d := &appsv1.Deployment{}
+	err := env.Client.Get(ctx, client.ObjectKeyFromObject(owner), d)
+	if Expect(client.IgnoreNotFound(err)).To(Succeed()); err != nil {
+		return nil
+	}
+	return d
+}
+
+// count counts the pods that are created, and replaced, by what Kubernetes documents of a Deployment
+// (https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment),
+// and compares that with a plan.
+func count(planned *plan.Object, before, after *appsv1.Deployment) {
+	GinkgoHelper()
+	from, to := int32(0), *after.Spec.Replicas
+	if before != nil {
+		from = *before.Spec.Replicas
+	}
+	scale := plan.Scale{From: from, To: from}
+	if planned.Scale != nil {
+		scale = *planned.Scale
+	}
+	Expect([]int32{scale.From, scale.To}).To(Equal([]int32{from, to}), "the number of pods")
+	if planned.Restart == nil {
+		return
+	}
+	old, surge, unavailable := min(from, to), 0, int(to)
+	if steps := after.Spec.Strategy.RollingUpdate; steps != nil {
+		surge, _ = intstr.GetScaledValueFromIntOrPercent(steps.MaxSurge, int(to), true)
+		unavailable, _ = intstr.GetScaledValueFromIntOrPercent(steps.MaxUnavailable, int(to), false)
+		unavailable = min(unavailable, int(to))
+		if surge == 0 && unavailable == 0 {
+			unavailable = 1
+		}
+	}
+	Expect(planned.Restart.Pods).To(Equal(old), "the replaced pods")
+	Expect(int(planned.Restart.SparePods)).To(Equal(min(surge, int(old))), "the spare pods")
+	Expect(int(planned.Restart.AtATime)).To(Equal(min(surge+unavailable, int(old))), "the pods at a time")
 }
 
 // edited returns a manifest with a JSON patch.

@@ -28,7 +28,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 // Adoption is what gives a Deployment, and perhaps a Service, to an object.
@@ -195,17 +194,8 @@ func withNodePorts(desired, live []client.Object) []client.Object {
 // owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
 	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
-	data, err := domain.ApplyConfiguration(desired)
+	after, err := plan.ApplyChild(ctx, a.Client, desired, live, client.DryRunAll)
 	if err != nil {
-		return err
-	}
-	// Into an object with values, a response would be decoded beside what it does not have any
-	// more.
-	after := domain.NewOf(live)
-	after.SetNamespace(live.GetNamespace())
-	after.SetName(live.GetName())
-	err = a.Client.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, data), client.DryRunAll, client.ForceOwnership, client.FieldOwner(api.FieldManager))
-	if after.GetObjectKind().SetGroupVersionKind(live.GetObjectKind().GroupVersionKind()); err != nil {
 		return fmt.Errorf("the API server would refuse what the operator applies: %w", err)
 	}
 	if changes, err := Differences([]client.Object{after}, []client.Object{live}); err != nil || changes != "" {

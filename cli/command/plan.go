@@ -16,14 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 )
 
 type planOptions struct {
 	clusterFlags
 	plan.Apply
 	files  fileFlags
-	sizes  sizesFlag
 	output string
 }
 
@@ -37,10 +35,10 @@ func newPlan(env Env) *cobra.Command {
 and Services: which pods restart, how many at a time and by which fields of the object; the spare pods and devices, such as
 nvidia.com/gpu, that the rollout needs meanwhile; conflicts with autoscalers and other owners; and the differences.
 
-Nothing is written, not even as a dry run: the command needs permission to get the objects and their children, and to
-list what could be in conflict. What it may not list is named. It computes the steps of kubectl, of admission and of the
-operator itself, so it does not know other webhooks and policies, what the API server refuses of a child, and what it
-allocates. Objects of other kinds have no plan, but autoscalers among them count for conflicts.
+Nothing is written. The API server is asked by dry runs of the request of kubectl, and of what the operator then writes to
+the children, so the webhooks and policies of the cluster count. As of "kubectl diff", that needs the permissions of the
+apply. A child that you may not write, or that is refused, is compared as the operator builds it, and a note says so. What
+you may not list is named. Objects of other kinds have no plan, but autoscalers among them count for conflicts.
 
 Exit codes, as of "kubectl diff": 0 without differences, 1 with differences, 3 if it cannot run, or if the API server
 would refuse a manifest.`,
@@ -62,7 +60,6 @@ would refuse a manifest.`,
 		},
 	}
 	o.files.bind(cmd)
-	o.sizes.bindCluster(cmd)
 	o.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.ServerSide, "server-side", false, "plan a server-side apply")
 	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
@@ -83,12 +80,11 @@ func (o *planOptions) run(ctx context.Context) (different bool, err error) {
 		o.Manager = cmp.Or(o.Manager, plan.ServerSideManager)
 	}
 	o.Manager = cmp.Or(o.Manager, plan.ClientSideManager)
-	planner := plan.Planner{Apply: o.Apply, Now: o.Clock.Now()}
 	c, namespace, err := o.connect()
 	if err != nil {
 		return false, err
 	}
-	planner.Client, planner.Namespace, planner.ReadSizes = c, namespace, func() (modelbox.Sizes, error) { return o.sizes.live(ctx, c) }
+	planner := plan.Planner{Client: c, Namespace: namespace, Apply: o.Apply, Now: o.Clock.Now()}
 	found, err := planner.Plan(ctx, docs)
 	if err != nil {
 		return false, err

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	gocmp "cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,19 +28,69 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
+	"github.com/modelbox-operator/modelbox-operator/cli/create"
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-// cluster is a cluster with some objects.
+// cluster is a cluster with some objects. It answers dry runs as an API server does that has the
+// webhook, with the sizes of the ConfigMap: with the defaults of an object, and of children.
 func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := testenv.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).Build()
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).Build()
+	return interceptor.NewClient(stored, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if options := (&client.CreateOptions{}).ApplyOptions(opts); len(options.DryRun) == 0 {
+				return c.Create(ctx, obj, opts...)
+			}
+			return admit(ctx, c, obj, nil)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			options := (&client.PatchOptions{}).ApplyOptions(opts)
+			if len(options.DryRun) == 0 {
+				return c.Patch(ctx, obj, patch, opts...)
+			}
+			old := domain.NewOf(obj)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(obj), old); err != nil {
+				return err
+			}
+			options.DryRun = nil
+			if err := cluster(t, old).Patch(ctx, obj, patch, options); err != nil {
+				return err
+			}
+			return admit(ctx, c, obj, old)
+		},
+	})
+}
+
+func admit(ctx context.Context, c client.Client, obj, old client.Object) error {
+	object, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		render.SetDefaults(obj)
+		return nil
+	}
+	req := create.Request{Object: object, Namespace: obj.GetNamespace()}
+	if old != nil {
+		req.Old = old.(*unstructured.Unstructured)
+	}
+	of := &corev1.ConfigMap{}
+	if c.Get(ctx, client.ObjectKey{Namespace: "modelbox-system", Name: "modelbox-sizes"}, of) == nil {
+		req.Sizes, _ = sizes.Parse([]byte(of.Data["sizes.yaml"]))
+	}
+	answer := create.Dry(kinds.Of(object.GroupVersionKind().GroupKind()), req)
+	if answer.Object != nil {
+		object.Object = answer.Object.Object
+	}
+	return answer.Err()
 }
 
 // applied returns what is stored after an apply of a manifest to an empty cluster: what its plan
@@ -206,19 +254,12 @@ func TestPlanOfNothing(t *testing.T) {
 // With the sizes of the cluster, their values are in the plan.
 func TestPlanOfASize(t *testing.T) {
 	t.Parallel()
-	sizes := filepath.Join(t.TempDir(), "sizes.yaml")
 	const gpu = "sizes: {gpu: {resources: {limits: {cpu: 1, nvidia.com/gpu: 2}}}}"
-	if err := os.WriteFile(sizes, []byte(gpu), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	text := strings.Replace(small, "small", "gpu", 1)
 	want := "modelbox/web: is created\nmodelbox/web: scales from 0 to 1 pod; the new pods request 2 nvidia.com/gpu"
-	if got, _ := planOf(cluster(t), text, "--sizes", sizes); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
 	of := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "modelbox-system", Name: "modelbox-sizes"}, Data: map[string]string{"sizes.yaml": gpu}}
 	if got, _ := planOf(cluster(t, of), text); got != want {
-		t.Errorf("with the sizes of the cluster: got %s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, _ := planOf(cluster(t, of), strings.Replace(text, "gpu", "none", 1)); !strings.Contains(got, `Unsupported value: "none"`) {
 		t.Errorf("another size: %s", got)

@@ -49,15 +49,6 @@ func (f *sizesFlag) read() (modelbox.Sizes, error) {
 	return parse(f.file, data)
 }
 
-// live returns the sizes of the file, or of the cluster.
-func (f *sizesFlag) live(ctx context.Context, c client.Client) (modelbox.Sizes, error) {
-	data, err := f.text(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return parse("the sizes", data)
-}
-
 func parse(of string, data []byte) (modelbox.Sizes, error) {
 	out, errs := sizes.Parse(data)
 	if len(errs) > 0 {

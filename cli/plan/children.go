@@ -7,18 +7,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -32,46 +27,53 @@ import (
 // it is before and after the operator writes it, nil if it does not exist.
 type child struct{ desired, before, after client.Object }
 
-// reconcile returns the children of an owner that exist before or after the operator writes them.
-func (p *Planner) reconcile(ctx context.Context, o *Object, owner client.Object) ([]child, error) {
+// children returns the children of an owner before and after the operator writes them; none if it
+// writes none of them, which it adds to the conflicts or the notes.
+func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) ([]child, error) {
 	if !o.kind.HasPods() {
 		return nil, nil
 	}
-	children, err := p.children(ctx, o, owner)
-	if err != nil || len(o.Conflicts) > 0 {
-		return nil, err
-	}
-	if err := p.write(ctx, o, owner, children); err != nil || len(o.Conflicts) > 0 {
-		return nil, err
-	}
-	return slices.DeleteFunc(children, func(c child) bool { return c.before == nil && c.after == nil }), nil
-}
-
-// children returns the children that an owner may have, as they are before.
-func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) ([]child, error) {
-	desired, err := o.kind.Children(owner, o.fetcher)
+	desired, err := o.build(owner)
 	if err != nil {
 		return nil, err
 	}
-	var out []child
+	var children []child
 	for _, empty := range o.kind.ChildKinds() {
-		c := child{}
-		if i := slices.IndexFunc(desired, func(d client.Object) bool { return domain.KindOf(d) == domain.KindOf(empty) }); i >= 0 {
-			c.desired = desired[i]
-		}
-		c.before, err = read(ctx, p.Client, client.ObjectKeyFromObject(owner), empty)
-		if o.isUnknown(&c, err) {
+		c := child{desired: ofKind(desired, empty)}
+		c.before, err = p.read(ctx, client.ObjectKeyFromObject(owner), empty)
+		switch {
+		case o.isUnknown(&c, err) || err == nil && c.desired == nil && c.before == nil:
 			continue
+		case err != nil || c.desired != nil && c.before != nil && !o.isOwned(c.before, owner):
+			return nil, err
 		}
+		KeepConfiguration(o.Stored, c.desired, c.before)
+		children = append(children, c)
+	}
+	for i := range children {
+		if err := p.write(ctx, o, owner, &children[i]); err != nil {
+			return nil, err
+		}
+		diff, err := render.Diff("", children[i].before, children[i].after)
 		if err != nil {
 			return nil, err
 		}
-		if c.before != nil {
-			KeepConfiguration(o.Stored, c.desired, c.before)
+		if diff != "" && kinds.IsPaused(o.Stored) {
+			o.Notes = append(o.Notes, "spec.paused is true: changes are not written")
+			return nil, nil
 		}
-		out = append(out, c)
 	}
-	return out, nil
+	return children, nil
+}
+
+// ofKind returns the child of the kind of another object, nil if there is none.
+func ofKind(children []client.Object, like client.Object) client.Object {
+	for _, child := range children {
+		if domain.KindOf(child) == domain.KindOf(like) {
+			return child
+		}
+	}
+	return nil
 }
 
 // isUnknown reports whether a child is not planned, because the cluster does not have its kind, or
@@ -85,34 +87,6 @@ func (o *Object) isUnknown(c *child, err error) bool {
 		o.Notes = append(o.Notes, fmt.Sprintf("what becomes of its %s is not known: %v", domain.KindOf(c.desired), err))
 	}
 	return true
-}
-
-// write sets what the operator makes of the children, or adds why it writes none of them.
-func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, children []child) error {
-	for i := range children {
-		c := &children[i]
-		c.after = c.before
-		if c.desired != nil && c.before != nil && !o.isOwned(c.before, owner) {
-			return nil
-		}
-	}
-	for i := range children {
-		c := &children[i]
-		after, err := p.written(ctx, c, owner)
-		if err != nil {
-			return err
-		}
-		diff, err := render.Diff("", c.before, after)
-		if err != nil {
-			return err
-		}
-		if diff != "" && kinds.IsPaused(o.Stored) {
-			o.Notes = append(o.Notes, "spec.paused is true: changes are not written")
-			return nil
-		}
-		c.after = after
-	}
-	return nil
 }
 
 // isOwned reports whether the operator may write an object of the name of a child, and adds why if
@@ -130,58 +104,58 @@ func (o *Object) isOwned(live, owner client.Object) bool {
 	return false
 }
 
-// written returns a child as the operator leaves it, nil if it deletes it.
-func (p *Planner) written(ctx context.Context, c *child, owner client.Object) (after client.Object, err error) {
+// write sets a child as the operator leaves it.
+func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, c *child) (err error) {
 	switch {
-	case c.desired == nil && (c.before == nil || metav1.IsControlledBy(c.before, owner) && c.before.GetDeletionTimestamp() == nil):
-		return nil, nil
-	case c.desired == nil:
-		return c.before, nil
-	case c.before == nil:
-		after = c.desired.DeepCopyObject().(client.Object)
-	default:
-		after, err = p.applied(ctx, c)
+	case c.desired != nil:
+		c.after, err = p.written(ctx, c.desired, c.before)
+	case !metav1.IsControlledBy(c.before, owner) || c.before.GetDeletionTimestamp() != nil:
+		c.after = c.before // Otherwise the operator deletes it.
 	}
-	render.SetDefaults(after)
-	return after, err
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		o.Notes = append(o.Notes, fmt.Sprintf("its %s is compared as the operator builds it: %v", domain.KindOf(c.desired), err))
+		return o.compareBuilt(c)
+	}
+	return err
 }
 
-// applied returns a live child after the server-side apply of the operator.
-func (p *Planner) applied(ctx context.Context, c *child) (client.Object, error) {
-	live := c.before.DeepCopyObject().(client.Object)
-	if err := csaupgrade.UpgradeManagedFields(live, sets.New(api.FieldManager), api.FieldManager); err != nil {
-		return nil, err
+// compareBuilt sets a child as the operator builds it, instead of what the API server would store:
+// before the apply as well, so that what others have written to it is no difference.
+func (o *Object) compareBuilt(c *child) error {
+	c.after = c.desired
+	render.SetDefaults(c.after)
+	if c.before == nil {
+		return nil
 	}
-	configuration, err := domain.ApplyConfiguration(c.desired)
-	if err != nil {
-		return nil, err
+	children, err := o.built(o.before)
+	if built := ofKind(children, c.desired); built != nil {
+		KeepConfiguration(o.before, built, c.before)
+		if live, ok := c.before.(*appsv1.DaemonSet); ok {
+			built.(*appsv1.DaemonSet).Status = live.Status
+		}
+		c.before = built
 	}
-	memory := fake.NewClientBuilder().WithScheme(p.Client.Scheme()).WithReturnManagedFields().WithObjects(live).Build()
-	after := domain.NewOf(live)
-	after.SetNamespace(live.GetNamespace())
-	after.SetName(live.GetName())
-	err = memory.Patch(ctx, after, client.RawPatch(types.ApplyPatchType, configuration), client.FieldOwner(api.FieldManager), client.ForceOwnership)
-	after.GetObjectKind().SetGroupVersionKind(live.GetObjectKind().GroupVersionKind())
-	return after, err
+	return err
 }
 
-// read returns a child with its kind, nil if there is none.
-func read(ctx context.Context, c client.Client, key client.ObjectKey, like client.Object) (client.Object, error) {
+// read returns a live object with its kind, nil if there is none.
+func (p *Planner) read(ctx context.Context, key client.ObjectKey, like client.Object) (client.Object, error) {
 	obj := domain.NewOf(like)
-	err := c.Get(ctx, key, obj)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	if err := p.Client.Get(ctx, key, obj); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	// The API server sets it in each DaemonSet, for the manager that created that.
+	return obj, p.complete(obj)
+}
+
+// complete sets the kind of an object that the API server has sent, and removes what that sets in
+// each DaemonSet, for the manager that created it.
+func (p *Planner) complete(obj client.Object) error {
 	annotations := obj.GetAnnotations()
 	delete(annotations, appsv1.DeprecatedTemplateGeneration)
 	obj.SetAnnotations(annotations)
-	gvk, err := c.GroupVersionKindFor(obj)
+	gvk, err := p.Client.GroupVersionKindFor(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj, err
+	return err
 }
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its
@@ -190,10 +164,7 @@ func read(ctx context.Context, c client.Client, key client.ObjectKey, like clien
 func KeepConfiguration(owner *unstructured.Unstructured, desired, live client.Object) {
 	asked, _, _ := unstructured.NestedString(owner.Object, "spec", "restartOnChange") // The schema knows its type.
 	into, from := render.TemplateOf(desired), render.TemplateOf(live)
-	if into != nil && len(workload.References(into)) == 0 {
-		return
-	}
-	if into == nil || from == nil || asked != string(modelv1.RestartOnChangeReferenced) {
+	if into == nil || from == nil || len(workload.References(into)) == 0 || asked != string(modelv1.RestartOnChangeReferenced) {
 		return
 	}
 	if into.Annotations == nil {

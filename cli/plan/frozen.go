@@ -23,3 +23,20 @@ func Frozen(ctx context.Context, c client.Reader, namespace string) (reason stri
 	reason, frozen = obj.Annotations[api.AnnotationFrozen]
 	return reason, frozen, nil
 }
+
+// freeze returns a sentence about the freeze of a namespace, "" if it is not frozen.
+func (p *Planner) freeze(ctx context.Context, namespace string) string {
+	text, known := p.frozen[namespace]
+	if known {
+		return text
+	}
+	reason, frozen, err := Frozen(ctx, p.Client, namespace)
+	if frozen {
+		text = fmt.Sprintf("namespace %s is frozen (%s)", namespace, reason)
+	}
+	if err != nil {
+		p.hidden = append(p.hidden, err.Error())
+	}
+	p.frozen[namespace] = text
+	return text
+}

@@ -1,9 +1,9 @@
 // Copyright The ModelBox Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan predicts what an apply of manifests does, and only reads from the cluster. It makes
-// the steps of the API server and of the operator in memory: the patch of kubectl, admission, and
-// the writes of the operator to the children of an object.
+// Package plan says what an apply of manifests does. It asks the API server by dry runs: of the
+// request of kubectl, which admission answers, and of what the operator then writes to the children
+// of the object. What the answers mean for the pods is pure (pods.go).
 package plan
 
 import (
@@ -11,11 +11,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,24 +23,19 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
-// Planner predicts what an apply does.
+// Planner says what an apply does.
 type Planner struct {
-	// Client is only read from.
+	// Client reads, and what it writes are dry runs.
 	Client client.Client
 	// Namespace is that of the manifests that have none.
 	Namespace string
-	// ReadSizes returns those of the cluster. It is called if a manifest names one, and its error
-	// is one of what could not be read.
-	ReadSizes func() (modelbox.Sizes, error)
 	// Now is the instant of the apply. Without it, schedules set no replicas.
 	Now time.Time
 	Apply
 
-	sizes     modelbox.Sizes // Nil if they are not known.
 	manifests []*unstructured.Unstructured
 	frozen    map[string]string  // By namespace: a sentence, "" if it is not.
 	actors    map[string][]actor // By namespace.
@@ -82,10 +75,8 @@ type Object struct {
 	Children []client.Object            `json:"-"`
 
 	kind *kinds.Kind
-	// manifest is what the user applies, before is the stored object (nil if there is none), and
-	// patched is what admission gets.
-	manifest, before, patched *unstructured.Unstructured
-	fetcher                   models.Fetcher
+	// manifest is what the user applies, and before is the stored object, nil if there is none.
+	manifest, before *unstructured.Unstructured
 }
 
 // Plan returns what an apply of manifests does. Objects of other kinds have no plan, but they count
@@ -101,7 +92,6 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 		object.SetNamespace(cmp.Or(object.GetNamespace(), p.Namespace))
 		p.manifests = append(p.manifests, object)
 	}
-	p.readSizes()
 	for i, object := range p.manifests {
 		o := &Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), manifest: object, kind: kinds.Of(object.GroupVersionKind().GroupKind())}
 		if o.kind == nil {
@@ -116,62 +106,31 @@ func (p *Planner) Plan(ctx context.Context, docs []manifest.Document) (*Plan, er
 	return plan, errors.Join(errs...)
 }
 
-// check returns the errors of a document, of any kind, that the API server in memory would return
-// in other words.
+// check returns the errors of a document, of any kind, that no request can have.
 func check(doc *manifest.Document) error {
 	if err := errors.Join(append(doc.Duplicates, doc.Err)...); err != nil {
 		return err
 	}
-	kind, err := kinds.Match(doc.Object.GroupVersionKind())
-	if kind == nil {
+	_, err := kinds.Match(doc.Object.GroupVersionKind())
+	return err
+}
+
+func (p *Planner) object(ctx context.Context, o *Object) (err error) {
+	if o.before, err = p.stored(ctx, o); err != nil {
 		return err
 	}
-	unknown, err := create.Unknown(kind, doc.Object)
-	return errors.Join(append(unknown, err)...)
-}
-
-// readSizes reads the sizes of the cluster if a manifest has one.
-func (p *Planner) readSizes() {
-	for _, m := range p.manifests {
-		size, _, _ := unstructured.NestedString(m.Object, "spec", "resourceType") // Another type is no size.
-		if p.ReadSizes == nil || p.sizes != nil || !modelbox.IsSize(modelv1.ResourceType(size)) {
-			continue
-		}
-		var err error
-		if p.sizes, err = p.ReadSizes(); err != nil {
-			p.hidden = append(p.hidden, fmt.Sprintf("the current values of sizes: %v", err))
-			return
-		}
-	}
-}
-
-// freeze returns a sentence about the freeze of a namespace, "" if it is not frozen.
-func (p *Planner) freeze(ctx context.Context, namespace string) string {
-	text, known := p.frozen[namespace]
-	if known {
-		return text
-	}
-	reason, frozen, err := Frozen(ctx, p.Client, namespace)
-	if frozen {
-		text = fmt.Sprintf("namespace %s is frozen (%s)", namespace, reason)
-	}
-	if err != nil {
-		p.hidden = append(p.hidden, err.Error())
-	}
-	p.frozen[namespace] = text
-	return text
-}
-
-func (p *Planner) object(ctx context.Context, o *Object) error {
-	if err := p.admit(ctx, o); err != nil {
+	if o.Stored, err = p.ask(ctx, p.Client, o); err != nil {
 		return err
 	}
-	frozen := p.freeze(ctx, o.Namespace)
-	owner, err := o.owner(frozen == "" && !p.Now.IsZero(), p.Now)
+	frozen, reconciled := p.freeze(ctx, o.Namespace), o.Stored.DeepCopy()
+	if frozen == "" && !p.Now.IsZero() {
+		render.Schedule(reconciled, p.Now)
+	}
+	owner, err := o.owner(reconciled)
 	if err != nil {
 		return err
 	}
-	children, err := p.reconcile(ctx, o, owner)
+	children, err := p.children(ctx, o, owner)
 	if err == nil {
 		err = p.conflicts(ctx, o, o.kind.WorkloadOf(owner))
 	}
@@ -181,73 +140,79 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	if err != nil {
 		return err
 	}
-	o.count(children, p.sizes)
+	p.count(ctx, o, children)
 	if o.Restart != nil && frozen != "" {
 		o.Notes = append(o.Notes, frozen+": the API server refuses a change of the pods by users that may not override it")
 	}
 	return o.compare(children)
 }
 
-// count sets the children, and what happens to the pods.
-func (o *Object) count(children []child, sizes modelbox.Sizes) {
-	for _, c := range children {
-		if o.pods(c, sizes); c.after != nil {
-			o.Children = append(o.Children, c.after)
-		}
+// stored returns the stored object, nil if there is none.
+func (p *Planner) stored(ctx context.Context, o *Object) (*unstructured.Unstructured, error) {
+	obj := o.kind.Unstructured()
+	if err := p.Client.Get(ctx, client.ObjectKeyFromObject(o.manifest), obj); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
+	return obj, nil
 }
 
-// admit makes the steps of kubectl and of admission.
-func (p *Planner) admit(ctx context.Context, o *Object) error {
-	o.before = o.kind.Unstructured()
-	err := p.Client.Get(ctx, client.ObjectKeyFromObject(o.manifest), o.before)
-	switch {
-	case apierrors.IsNotFound(err):
-		o.before, o.patched = nil, o.manifest
-	case err != nil:
-		return err
-	default:
-		if o.patched, err = p.patched(ctx, o); err != nil {
-			return err
-		}
-	}
-	if o.Stored = o.patched; o.patched == o.before {
-		return nil // kubectl sends no request.
-	}
-	resp := create.Dry(o.kind, create.Request{Object: o.patched, Namespace: o.Namespace, Old: o.before, Sizes: p.sizes})
-	o.Stored = resp.Object
-	return resp.Err()
-}
-
-// owner returns the object as its controller reads it, at an instant, after it has set the replicas
-// of schedules if it does.
-func (o *Object) owner(scales bool, now time.Time) (client.Object, error) {
-	read := o.Stored.DeepCopy()
-	read.SetUID(cmp.Or(read.GetUID(), render.NoUID))
-	if o.before != nil {
-		read.Object["status"] = o.before.Object["status"]
-		if !reflect.DeepEqual(o.before.Object["spec"], read.Object["spec"]) {
-			read.SetGeneration(read.GetGeneration() + 1)
-		}
-	}
-	if scales {
-		render.Schedule(read, now)
-	}
+// owner returns a stored object as its controller reads it.
+func (o *Object) owner(stored *unstructured.Unstructured) (client.Object, error) {
 	owner := o.kind.New()
-	if err := create.Into(read, owner); err != nil {
+	if err := create.Into(stored, owner); err != nil {
 		return nil, err
 	}
-	o.kind.SetStored(owner)
-	o.fetcher = render.Fetcher
-	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
-		o.fetcher = models.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
+	if o.before == nil {
+		owner.SetUID(render.NoUID) // Each dry run of a creation has another one.
 	}
+	o.kind.SetStored(owner)
 	return owner, nil
+}
+
+// build returns the children that the operator builds of an owner.
+func (o *Object) build(owner client.Object) ([]client.Object, error) {
+	fetcher := render.Fetcher
+	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
+		fetcher = models.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
+	}
+	return o.kind.Children(owner, fetcher)
+}
+
+// built returns the children that the operator builds of a stored object, with Kubernetes' defaults.
+func (o *Object) built(stored *unstructured.Unstructured) ([]client.Object, error) {
+	owner, err := o.owner(stored)
+	if err != nil {
+		return nil, err
+	}
+	children, err := o.build(owner)
+	for _, child := range children {
+		render.SetDefaults(child)
+	}
+	return children, err
+}
+
+// count sets the children, and what happens to their pods.
+func (p *Planner) count(ctx context.Context, o *Object, children []child) {
+	for _, c := range children {
+		if c.after != nil {
+			o.Children = append(o.Children, c.after)
+		}
+		restart, scale := c.pods()
+		if scale != nil {
+			o.Scale = scale
+		}
+		if restart == nil {
+			continue
+		}
+		if o.Restart, restart.Fields = restart, p.causes(ctx, o); isPaused(c.after) {
+			o.Notes = append(o.Notes, "the Deployment is paused: no pod restarts before kubectl rollout resume")
+		}
+	}
 }
 
 // scale returns the Deployment of a UnitedDeployment.
 func (p *Planner) scale(ctx context.Context, o *Object, ud *extensionv1.UnitedDeployment) ([]child, error) {
-	before, err := read(ctx, p.Client, client.ObjectKey{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, &appsv1.Deployment{})
+	before, err := p.read(ctx, client.ObjectKey{Namespace: ud.Namespace, Name: ud.Spec.DeploymentName}, &appsv1.Deployment{})
 	if before == nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("there is no Deployment %q in this namespace", ud.Spec.DeploymentName))
 		return nil, err

@@ -4,25 +4,16 @@
 package plan
 
 import (
-	"cmp"
-	"reflect"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/v1/resource"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
-
-	"github.com/modelbox-operator/modelbox-operator/cli/create"
-	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Restart is that pods are replaced, because their template changes.
@@ -45,116 +36,56 @@ type Scale struct {
 	NewDevices map[string]int64 `json:"newDevices,omitempty"`
 }
 
-// pods sets what happens to the pods of a child, if it has any.
-func (o *Object) pods(c child, sizes modelbox.Sizes) {
+// pods returns what happens to the pods of a child, if it has any.
+func (c child) pods() (*Restart, *Scale) {
 	switch after := c.after.(type) {
 	case *appsv1.Deployment:
-		before, _ := c.before.(*appsv1.Deployment)
-		before = cmp.Or(before, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(0))}})
-		from, to := *before.Spec.Replicas, *after.Spec.Replicas
-		if from != to {
-			o.Scale = &Scale{From: from, To: to, NewDevices: devices(&after.Spec.Template, max(to-from, 0))}
+		before, exists := c.before.(*appsv1.Deployment)
+		if !exists {
+			before = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Template: after.Spec.Template}}
 		}
-		if c.before != nil && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
-			if after.Spec.Paused {
-				o.Notes = append(o.Notes, "the Deployment is paused: no pod restarts before kubectl rollout resume")
-			}
-			surge, unavailable := deploymentutil.MaxSurge(*after), deploymentutil.MaxUnavailable(*after)
-			if !deploymentutil.IsRollingUpdate(after) {
-				unavailable = to
-			}
-			o.restart(sizes, &after.Spec.Template, min(from, to), surge, surge+unavailable)
-		}
+		return rollout(before, after), scaled(before, after)
 	case *appsv1.DaemonSet:
-		before, _ := c.before.(*appsv1.DaemonSet)
-		if before != nil && !equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
-			nodes := after.Status.DesiredNumberScheduled
-			unavailable, _ := daemonutil.UnavailableCount(after, int(nodes))             // Validation refuses what is no number.
-			o.restart(sizes, &after.Spec.Template, nodes, 0, max(int32(unavailable), 1)) //nolint:gosec // It is at most as large as the field, or the nodes.
+		before, exists := c.before.(*appsv1.DaemonSet)
+		if !exists || equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
+			return nil, nil
 		}
+		nodes := before.Status.DesiredNumberScheduled
+		unavailable, _ := daemonutil.UnavailableCount(after, int(nodes))                   // Validation refuses what is no number.
+		return newRestart(&after.Spec.Template, nodes, 0, max(int32(unavailable), 1)), nil //nolint:gosec // It is at most as large as the field, or the nodes.
 	}
+	return nil, nil
 }
 
-func (o *Object) restart(sizes modelbox.Sizes, template *corev1.PodTemplateSpec, pods, surge, atATime int32) {
+// rollout returns the restart of the pods of a Deployment, nil if their template stays.
+func rollout(before, after *appsv1.Deployment) *Restart {
+	if equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
+		return nil
+	}
+	surge, unavailable := deploymentutil.MaxSurge(*after), deploymentutil.MaxUnavailable(*after)
+	if !deploymentutil.IsRollingUpdate(after) {
+		unavailable = *after.Spec.Replicas
+	}
+	return newRestart(&after.Spec.Template, min(*before.Spec.Replicas, *after.Spec.Replicas), surge, surge+unavailable)
+}
+
+func newRestart(template *corev1.PodTemplateSpec, pods, surge, atATime int32) *Restart {
 	surge = min(surge, pods)
-	o.Restart = &Restart{
-		Pods: pods, AtATime: min(atATime, pods), Fields: o.causes(sizes), SparePods: surge, SpareDevices: devices(template, surge),
-	}
+	return &Restart{Pods: pods, AtATime: min(atATime, pods), SparePods: surge, SpareDevices: devices(template, surge)}
 }
 
-// causes returns the fields of the object whose changes change the pod template: each of them does
-// so alone, with the defaults that follow it. If none of them does, all changes together are the
-// cause; it is nil if the object does not change. A list is one field.
-func (o *Object) causes(sizes modelbox.Sizes) []string {
-	var all, out []string
-	before := o.template(o.before, sizes)
-	for _, names := range changed([]string{"spec"}, o.before.Object["spec"], o.patched.Object["spec"]) {
-		all = append(all, pathOf(names))
-		variant := o.patched.DeepCopy()
-		variant.Object["spec"] = o.before.DeepCopy().Object["spec"]
-		if value, found, _ := unstructured.NestedFieldCopy(o.patched.Object, names...); found {
-			_ = unstructured.SetNestedField(variant.Object, value, names...) // It is in an object.
-		} else {
-			unstructured.RemoveNestedField(variant.Object, names...)
-		}
-		if after := o.template(variant, sizes); after != nil && !equality.Semantic.DeepEqual(before, after) {
-			out = append(out, all[len(all)-1])
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	return all
-}
-
-// template returns the pod template of an update of the stored object, nil if none can be made of
-// it.
-func (o *Object) template(updated *unstructured.Unstructured, sizes modelbox.Sizes) *corev1.PodTemplateSpec {
-	obj, err := create.Defaulted(o.kind, updated, o.before, sizes)
-	if err != nil {
+// scaled returns the change of the number of pods of a Deployment, nil if it stays.
+func scaled(before, after *appsv1.Deployment) *Scale {
+	from, to := *before.Spec.Replicas, *after.Spec.Replicas
+	if from == to {
 		return nil
 	}
-	children, err := o.kind.Children(obj, o.fetcher)
-	if err != nil {
-		return nil
-	}
-	render.SetDefaults(children[0])
-	return render.TemplateOf(children[0])
+	return &Scale{From: from, To: to, NewDevices: devices(&after.Spec.Template, max(to-from, 0))}
 }
 
-// changed returns the names of the fields that differ in two values, from the outermost to the
-// innermost that is an object in both.
-func changed(names []string, from, to any) (out [][]string) {
-	if reflect.DeepEqual(from, to) {
-		return nil
-	}
-	before, isObject := from.(map[string]any)
-	after, areObjects := to.(map[string]any)
-	if !isObject || !areObjects {
-		return [][]string{names}
-	}
-	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
-		was, had := before[key]
-		is, has := after[key]
-		if at := append(slices.Clone(names), key); had && has {
-			out = append(out, changed(at, was, is)...)
-		} else {
-			out = append(out, at)
-		}
-	}
-	return out
-}
-
-func pathOf(names []string) string {
-	path := field.NewPath(names[0])
-	for _, name := range names[1:] {
-		if strings.ContainsAny(name, "./") {
-			path = path.Key(name)
-		} else {
-			path = path.Child(name)
-		}
-	}
-	return path.String()
+func isPaused(child client.Object) bool {
+	d, ok := child.(*appsv1.Deployment)
+	return ok && d.Spec.Paused
 }
 
 // devices returns the accelerators that some pods request: resources with a slash in their name.
