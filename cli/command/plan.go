@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 )
@@ -37,8 +38,8 @@ nvidia.com/gpu, that the rollout needs meanwhile; conflicts with autoscalers and
 
 Nothing is written. The API server is asked by dry runs of the request of kubectl, and of what the operator then writes to
 the children, so the webhooks and policies of the cluster count. As of "kubectl diff", that needs the permissions of the
-apply. A child that you may not write, or that is refused, is compared as the operator builds it, and a note says so. What
-you may not list is named. Objects of other kinds have no plan, but autoscalers among them count for conflicts.
+apply. A child that you may not read or write, or that is refused, is compared as the operator builds it, and a note says so.
+What you may not list is named. Objects of other kinds have no plan, but autoscalers among them count for conflicts.
 
 Exit codes, as of "kubectl diff": 0 without differences, 1 with differences, 3 if it cannot run, or if the API server
 would refuse a manifest.`,
@@ -65,6 +66,10 @@ would refuse a manifest.`,
 	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
 	cmd.Flags().StringVar(&o.Manager, "field-manager", "", "field manager of the apply (default "+plan.ClientSideManager+", or "+plan.ServerSideManager+" with --server-side)")
 	bindOutput(cmd, &o.output, "text", "json")
+	o.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.WarningHandler = rest.NewWarningWriter(env.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+		return config
+	})
 	return cmd
 }
 
@@ -122,8 +127,6 @@ func sentences(o *plan.Object) (out []string) {
 		out = append(out, restarts(o.Restart))
 	case o.Change == plan.Created:
 		out = append(out, "is created")
-	case o.Unknown:
-		out = append(out, "is changed; whether pods restart is not known")
 	default:
 		out = append(out, "restarts no pod")
 	}

@@ -288,13 +288,13 @@ func delegated(t *testing.T, objects ...client.Object) client.WithWatch {
 	})
 }
 
-// Who may read nothing but the objects gets what these say, and what is not visible.
+// Who may read nothing but the objects gets what the operator builds of these, and what is not visible.
 func TestDelegatedUsers(t *testing.T) {
 	t.Parallel()
 	stored := applied(t, web)
 	c := delegated(t, stored[len(stored)-1])
 	out, different := planOf(c, strings.Replace(web, "a:1", "a:2", 1))
-	for _, part := range []string{"modelbox/web: is changed; whether pods restart is not known\n", "note: what becomes of its Deployment is not known: deployment is forbidden", "not considered: reading whether namespace"} {
+	for _, part := range []string{"modelbox/web: restarts 4 pods, one after another: change of spec.image; ", "note: its Deployment is compared as the operator builds it: deployment is forbidden", "not considered: reading whether namespace"} {
 		if !different || !strings.Contains(out, part) {
 			t.Errorf("%q is not in %s", part, out)
 		}
@@ -306,6 +306,30 @@ func TestDelegatedUsers(t *testing.T) {
 	for _, part := range []string{"ModelBox/web  not reconciled yet\n", "not visible: deployment is forbidden", "not visible: service is forbidden", "not visible: eventlist is forbidden"} {
 		if code != 0 || !strings.Contains(shown.String(), part) {
 			t.Errorf("%q is not in %s%s", part, &shown, &errOut)
+		}
+	}
+}
+
+// Who may not write the children gets what the operator builds, without what others have written.
+func TestPlanWithoutPermissionForChildren(t *testing.T) {
+	t.Parallel()
+	stored := applied(t, web)
+	stored[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Env[0].Value = "of another"
+	c := interceptor.NewClient(cluster(t, stored...), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, ours := obj.(*unstructured.Unstructured); ours {
+				return c.Patch(ctx, obj, patch, opts...)
+			}
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "children"}, obj.GetName(), nil)
+		},
+	})
+	const note = "\nmodelbox/web: note: its Deployment is compared as the operator builds it: children \"web\" is forbidden: <nil>"
+	for image, want := range map[string]string{
+		"a:1": "modelbox/web: no difference",
+		"a:2": "modelbox/web: restarts 4 pods, one after another: change of spec.image; needs 1 spare pod with 1 nvidia.com/gpu during the rollout",
+	} {
+		if got, _ := planOf(c, strings.Replace(web, "a:1", image, 1)); got != want+note {
+			t.Errorf("%s: got %s, want %s", image, got, want+note)
 		}
 	}
 }

@@ -21,22 +21,20 @@ import (
 )
 
 // causes returns the fields of the object whose changes change the pod template: each of them does
-// so alone, with the defaults that follow it, which a dry run says. If none of them does, all
-// changes together are the cause; it is nil if the object does not change. A list is one field.
-func (p *Planner) causes(ctx context.Context, o *Object) []string {
-	var all, out []string
-	changes := o.changes()
-	before := o.template(o.before)
+// so alone, with the defaults that follow it. If none of them does, all changes together are the
+// cause; it is nil if the object does not change. A list is one field. What the manifest does not
+// have has changed with another field.
+func (p *Planner) causes(ctx context.Context, o *Object) (out []string) {
+	var all []string
+	changes := changed([]string{"spec"}, o.before.Object["spec"], o.Stored.Object["spec"])
+	changes = slices.DeleteFunc(changes, func(names []string) bool {
+		_, set, _ := unstructured.NestedFieldNoCopy(o.Stored.Object, names...)
+		_, sent, _ := unstructured.NestedFieldNoCopy(o.manifest.Object, names...)
+		return set && !sent
+	})
 	for _, names := range changes {
 		all = append(all, pathOf(names))
-		if len(changes) == 1 {
-			break
-		}
-		alone, err := p.alone(ctx, o, names)
-		if err != nil {
-			continue // It needs another change.
-		}
-		if after := o.template(alone); after != nil && !equality.Semantic.DeepEqual(before, after) {
+		if len(changes) > 1 && p.isCause(ctx, o, names) {
 			out = append(out, all[len(all)-1])
 		}
 	}
@@ -46,37 +44,33 @@ func (p *Planner) causes(ctx context.Context, o *Object) []string {
 	return all
 }
 
-// changes returns the names of the changed fields, but for those that follow others: the manifest
-// does not have their values.
-func (o *Object) changes() [][]string {
-	return slices.DeleteFunc(changed([]string{"spec"}, o.before.Object["spec"], o.Stored.Object["spec"]), func(names []string) bool {
-		_, set, _ := unstructured.NestedFieldNoCopy(o.Stored.Object, names...)
-		_, sent, _ := unstructured.NestedFieldNoCopy(o.manifest.Object, names...)
-		return set && !sent
-	})
-}
-
-// alone returns the stored object with the change of one field, as the API server would store it.
-func (p *Planner) alone(ctx context.Context, o *Object, names []string) (*unstructured.Unstructured, error) {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Stored.Object, names...)
+// isCause reports whether the change of one field changes the pod template. A dry run says which
+// defaults follow it, or that it is not valid alone.
+func (p *Planner) isCause(ctx context.Context, o *Object, names []string) bool {
+	patch, _, _ := unstructured.NestedFieldNoCopy(o.Stored.Object, names...)
 	for _, name := range slices.Backward(names) {
-		value = map[string]any{name: value} // A null removes the field.
+		patch = map[string]any{name: patch} // A null removes the field.
 	}
-	patch, err := json.Marshal(value)
+	data, err := json.Marshal(patch)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	return p.patch(ctx, p.Client, o, types.MergePatchType, patch)
+	alone, err := p.patch(ctx, p.Client, o, types.MergePatchType, data)
+	if err != nil {
+		return false
+	}
+	after := o.template(alone)
+	return after != nil && !equality.Semantic.DeepEqual(o.template(o.before), after)
 }
 
 // template returns the pod template that the operator builds of a stored object, nil if none can be
 // made of it.
 func (o *Object) template(stored *unstructured.Unstructured) *corev1.PodTemplateSpec {
-	children, err := o.built(stored)
+	_, children, err := o.build(stored)
 	if err != nil {
 		return nil
 	}
-	return render.TemplateOf(children[0])
+	return render.TemplateOf(withDefaults(children[0]))
 }
 
 // changed returns the names of the fields that differ in two values, from the outermost to the

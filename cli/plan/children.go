@@ -24,28 +24,33 @@ import (
 )
 
 // child is a child that an owner may have: its desired state, nil if there must be none, and what
-// it is before and after the operator writes it, nil if it does not exist.
-type child struct{ desired, before, after client.Object }
+// it is before and after the operator writes it, nil if it does not exist. refused is why the user
+// may not read it.
+type child struct {
+	desired, before, after client.Object
+	refused                error
+}
 
 // children returns the children of an owner before and after the operator writes them; none if it
 // writes none of them, which it adds to the conflicts or the notes.
-func (p *Planner) children(ctx context.Context, o *Object, owner client.Object) ([]child, error) {
+func (p *Planner) children(ctx context.Context, o *Object, owner client.Object, desired []client.Object) ([]child, error) {
 	if !o.kind.HasPods() {
 		return nil, nil
 	}
-	desired, err := o.build(owner)
-	if err != nil {
-		return nil, err
-	}
 	var children []child
 	for _, empty := range o.kind.ChildKinds() {
-		c := child{desired: ofKind(desired, empty)}
-		c.before, err = p.read(ctx, client.ObjectKeyFromObject(owner), empty)
-		switch {
-		case o.isUnknown(&c, err) || err == nil && c.desired == nil && c.before == nil:
-			continue
-		case err != nil || c.desired != nil && c.before != nil && !o.isOwned(c.before, owner):
+		before, err := p.read(ctx, client.ObjectKeyFromObject(owner), empty)
+		c := child{desired: ofKind(desired, empty), before: before, refused: err}
+		switch missing := meta.IsNoMatchError(err); {
+		case err != nil && !missing && !apierrors.IsForbidden(err):
 			return nil, err
+		case c.desired == nil && c.before == nil:
+			continue
+		case missing:
+			o.Notes = append(o.Notes, fmt.Sprintf("what becomes of its %s is not known: %v", domain.KindOf(c.desired), err))
+			continue
+		case c.desired != nil && c.before != nil && !o.isOwned(c.before, owner):
+			return nil, nil
 		}
 		KeepConfiguration(o.Stored, c.desired, c.before)
 		children = append(children, c)
@@ -76,19 +81,6 @@ func ofKind(children []client.Object, like client.Object) client.Object {
 	return nil
 }
 
-// isUnknown reports whether a child is not planned, because the cluster does not have its kind, or
-// the user may not read it. It adds that to the notes, if there is to be such a child.
-func (o *Object) isUnknown(c *child, err error) bool {
-	if !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
-		return false
-	}
-	if c.desired != nil {
-		o.Unknown = o.Unknown || render.TemplateOf(c.desired) != nil
-		o.Notes = append(o.Notes, fmt.Sprintf("what becomes of its %s is not known: %v", domain.KindOf(c.desired), err))
-	}
-	return true
-}
-
 // isOwned reports whether the operator may write an object of the name of a child, and adds why if
 // it may not.
 func (o *Object) isOwned(live, owner client.Object) bool {
@@ -104,38 +96,42 @@ func (o *Object) isOwned(live, owner client.Object) bool {
 	return false
 }
 
-// write sets a child as the operator leaves it.
-func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, c *child) (err error) {
+// write sets a child as the operator leaves it. One that the user may not read or write is compared
+// as the operator builds it, before the apply and after it, so that what others have written to it is
+// no difference; one that is invalid with what others have written is replaced by the operator.
+func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, c *child) error {
+	err := c.refused
 	switch {
+	case err != nil:
 	case c.desired != nil:
 		c.after, err = p.written(ctx, c.desired, c.before)
 	case !metav1.IsControlledBy(c.before, owner) || c.before.GetDeletionTimestamp() != nil:
 		c.after = c.before // Otherwise the operator deletes it.
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		o.Notes = append(o.Notes, fmt.Sprintf("its %s is compared as the operator builds it: %v", domain.KindOf(c.desired), err))
-		return o.compareBuilt(c)
+	forbidden := apierrors.IsForbidden(err)
+	if err == nil || !forbidden && !apierrors.IsInvalid(err) && !apierrors.IsInternalError(err) {
+		return err
+	}
+	o.Notes = append(o.Notes, fmt.Sprintf("its %s is compared as the operator builds it: %v", domain.KindOf(c.desired), err))
+	c.after = withDefaults(c.desired)
+	if !forbidden || o.before == nil || c.before == nil && c.refused == nil {
+		return nil
+	}
+	_, children, err := o.build(o.before)
+	if built := ofKind(children, c.desired); built != nil {
+		if set, ok := built.(*appsv1.DaemonSet); ok {
+			nodes, _, _ := unstructured.NestedInt64(o.before.Object, "status", "desired") // The schema knows its type.
+			set.Status.DesiredNumberScheduled = int32(nodes)                              //nolint:gosec // It is an int32 in the schema.
+		}
+		KeepConfiguration(o.before, built, c.before)
+		c.before = withDefaults(built)
 	}
 	return err
 }
 
-// compareBuilt sets a child as the operator builds it, instead of what the API server would store:
-// before the apply as well, so that what others have written to it is no difference.
-func (o *Object) compareBuilt(c *child) error {
-	c.after = c.desired
-	render.SetDefaults(c.after)
-	if c.before == nil {
-		return nil
-	}
-	children, err := o.built(o.before)
-	if built := ofKind(children, c.desired); built != nil {
-		KeepConfiguration(o.before, built, c.before)
-		if live, ok := c.before.(*appsv1.DaemonSet); ok {
-			built.(*appsv1.DaemonSet).Status = live.Status
-		}
-		c.before = built
-	}
-	return err
+func withDefaults(child client.Object) client.Object {
+	render.SetDefaults(child)
+	return child
 }
 
 // read returns a live object with its kind, nil if there is none.
@@ -144,18 +140,9 @@ func (p *Planner) read(ctx context.Context, key client.ObjectKey, like client.Ob
 	if err := p.Client.Get(ctx, key, obj); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return obj, p.complete(obj)
-}
-
-// complete sets the kind of an object that the API server has sent, and removes what that sets in
-// each DaemonSet, for the manager that created it.
-func (p *Planner) complete(obj client.Object) error {
-	annotations := obj.GetAnnotations()
-	delete(annotations, appsv1.DeprecatedTemplateGeneration)
-	obj.SetAnnotations(annotations)
 	gvk, err := p.Client.GroupVersionKindFor(obj)
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return err
+	return obj, err
 }
 
 // KeepConfiguration gives a desired child the hashes of configuration that the live one has, if its

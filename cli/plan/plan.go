@@ -23,6 +23,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
@@ -57,13 +58,10 @@ const (
 
 // Object is what an apply does with an object and its children.
 type Object struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Change    string `json:"change"`
-	// Unknown is that the user may not read what has the pods, so that Restart and Scale are not
-	// known.
-	Unknown   bool     `json:"unknown,omitempty"`
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Change    string   `json:"change"`
 	Restart   *Restart `json:"restart,omitempty"`
 	Scale     *Scale   `json:"scale,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"`
@@ -115,10 +113,12 @@ func check(doc *manifest.Document) error {
 	return err
 }
 
-func (p *Planner) object(ctx context.Context, o *Object) (err error) {
-	if o.before, err = p.stored(ctx, o); err != nil {
+func (p *Planner) object(ctx context.Context, o *Object) error {
+	before, err := p.read(ctx, client.ObjectKeyFromObject(o.manifest), o.kind.Unstructured())
+	if err != nil {
 		return err
 	}
+	o.before, _ = before.(*unstructured.Unstructured) // Nil if there is none.
 	if o.Stored, err = p.ask(ctx, p.Client, o); err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func (p *Planner) object(ctx context.Context, o *Object) (err error) {
 	if frozen == "" && !p.Now.IsZero() {
 		render.Schedule(reconciled, p.Now)
 	}
-	owner, err := o.owner(reconciled)
+	owner, desired, err := o.build(reconciled)
 	if err != nil {
 		return err
 	}
-	children, err := p.children(ctx, o, owner)
+	children, err := p.children(ctx, o, owner, desired)
 	if err == nil {
 		err = p.conflicts(ctx, o, o.kind.WorkloadOf(owner))
 	}
@@ -147,48 +147,25 @@ func (p *Planner) object(ctx context.Context, o *Object) (err error) {
 	return o.compare(children)
 }
 
-// stored returns the stored object, nil if there is none.
-func (p *Planner) stored(ctx context.Context, o *Object) (*unstructured.Unstructured, error) {
-	obj := o.kind.Unstructured()
-	if err := p.Client.Get(ctx, client.ObjectKeyFromObject(o.manifest), obj); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return obj, nil
-}
-
-// owner returns a stored object as its controller reads it.
-func (o *Object) owner(stored *unstructured.Unstructured) (client.Object, error) {
-	owner := o.kind.New()
+// build returns a stored object as its controller reads it, and the children that the operator
+// builds of it.
+func (o *Object) build(stored *unstructured.Unstructured) (owner client.Object, children []client.Object, err error) {
+	owner = o.kind.New()
 	if err := create.Into(stored, owner); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.before == nil {
 		owner.SetUID(render.NoUID) // Each dry run of a creation has another one.
 	}
-	o.kind.SetStored(owner)
-	return owner, nil
-}
-
-// build returns the children that the operator builds of an owner.
-func (o *Object) build(owner client.Object) ([]client.Object, error) {
+	if o.kind.SetStored(owner); !o.kind.HasPods() {
+		return owner, nil, nil
+	}
 	fetcher := render.Fetcher
 	if box, ok := owner.(*modelv1.ModelBox); ok && box.Status.Fetcher != nil { // The controller keeps what its status records.
 		fetcher = models.Fetcher{Image: box.Status.Fetcher.Image, Mirrors: box.Status.Fetcher.Mirrors}
 	}
-	return o.kind.Children(owner, fetcher)
-}
-
-// built returns the children that the operator builds of a stored object, with Kubernetes' defaults.
-func (o *Object) built(stored *unstructured.Unstructured) ([]client.Object, error) {
-	owner, err := o.owner(stored)
-	if err != nil {
-		return nil, err
-	}
-	children, err := o.build(owner)
-	for _, child := range children {
-		render.SetDefaults(child)
-	}
-	return children, err
+	children, err = o.kind.Children(owner, fetcher)
+	return owner, children, err
 }
 
 // count sets the children, and what happens to their pods.
@@ -204,7 +181,8 @@ func (p *Planner) count(ctx context.Context, o *Object, children []child) {
 		if restart == nil {
 			continue
 		}
-		if o.Restart, restart.Fields = restart, p.causes(ctx, o); isPaused(c.after) {
+		o.Restart, restart.Fields = restart, p.causes(ctx, o)
+		if d, ok := c.after.(*appsv1.Deployment); ok && d.Spec.Paused {
 			o.Notes = append(o.Notes, "the Deployment is paused: no pod restarts before kubectl rollout resume")
 		}
 	}
@@ -225,23 +203,18 @@ func (p *Planner) scale(ctx context.Context, o *Object, ud *extensionv1.UnitedDe
 // compare sets the differences and the change of an object.
 func (o *Object) compare(children []child) error {
 	self := child{after: o.Stored}
-	if o.before != nil {
-		self.before = o.before
+	if o.Change = Created; o.before != nil {
+		self.before, o.Change = o.before, Unchanged
 	}
 	for _, c := range append([]child{self}, children...) {
 		known := cmp.Or(c.after, c.before)
-		text, err := render.Diff(known.GetObjectKind().GroupVersionKind().Kind+"/"+known.GetName(), c.before, c.after)
+		text, err := render.Diff(domain.KindOf(known)+"/"+known.GetName(), c.before, c.after)
 		if err != nil {
 			return err
 		}
 		o.Diff += text
 	}
-	switch {
-	case o.before == nil:
-		o.Change = Created
-	case o.Diff == "":
-		o.Change = Unchanged
-	default:
+	if o.Change == Unchanged && o.Diff != "" {
 		o.Change = Configured
 	}
 	return nil

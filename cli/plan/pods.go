@@ -13,7 +13,6 @@ import (
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Restart is that pods are replaced, because their template changes.
@@ -81,11 +80,6 @@ func scaled(before, after *appsv1.Deployment) *Scale {
 		return nil
 	}
 	return &Scale{From: from, To: to, NewDevices: devices(&after.Spec.Template, max(to-from, 0))}
-}
-
-func isPaused(child client.Object) bool {
-	d, ok := child.(*appsv1.Deployment)
-	return ok && d.Spec.Paused
 }
 
 // devices returns the accelerators that some pods request: resources with a slash in their name.

@@ -5,10 +5,9 @@ package plan
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
@@ -41,23 +40,13 @@ func patchChild(ctx context.Context, c client.Client, live client.Object, patchT
 }
 
 // written asks the API server what it would store of a child that the operator creates, or applies.
-func (p *Planner) written(ctx context.Context, desired, live client.Object) (after client.Object, err error) {
+// A new one is returned with Kubernetes' defaults alone: the addresses and ports of the dry run are
+// given to others afterwards.
+func (p *Planner) written(ctx context.Context, desired, live client.Object) (client.Object, error) {
 	if live == nil {
-		after = desired.DeepCopyObject().(client.Object)
-		err = p.Client.Create(ctx, after, client.DryRunAll, client.FieldOwner(api.FieldManager))
-	} else {
-		after, err = p.applied(ctx, desired, live)
+		sent := desired.DeepCopyObject().(client.Object)
+		return withDefaults(desired), p.Client.Create(ctx, sent, client.DryRunAll, client.FieldOwner(api.FieldManager))
 	}
-	if err != nil {
-		return nil, err
-	}
-	removeAllocated(after, desired, live)
-	return after, p.complete(after)
-}
-
-// applied asks the API server what it would make of the operator's apply. As the operator does it,
-// the whole spec is replaced if the child is invalid with the fields of other managers.
-func (p *Planner) applied(ctx context.Context, desired, live client.Object) (client.Object, error) {
 	created, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(api.FieldManager), api.FieldManager)
 	if err != nil {
 		return nil, err
@@ -68,18 +57,10 @@ func (p *Planner) applied(ctx context.Context, desired, live client.Object) (cli
 	} else {
 		after, err = p.applyFirst(ctx, desired, live)
 	}
-	if !apierrors.IsInvalid(err) && !apierrors.IsInternalError(err) {
-		return after, err
+	if service, ok := after.(*corev1.Service); ok && err == nil {
+		removeNewNodePorts(service, desired.(*corev1.Service), live.(*corev1.Service))
 	}
-	content, err := domain.Content(desired)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": content["spec"]}})
-	if err != nil {
-		return nil, err
-	}
-	return patchChild(ctx, p.Client, live, types.JSONPatchType, patch, client.DryRunAll)
+	return after, err
 }
 
 // applyFirst is the first apply of a child that the operator has created. Before it, the operator
@@ -104,27 +85,12 @@ func (p *Planner) applyFirst(ctx context.Context, desired, live client.Object) (
 	return patchChild(ctx, p.Client, live, types.MergePatchType, patch, client.DryRunAll)
 }
 
-// removeAllocated removes from a Service what the API server has chosen for the dry run: it chooses
-// again.
-func removeAllocated(after, desired, live client.Object) {
-	service, ok := after.(*corev1.Service)
-	if !ok {
-		return
-	}
-	known := sets.New[int32]()
-	for _, of := range []client.Object{desired, live} {
-		if s, ok := of.(*corev1.Service); ok {
-			for _, port := range s.Spec.Ports {
-				known.Insert(port.NodePort)
-			}
+// removeNewNodePorts removes the ports that the API server has chosen for the dry run.
+func removeNewNodePorts(after, desired, live *corev1.Service) {
+	for i := range after.Spec.Ports {
+		port := &after.Spec.Ports[i].NodePort
+		if !slices.ContainsFunc(slices.Concat(desired.Spec.Ports, live.Spec.Ports), func(p corev1.ServicePort) bool { return p.NodePort == *port }) {
+			*port = 0
 		}
-	}
-	for i := range service.Spec.Ports {
-		if port := &service.Spec.Ports[i]; !known.Has(port.NodePort) {
-			port.NodePort = 0
-		}
-	}
-	if live == nil && service.Spec.ClusterIP != corev1.ClusterIPNone {
-		service.Spec.ClusterIP, service.Spec.ClusterIPs, service.Spec.HealthCheckNodePort = "", nil, 0
 	}
 }

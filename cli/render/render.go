@@ -54,8 +54,8 @@ func Children(kind *kinds.Kind, stored *unstructured.Unstructured, fetcher model
 }
 
 // Diff returns the unified diff of two objects as YAML, "" if they are equal. Either may be nil.
-// Fields that change with every write are left out, and annotations that kubectl and the operator
-// write for themselves.
+// Fields that change with every write are left out, and annotations that kubectl, the API server and
+// the operator write for themselves.
 func Diff(name string, before, after client.Object) (string, error) {
 	from, err := document(before)
 	if err != nil {
@@ -90,7 +90,7 @@ func document(obj client.Object) (string, error) {
 	u := &unstructured.Unstructured{Object: content}
 	annotations := u.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, "model.github.com/")
+		return key == corev1.LastAppliedConfigAnnotation || key == appsv1.DeprecatedTemplateGeneration || strings.HasPrefix(key, "model.github.com/")
 	})
 	if u.SetAnnotations(annotations); len(annotations) == 0 {
 		u.SetAnnotations(nil)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,11 +21,13 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 )
 
-// A user who may only read gets the plan, and learns what was not visible.
+// A user who may write the objects, and only read their children, gets the plan, and learns what the API server
+// could not be asked for, and what was not visible.
 func TestPlan(t *testing.T) {
 	c := newCluster(t)
 	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{"model.github.com"}, Resources: []string{"modelboxes"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"model.github.com"}, Resources: []string{"modelboxes"}, Verbs: []string{"get", "list", "create", "patch"}},
+		{APIGroups: []string{virtualGroup}, Resources: []string{"modelboxes"}, Verbs: []string{"use"}},
 		{APIGroups: []string{"app.huolala.cn", "extension.k8s.io", "mtsre.meitu.com"}, Resources: []string{"apps", "uniteddeployments", "erus"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get"}},
@@ -40,6 +43,7 @@ func TestPlan(t *testing.T) {
 	}
 	c.client = reader
 	const manifest = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec: {image: 'nginx:2', replicas: 2}\n"
+	const note = `its Deployment is compared as the operator builds it: deployments.apps is forbidden: User "NS" cannot create resource "deployments" in API group "apps" in the namespace "NS"`
 	hidden := "not considered: reading whether namespace \"NS\" is frozen: namespaces \"NS\" is forbidden: User \"NS\" cannot get resource \"namespaces\" in API group \"\" in the namespace \"NS\"\n" +
 		"not considered: horizontalpodautoscalers.autoscaling is forbidden: User \"NS\" cannot list resource \"horizontalpodautoscalers\" in API group \"autoscaling\" in the namespace \"NS\"\n"
 	file := filepath.Join(t.TempDir(), "web.yaml")
@@ -48,7 +52,7 @@ func TestPlan(t *testing.T) {
 	}
 	got := c.run("plan", "-f", filepath.Dir(file))
 	text, diff, _ := strings.Cut(got.out, "\n\n")
-	want(t, result{text + "\n", got.err, got.code}, result{"modelbox/web: is created\nmodelbox/web: scales from 0 to 2 pods\n" + hidden, "", 1})
+	want(t, result{text + "\n", got.err, got.code}, result{"modelbox/web: is created\nmodelbox/web: scales from 0 to 2 pods\nmodelbox/web: note: " + note + "\n" + hidden, "", 1})
 	for _, line := range []string{"\n+++ ModelBox/web (desired)\n", "\n+kind: ModelBox\n", "\n+kind: Deployment\n", "\n+  replicas: 2\n"} {
 		if !strings.Contains(diff, line) {
 			t.Errorf("%q is not in\n%s", line, diff)
@@ -73,7 +77,7 @@ func TestPlan(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	decoded.Objects[0].Diff = ""
-	const planned = `{"kind":"ModelBox","namespace":"NS","name":"web","change":"configured","scale":{"from":0,"to":2}}`
+	planned := `{"kind":"ModelBox","namespace":"NS","name":"web","change":"configured","scale":{"from":0,"to":2},"notes":[` + strconv.Quote(note) + `]}`
 	if text, err := json.Marshal(decoded.Objects[0]); err != nil || string(text) != planned {
 		t.Errorf("%v: got %s", err, text)
 	}
@@ -83,7 +87,7 @@ func TestPlan(t *testing.T) {
 		args  []string
 		err   string
 	}{
-		"a refused update":     {strings.Replace(manifest, "nginx:2", "NGINX:2", 1), nil, "<stdin>:1: ModelBox \"web\": spec.image: Invalid value"},
+		"a refused update":     {strings.Replace(manifest, "replicas: 2", "replicas: -1", 1), nil, "<stdin>:1: ModelBox \"web\": ModelBox.model.github.com \"web\" is invalid: [spec.replicas: Invalid value: -1"},
 		"a refused creation":   {strings.Replace(manifest, "web", "Web", 1), nil, "metadata.name"},
 		"an unknown field":     {strings.Replace(manifest, "replicas", "replica", 1), nil, "unknown field \"spec.replica\""},
 		"an unknown kind":      {"apiVersion: model.github.com/v1\nkind: Box", nil, "no matches for kind \"Box\""},
@@ -103,6 +107,20 @@ func TestPlan(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := c.run("plan"); got.code != 3 || !strings.Contains(got.err, "name what to plan") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The warnings of the API server are printed as kubectl prints them, each once.
+func TestPlanWarns(t *testing.T) {
+	kubeconfig, err := env.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t)
+	c.client, c.stdin = nil, "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web, finalizers: [old]}\nspec: {image: 'nginx:2'}\n"
+	got := c.run("plan", "-f", "-", "--kubeconfig", kubeconfig)
+	if got.code != 1 || strings.Count(got.err, "Warning: metadata.finalizers: ") != 1 || !strings.Contains(got.out, "modelbox/web: is created\n") {
 		t.Errorf("got %+v", got)
 	}
 }
