@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
@@ -31,13 +32,38 @@ type child struct {
 	refused                error
 }
 
-// children returns the children of an owner before and after the operator writes them; none if it
-// writes none of them, which it adds to the conflicts or the notes.
+// children returns what the operator writes for an owner, before and after that; none if it writes
+// nothing, which it adds to the conflicts or the notes.
 func (p *Planner) children(ctx context.Context, o *Object, owner client.Object, desired []client.Object) ([]child, error) {
+	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && len(o.Conflicts) == 0 {
+		return p.scale(ctx, o, ud)
+	}
+	children, err := p.observe(ctx, o, owner, desired)
+	if err != nil {
+		return nil, err
+	}
+	for i := range children {
+		if err := p.write(ctx, o, owner, &children[i]); err != nil {
+			return nil, err
+		}
+		diff, err := render.Diff("", children[i].before, children[i].after)
+		if err != nil {
+			return nil, err
+		}
+		if diff != "" && kinds.IsPaused(o.Stored) {
+			o.Notes = append(o.Notes, "spec.paused is true: changes are not written")
+			return nil, nil
+		}
+	}
+	return children, nil
+}
+
+// observe returns the children of an owner that exist or are desired, as they are before; none if
+// the operator may not write one of them.
+func (p *Planner) observe(ctx context.Context, o *Object, owner client.Object, desired []client.Object) (children []child, err error) {
 	if !o.kind.HasPods() {
 		return nil, nil
 	}
-	var children []child
 	for _, empty := range o.kind.ChildKinds() {
 		before, err := p.read(ctx, client.ObjectKeyFromObject(owner), empty)
 		c := child{desired: ofKind(desired, empty), before: before, refused: err}
@@ -54,19 +80,6 @@ func (p *Planner) children(ctx context.Context, o *Object, owner client.Object, 
 		}
 		KeepConfiguration(o.Stored, c.desired, c.before)
 		children = append(children, c)
-	}
-	for i := range children {
-		if err := p.write(ctx, o, owner, &children[i]); err != nil {
-			return nil, err
-		}
-		diff, err := render.Diff("", children[i].before, children[i].after)
-		if err != nil {
-			return nil, err
-		}
-		if diff != "" && kinds.IsPaused(o.Stored) {
-			o.Notes = append(o.Notes, "spec.paused is true: changes are not written")
-			return nil, nil
-		}
 	}
 	return children, nil
 }
@@ -96,9 +109,7 @@ func (o *Object) isOwned(live, owner client.Object) bool {
 	return false
 }
 
-// write sets a child as the operator leaves it. One that the user may not read or write is compared
-// as the operator builds it, before the apply and after it, so that what others have written to it is
-// no difference; one that is invalid with what others have written is replaced by the operator.
+// write sets a child as the operator leaves it.
 func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, c *child) error {
 	err := c.refused
 	switch {
@@ -108,25 +119,32 @@ func (p *Planner) write(ctx context.Context, o *Object, owner client.Object, c *
 	case !metav1.IsControlledBy(c.before, owner) || c.before.GetDeletionTimestamp() != nil:
 		c.after = c.before // Otherwise the operator deletes it.
 	}
-	forbidden := apierrors.IsForbidden(err)
-	if err == nil || !forbidden && !apierrors.IsInvalid(err) && !apierrors.IsInternalError(err) {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsInternalError(err) {
 		return err
 	}
 	o.Notes = append(o.Notes, fmt.Sprintf("its %s is compared as the operator builds it: %v", domain.KindOf(c.desired), err))
 	c.after = withDefaults(c.desired)
-	if !forbidden || o.before == nil || c.before == nil && c.refused == nil {
-		return nil
+	if o.before == nil || c.before == nil && c.refused == nil || !apierrors.IsForbidden(err) {
+		return nil // One that is invalid with what others have written is replaced by the operator.
 	}
+	return o.rebuild(c)
+}
+
+// rebuild sets a child that the user may not read or write as the operator builds it before the
+// apply as well: what others have written to it is no difference.
+func (o *Object) rebuild(c *child) error {
 	_, children, err := o.build(o.before)
-	if built := ofKind(children, c.desired); built != nil {
-		if set, ok := built.(*appsv1.DaemonSet); ok {
-			nodes, _, _ := unstructured.NestedInt64(o.before.Object, "status", "desired") // The schema knows its type.
-			set.Status.DesiredNumberScheduled = int32(nodes)                              //nolint:gosec // It is an int32 in the schema.
-		}
-		KeepConfiguration(o.before, built, c.before)
-		c.before = withDefaults(built)
+	built := ofKind(children, c.desired)
+	if built == nil {
+		return err
 	}
-	return err
+	if set, ok := built.(*appsv1.DaemonSet); ok {
+		nodes, _, _ := unstructured.NestedInt64(o.before.Object, "status", "desired") // The schema knows its type.
+		set.Status.DesiredNumberScheduled = int32(nodes)                              //nolint:gosec // It is an int32 in the schema.
+	}
+	KeepConfiguration(o.before, built, c.before)
+	c.before = withDefaults(built)
+	return nil
 }
 
 func withDefaults(child client.Object) client.Object {

@@ -130,13 +130,10 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	if err != nil {
 		return err
 	}
+	if err := p.conflicts(ctx, o, o.kind.WorkloadOf(owner)); err != nil {
+		return err
+	}
 	children, err := p.children(ctx, o, owner, desired)
-	if err == nil {
-		err = p.conflicts(ctx, o, o.kind.WorkloadOf(owner))
-	}
-	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && err == nil && len(o.Conflicts) == 0 {
-		children, err = p.scale(ctx, o, ud)
-	}
 	if err != nil {
 		return err
 	}
