@@ -66,6 +66,11 @@ would refuse a manifest.`,
 	cmd.Flags().BoolVar(&o.Force, "force-conflicts", false, "plan a server-side apply that takes over the fields of other field managers")
 	cmd.Flags().StringVar(&o.Manager, "field-manager", "", "field manager of the apply (default "+plan.ClientSideManager+", or "+plan.ServerSideManager+" with --server-side)")
 	bindOutput(cmd, &o.output, "text", "json")
+	for _, name := range []string{"sizes", "operator-namespace"} {
+		cmd.Flags().String(name, "", "without effect")
+		_ = cmd.Flags().MarkDeprecated(name, "the API server knows the sizes of the cluster") // The flag exists.
+		cmd.Flags().Lookup(name).Hidden = false
+	}
 	o.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
 		config.WarningHandler = rest.NewWarningWriter(env.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 		return config
