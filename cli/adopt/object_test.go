@@ -129,10 +129,11 @@ func built(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (children 
 	if err != nil {
 		return nil, nil, err
 	}
-	obj, err := create.Defaulted(kind, object, nil, nil)
-	if err != nil {
+	obj := kind.New()
+	if err := create.Into(object, obj); err != nil {
 		return nil, object, err
 	}
+	kind.SetDefaults(obj, nil)
 	children, err = kind.Children(obj, models.Fetcher{})
 	return children, object, err
 }

@@ -32,7 +32,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 
@@ -140,15 +139,6 @@ func causes(object *unstructured.Unstructured, strict []error, errs field.ErrorL
 	return errs
 }
 
-// Defaulted returns an object with the defaults that admission sets in an update of the stored one.
-func Defaulted(kind *kinds.Kind, object, stored *unstructured.Unstructured, sizes modelbox.Sizes) (client.Object, error) {
-	obj, old, err := decoded(kind, object, stored)
-	if err == nil {
-		kind.Default(obj, old, sizes) // What it refuses is known by the update as a whole.
-	}
-	return obj, err
-}
-
 // decoded returns an object, and the one that it updates. A stored object that cannot be decoded is
 // none, as for admission.
 func decoded(kind *kinds.Kind, object, stored *unstructured.Unstructured) (obj, old client.Object, err error) {
@@ -210,9 +200,6 @@ func (s *schema) rules(object, stored *unstructured.Unstructured) field.ErrorLis
 	errs, _ := s.compiled().Validate(context.Background(), nil, s.structural, object.Object, old, celconfig.RuntimeCELCostBudget, options...)
 	return errs
 }
-
-// OpenAPI returns the schema of a kind as the API server merges and owns fields by it.
-func OpenAPI(kind *kinds.Kind) *spec.Schema { return schemaOf(kind).structural.ToKubeOpenAPI() }
 
 // complete sets the defaults of the schema, and removes each null that the schema does not allow.
 func (s *schema) complete(object map[string]any) {
