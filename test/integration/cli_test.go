@@ -522,7 +522,7 @@ func TestDiffWithTheCluster(t *testing.T) {
 	c.create(box)
 	deployment := deploymentOf("web", nil, "")
 	c.create(deployment)
-	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, `conflict: Deployment "web" already exists and has no controller`) {
+	if got := c.run("plan", "-f", "-"); got.code != 0 || !strings.Contains(got.out, `conflict: Deployment "web" already exists and has no controller`) {
 		t.Errorf("got %+v", got)
 	}
 	if err := c.client.Delete(ctx, deployment); err != nil {
@@ -563,11 +563,12 @@ func TestDiffKeepsTheFetcher(t *testing.T) {
 	}
 }
 
-// wantSameChildren checks that the plan of a ModelBox, which gets its defaults only now, has no difference of a child.
+// wantSameChildren checks that the plan of a ModelBox has no difference of a child.
 func (c *cluster) wantSameChildren() {
 	c.t.Helper()
 	got := c.run("plan", "-f", "-")
-	if got.err != "" || !strings.HasPrefix(got.out, "modelbox/web: restarts no pod\n") || strings.Contains(got.out, "/web (live)\n+++ Deployment") {
+	same := got.out == "modelbox/web: no difference\n" || strings.HasPrefix(got.out, "modelbox/web: restarts no pod\n")
+	if got.err != "" || !same || strings.Contains(got.out, "/web (live)\n+++ Deployment") {
 		c.t.Errorf("got %+v", got)
 	}
 }
