@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -118,13 +118,23 @@ var ownerManifests = func() map[string][]byte {
 	return all
 }()
 
-// ownerOf returns an owner for a namespace. A version that refuses PreferSameZone has only the older
-// name of it.
+// preferSame are values of trafficDistribution that versions before 1.34 refuse.
+var preferSame = regexp.MustCompile("PreferSame(Zone|Node)")
+
+// asServed returns a manifest or a patch with PreferClose, which all versions accept, where the version
+// refuses the later values.
+func asServed(text []byte) []byte {
+	GinkgoHelper()
+	if lacks(34, "PreferSameZone") == "" {
+		return text
+	}
+	return preferSame.ReplaceAll(text, []byte("PreferClose"))
+}
+
+// ownerOf returns an owner for a namespace.
 func ownerOf(manifest []byte, namespace string) status.Object {
 	GinkgoHelper()
-	if lacks(34, "PreferSameZone") != "" {
-		manifest = bytes.ReplaceAll(manifest, []byte("PreferSameZone"), []byte("PreferClose"))
-	}
+	manifest = asServed(manifest)
 	object := &unstructured.Unstructured{}
 	Expect(object.UnmarshalJSON(manifest)).To(Succeed())
 	typed, err := env.Client.Scheme().New(object.GroupVersionKind())
@@ -153,7 +163,7 @@ func deleteOwner(ctx context.Context, owner status.Object) {
 
 // patchOwner writes a JSON patch of an owner.
 func patchOwner(ctx context.Context, owner status.Object, patch []byte) error {
-	return env.Client.Patch(ctx, owner, client.RawPatch(types.JSONPatchType, patch))
+	return env.Client.Patch(ctx, owner, client.RawPatch(types.JSONPatchType, asServed(patch)))
 }
 
 // imagePatch changes the image in an owner's spec, and with it all its pods.
