@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync/atomic"
 
@@ -40,14 +41,18 @@ var _ = Describe("what was backed up and deleted", Ordered, ContinueOnFailure, f
 	DescribeTable("is restored as it was",
 		func(ctx SpecContext, restore func(*backup)) {
 			var restored atomic.Int32
-			each(slices.Sorted(maps.Keys(ownerManifests)), func(of string) {
+			names := slices.Sorted(maps.Keys(ownerManifests))
+			if lacks(35, "image volumes") != "" {
+				names = slices.DeleteFunc(names, func(of string) bool { return laterFields.Match(ownerManifests[of]) })
+			}
+			each(names, func(of string) {
 				b := newBackup(ctx, of)
 				restore(b)
 				b.expectWhole()
 				restored.Add(int32(1 + len(b.children)))
 			})
 			AddReportEntry(fmt.Sprintf("%d objects and children", restored.Load()))
-			Expect(restored.Load()).To(BeNumerically(">", 2*len(ownerManifests)))
+			Expect(restored.Load()).To(BeNumerically(">", 2*len(names)))
 		},
 		Entry("the objects before their children", func(b *backup) {
 			b.restoreOwner()
@@ -92,6 +97,9 @@ type backup struct {
 	// keepReferences restores the owner references, with the uid that the object had.
 	keepReferences bool
 }
+
+// laterFields are those with which an object is not Ready on a version before 1.35.
+var laterFields = regexp.MustCompile(`"oci://|` + removedFields.String())
 
 // newBackup creates an object of a golden test, as admission leaves it, waits until it is ready, reads it and its children, and
 // deletes all.
