@@ -102,6 +102,6 @@ func TestTheRepositoryAtArtifactHub(t *testing.T) {
 	}
 	decodeFile(t, "../charts/artifacthub-repo.yml", &repository)
 	if repository.RepositoryID != "" || len(repository.Owners) > 0 {
-		t.Errorf("%+v are set by whoever publishes the chart", repository)
+		t.Errorf("%+v must be set by the publisher of the chart", repository)
 	}
 }

@@ -26,7 +26,7 @@ func NewFields(patterns ...string) Fields {
 	return out
 }
 
-// at reports whether a pattern is a path, and whether one goes on below it.
+// at reports whether a pattern is equal to a path, and whether a longer one begins with it.
 func (f Fields) at(path fieldpath.Path) (exact, below bool) {
 	for _, pattern := range f {
 		if len(pattern) < len(path) || !matches(pattern, path) {
