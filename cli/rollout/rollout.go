@@ -6,7 +6,6 @@
 package rollout
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -298,8 +297,8 @@ func OfOperator(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
 
 // FieldsOf decodes a set of fields. It is empty if it cannot be decoded.
 func FieldsOf(encoded *metav1.FieldsV1) *fieldpath.Set {
-	set := &fieldpath.Set{}
-	if encoded == nil || set.FromJSON(bytes.NewReader(encoded.GetRawBytes())) != nil {
+	set, err := fieldownership.Fields(metav1.ManagedFieldsEntry{FieldsV1: encoded})
+	if err != nil {
 		return &fieldpath.Set{}
 	}
 	return set
