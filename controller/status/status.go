@@ -60,7 +60,7 @@ type Options struct {
 // the garbage collector deletes its children. After the reconcile it writes the status if
 // that differs, and then emits a Warning event if Ready turned False for a new reason while
 // the object does not progress. Nothing else that the reconciler changes in the object,
-// such as its defaults, is written.
+// such as its defaults, is written. A reconcile that is under way when the manager stops finishes.
 //
 // The object's resourceVersion is a precondition of every write, so that a stale cache, or a
 // former leader, replaces no newer status. The watch event of the newer version is the retry.
@@ -91,6 +91,11 @@ const retryStale = 5 * time.Second
 // Reconcile makes a span of each reconcile, which is not sent unless the process has a collector.
 // The span has the name of the object, and nothing else of it.
 func (r *recorder[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err() // The manager stops: nothing new begins.
+	}
+	ctx, cancel := finishing(ctx)
+	defer cancel()
 	ctx, span := otel.Tracer("modelbox-controller").Start(ctx, "reconcile "+r.name)
 	span.SetAttributes(attribute.String("namespace", req.Namespace), attribute.String("name", req.Name))
 	defer span.End()
