@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -35,8 +36,8 @@ type bench struct {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == admissions {
-		if err := measureAdmissions(os.Args[2]); err != nil {
+	if len(os.Args) == 4 && os.Args[1] == admissions {
+		if err := measureAdmissions(os.Args[2], admissionv1.Operation(os.Args[3])); err != nil {
 			fail(err)
 		}
 		return
