@@ -101,9 +101,8 @@ type backup struct {
 // laterFields are those with which an object is not Ready on a version before 1.35.
 var laterFields = regexp.MustCompile(`"oci://|` + removedFields.String())
 
-// newBackup creates an object of a golden test, as admission leaves it, waits until it is ready, reads it and its children, and
-// deletes all.
-func newBackup(ctx context.Context, of string) *backup {
+// newStored creates an object of a golden test, as admission leaves it, waits until it is ready, and reads it and its children.
+func newStored(ctx context.Context, of string) *backup {
 	GinkgoHelper()
 	created := ownerOf(ownerManifests[of], newNamespace())
 	gvk, err := env.Client.GroupVersionKindFor(created)
@@ -116,8 +115,15 @@ func newBackup(ctx context.Context, of string) *backup {
 	b.owner.SetGroupVersionKind(gvk)
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), b.owner)).To(Succeed())
 	b.children = b.list()
-	Expect(env.Client.Delete(ctx, created)).To(Succeed())
-	Eventually(exists(ctx, created)).Should(BeFalse())
+	return b
+}
+
+// newBackup is newStored, and deletes all.
+func newBackup(ctx context.Context, of string) *backup {
+	GinkgoHelper()
+	b := newStored(ctx, of)
+	Expect(env.Client.Delete(ctx, b.live.DeepCopyObject().(client.Object))).To(Succeed())
+	Eventually(exists(ctx, b.live)).Should(BeFalse())
 	b.deleteChildren()
 	return b
 }

@@ -186,7 +186,7 @@ var _ = Describe("another client that undoes each write at once", long, func() {
 		for name, c := range running {
 			all.Go(func() {
 				n := 0
-				for i := 0; time.Now().Before(end) || c.lasts(ctx) && time.Now().Before(end.Add(40*time.Second)); i++ {
+				for i := 0; time.Now().Before(end) || c.lasts(ctx) && time.Now().Before(end.Add(4*time.Minute)); i++ {
 					if c.undo(ctx, i) == nil {
 						n++
 					}

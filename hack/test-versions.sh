@@ -3,8 +3,9 @@
 # Kubernetes, of hack/tools/kube/versions:
 #   hack/test-versions.sh VERSION...
 # On each, the whole install is applied as a user would, and then the suites that need an API server,
-# and the demo, run. A spec of what a version does not have skips itself, and says why. With QUICK=1,
-# only what takes less than a minute: the install, the webhook, the policies and the commands.
+# and the demo, run; one spec has an API server of the default version beside it. A spec of what a
+# version does not have skips itself, and says why. With QUICK=1, only what takes less than a minute:
+# the install, the webhook, the policies and the commands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CLUSTER=modelbox-versions
@@ -60,6 +61,8 @@ if [ -z "${QUICK:-}" ]; then
   checks=(suites hack/local/demo.sh)
   go test -vet=off -c -o controller/controller.test ./controller
 fi
+MODELBOX_OTHER_ASSETS=$(hack/binaries.sh)
+export MODELBOX_OTHER_ASSETS
 for version in "$@"; do
   assets=$(hack/binaries.sh "$version")
   export MODELBOX_BINARIES=$assets KUBEBUILDER_ASSETS=$assets
