@@ -58,8 +58,10 @@ NAMESPACES ?=
 VERSIONS ?= 1.30.14 1.33.13 1.34.4 1.36.3
 # Who issues the certificate of the webhook: cert-manager, or self-managed, which is the controller.
 CERTS ?= cert-manager
+# The kinds of the install, such as ModelBox,App; all by default.
+KINDS ?=
 MANIFESTS = ./hack/manifests.sh $(1) "$(NAMESPACE)" "$(NAMESPACES)"
-INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images" "$(CERTS)"
+INSTALL = images=$$($(IMAGES) kustomization); $(call MANIFESTS,config) "$$images" "$(CERTS)" "$(KINDS)"
 
 ##@ Try it
 
@@ -115,13 +117,13 @@ install: ## Apply the CRDs to the cluster of the current kubeconfig
 uninstall: ## Delete the CRDs, and with them every object of the five kinds and all that these own
 	@kubectl delete --ignore-not-found -k config/crd
 
-deploy: ## Apply the whole install to the current cluster, which needs cert-manager unless CERTS=self-managed (IMG; NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
+deploy: ## Apply the whole install to the current cluster, which needs cert-manager unless CERTS=self-managed (IMG; KINDS=ModelBox NAMESPACE=ops NAMESPACES=a,b: docs/install.md)
 	@$(INSTALL) | kubectl apply -f -
 
 undeploy: ## Delete the operator and its namespace; CRDs, objects and what these own stay (NAMESPACE, NAMESPACES, CERTS as for deploy)
 	@$(call MANIFESTS,config/operator) "" "$(CERTS)" | kubectl delete --ignore-not-found -f -
 
-install.yaml: ## Write the whole install into dist/install.yaml (IMG, NAMESPACE, NAMESPACES, CERTS as for deploy)
+install.yaml: ## Write the whole install into dist/install.yaml (IMG, KINDS, NAMESPACE, NAMESPACES, CERTS as for deploy)
 	@mkdir -p dist; $(INSTALL) >dist/install.yaml; echo "wrote dist/install.yaml"
 
 ##@ Check it

@@ -64,7 +64,7 @@ func TestEveryKindIsWhole(t *testing.T) {
 			for _, mention := range []struct{ file, text string }{
 				{sample, "kind: " + gvk.Kind + "\n"},
 				{"kinds/all/all.go", "modelbox-operator/kinds/" + lower + "\"\n"},
-				{"controller/main.go", "\t" + lower + ".SetupWithManager"},
+				{"controller/main.go", " " + lower + ".SetupWithManager"},
 				{"config/webhook/generated/manifests.yaml", "path: /mutate-" + path + "\n"},
 				{"config/webhook/generated/manifests.yaml", "path: /validate-" + path + "\n"},
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},

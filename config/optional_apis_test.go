@@ -54,11 +54,14 @@ func TestEachBlockIsInThePolicies(t *testing.T) {
 func TestPermissionsForBlocks(t *testing.T) {
 	components := map[string]string{"gateway.networking.k8s.io": "gateway-api", "monitoring.coreos.com": "prometheus-operator", "keda.sh": "keda"}
 	verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
-	shipped := find[*rbacv1.ClusterRole](t, install(t), controllerName).Rules
+	objects := install(t)
 	for _, block := range children.Blocks {
 		resource := resourceOf(block)
-		if shippedToo := may(shipped, resource.Group, resource.Resource, verbs...); shippedToo != (block.Provider == "") {
-			t.Errorf("the install's permissions for %s: %t", resource, shippedToo)
+		for _, kind := range []string{"modelbox", "app"} {
+			shipped := find[*rbacv1.ClusterRole](t, objects, controllerName+"-"+kind).Rules
+			if shippedToo := may(shipped, resource.Group, resource.Resource, verbs...); shippedToo != (block.Provider == "") {
+				t.Errorf("the install's permissions of %s for %s: %t", kind, resource, shippedToo)
+			}
 		}
 		if block.Provider == "" {
 			continue

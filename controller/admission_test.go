@@ -18,12 +18,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
+
+// What the test of an install asks for has one error, and a value that the error quotes.
+func TestEachKindHasAnObjectThatIsRefused(t *testing.T) {
+	for _, kind := range all.Kinds {
+		obj := refused[kind.GVK.Kind].DeepCopyObject().(client.Object)
+		obj.SetName("test")
+		kind.SetDefaults(obj, nil)
+		if errs := kind.Validate(obj); len(errs) != 1 || errs[0].BadValue != invalid {
+			t.Errorf("%s: %v", kind.GVK.Kind, errs)
+		}
+	}
+}
 
 // The end-to-end suite runs the same as "helm test", with a real webhook.
 func TestAdmissionIsTested(t *testing.T) {
 	boxes := modelv1.SchemeGroupVersion.WithKind("ModelBox").GroupKind()
-	refusal := apierrors.NewInvalid(boxes, "test", field.ErrorList{field.Invalid(field.NewPath("spec", "image"), "not an image", "must be an image reference")})
+	refusal := apierrors.NewInvalid(boxes, "test", field.ErrorList{field.Invalid(field.NewPath("spec", "image"), invalid, "must be an image reference")})
 	schema := apierrors.NewInvalid(boxes, "test", field.ErrorList{field.Required(field.NewPath("spec", "other"), "")})
 	down := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
 	for name, test := range map[string]struct {
@@ -51,7 +64,7 @@ func TestAdmissionIsTested(t *testing.T) {
 						return test.answers[min(asked, len(test.answers))-1]
 					},
 				})
-				err := testAdmission(ctx, c, "ops")
+				err := testAdmission(ctx, c, "ops", "ModelBox")
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 					t.Errorf("the error is %v, want one with %q", err, test.want)
 				}

@@ -31,6 +31,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
@@ -44,6 +45,7 @@ type options struct {
 	leaderNamespace                            string
 	namespaces                                 namespaces
 	leftOut                                    cache.LeftOut
+	kinds                                      all.Selection
 	watches                                    *watches.Watches
 	workers                                    int
 	reconcileTimeout                           time.Duration
@@ -69,6 +71,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while holding the lease, so that several replicas may run")
 	flags.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's if empty, required outside a pod")
 	flags.Func("namespaces", "comma-separated namespaces whose objects are reconciled, and outside which nothing is read or written but the lease; all namespaces if not set", o.namespaces.set)
+	o.kinds.AddFlag(flags)
 	flags.IntVar(&o.workers, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at the same time")
 	flags.DurationVar(&o.reconcileTimeout, "reconcile-timeout", defaultReconcileTimeout, "how long one attempt to reconcile an object may take before it is cancelled and retried")
 	flags.IntVar(&o.restartRate, "max-config-rollouts-per-minute", 10, "rollouts of changed configuration (spec.restartOnChange) that begin per minute, "+

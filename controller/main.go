@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,35 +44,34 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 )
 
 // perKind are the functions that add the controllers of a kind to a manager.
-var perKind = []func(manager.Manager, workload.Shared) error{
-	modelbox.SetupWithManager,
-	app.SetupWithManager,
-	genericdaemon.SetupWithManager,
-	uniteddeployment.SetupWithManager,
-	eru.SetupWithManager,
+var perKind = map[string]func(manager.Manager, workload.Shared) error{
+	"ModelBox":         modelbox.SetupWithManager,
+	"App":              app.SetupWithManager,
+	"Genericdaemon":    genericdaemon.SetupWithManager,
+	"UnitedDeployment": uniteddeployment.SetupWithManager,
+	"Eru":              eru.SetupWithManager,
 }
 
-// addControllers adds the controllers of all kinds, which may be limited to namespaces, to a
-// manager.
+// addControllers adds the controllers of the kinds that are served, which may be limited to
+// namespaces, to a manager.
 func (o *options) addControllers(mgr manager.Manager, clk clock.PassiveClock) error {
-	if err := schedules.Index(mgr); err != nil {
-		return fmt.Errorf("indexing HorizontalPodAutoscalers: %w", err)
-	}
 	shared := workload.Shared{
-		Clock: clk, Fetcher: o.fetcher, Watches: o.watches,
+		Clock: clk, Fetcher: o.fetcher, Watches: o.watches, IndexAutoscalers: sync.OnceValue(func() error { return schedules.Index(mgr) }),
 		Queue: &configuration.RolloutQueue{PerMinute: o.restartRate, Clock: clock.RealClock{}},
 	}
-	for _, add := range perKind {
-		if err := add(mgr, shared); err != nil {
+	for _, kind := range o.kinds.Of(all.Kinds) {
+		if err := perKind[kind.GVK.Kind](mgr, shared); err != nil {
 			return fmt.Errorf("adding a controller: %w", err)
 		}
 	}
 	return nil
 }
 
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=modelbox-system,resources=leases,verbs=get;create;update
 
 func main() {
@@ -106,7 +106,7 @@ func run() error {
 		}
 		ctx, cancel := context.WithTimeout(ctrl.SetupSignalHandler(), time.Minute)
 		defer cancel()
-		return testAdmission(ctx, c, o.testAdmission)
+		return testAdmission(ctx, c, o.testAdmission, o.kinds.Of(all.Kinds)[0].GVK.Kind)
 	}
 	stop, err := o.tracing.Start("modelbox-controller")
 	if err != nil {
@@ -200,6 +200,9 @@ func (o *options) managerOptions(cfg *rest.Config) (ctrl.Options, error) {
 			ReconciliationTimeout:   o.reconcileTimeout,
 			CacheSyncTimeout:        cacheSyncTimeout,
 		},
+	}
+	for _, kind := range o.kinds.Of(all.Kinds) {
+		o.leftOut.Kinds = append(o.leftOut.Kinds, kind.GVK)
 	}
 	o.watches = &watches.Watches{}
 	options.Cache.DefaultWatchErrorHandler = o.watches.Failed

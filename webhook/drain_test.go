@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 )
 
@@ -46,7 +47,7 @@ func runServer(t *testing.T, certDir string, makeServer func(*options) (webhook.
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(s, noSizes)
+	register(s, all.WithSizes(noSizes))
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{T: t, address: addresses[0], stop: cancel, ended: make(chan error, 1)}
 	go func() { r.ended <- s.Start(ctx) }()
@@ -226,7 +227,7 @@ func inBubble(t *testing.T, test func(*testing.T, *server, pipes)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		register(s, noSizes)
+		register(s, all.WithSizes(noSizes))
 		p := make(pipes)
 		h := &http.Server{Handler: s.WebhookMux(), IdleTimeout: 90 * time.Second}
 		go func() { _ = h.Serve(p) }()

@@ -24,7 +24,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/internal/tracing"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/webhook/admission"
 	"github.com/modelbox-operator/modelbox-operator/webhook/sizesfile"
 )
@@ -61,6 +60,7 @@ type options struct {
 	address, certDir           string
 	drain                      time.Duration
 	sizes                      string
+	kinds                      all.Selection
 	tls                        tlsOptions
 	tracing                    tracing.Options
 }
@@ -80,6 +80,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.DurationVar(&o.drain, "shutdown-delay", 15*time.Second, "how long to keep serving after becoming unready, while endpoints are updated")
 	flags.StringVar(&o.sizes, "sizes-file", "/etc/modelbox-webhook/sizes/sizes.yaml", "file of the cluster's sizes, read again when it changes; "+
 		"if it does not exist, only small, medium and large are available")
+	o.kinds.AddFlag(flags)
 	o.tls.addFlags(flags)
 	o.tracing.AddFlags(flags)
 }
@@ -99,7 +100,7 @@ func serve(ctx context.Context, o *options) error {
 	if err := mgr.Add(file); err != nil {
 		return err
 	}
-	register(mgr.GetWebhookServer(), file.Get)
+	register(mgr.GetWebhookServer(), o.kinds.Of(all.WithSizes(file.Get)))
 	return mgr.Start(ctx)
 }
 
@@ -146,9 +147,9 @@ func newManager(o *options) (manager.Manager, error) {
 // +kubebuilder:webhook:path=/mutate-mtsre-meitu-com-v1-eru,mutating=true,name=default.eru.mtsre.meitu.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 // +kubebuilder:webhook:path=/validate-mtsre-meitu-com-v1-eru,mutating=false,name=validate.eru.mtsre.meitu.com,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 
-// register registers the two webhooks of each kind. sizes returns the sizes of the cluster.
-func register(server admission.Registry, sizes func() modelbox.Sizes) {
-	for _, kind := range all.WithSizes(sizes) {
+// register registers the two webhooks of each kind.
+func register(server admission.Registry, kinds []*all.Kind) {
+	for _, kind := range kinds {
 		admission.Register(server, kind.Erased)
 	}
 }

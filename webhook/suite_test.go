@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
@@ -147,7 +148,7 @@ func webhooks(t testing.TB) *http.ServeMux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(mgr.GetWebhookServer(), noSizes)
+	register(mgr.GetWebhookServer(), all.WithSizes(noSizes))
 	return mgr.GetWebhookServer().WebhookMux()
 }
 

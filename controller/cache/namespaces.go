@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +37,9 @@ func init() { metrics.Registry.MustRegister(leftOut) }
 // one.
 type LeftOut struct {
 	// Every is the time between two tests.
-	Every  time.Duration
+	Every time.Duration
+	// Kinds are those whose objects are reconciled.
+	Kinds  []schema.GroupVersionKind
 	reader client.Reader
 	names  []string
 }
@@ -66,9 +67,11 @@ func (l *LeftOut) New(config *rest.Config, opts ctrlcache.Options) (_ ctrlcache.
 	return New(config, opts)
 }
 
-// list lists one object of a namespace. A Role has the permissions for all kinds.
-func (l *LeftOut) list(ctx context.Context, namespace string) error {
-	_, err := find(ctx, l.reader, []string{namespace}, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+// list lists one object of each kind in a namespace. A Role has the permissions for one kind.
+func (l *LeftOut) list(ctx context.Context, namespace string) (err error) {
+	for i := 0; i < len(l.Kinds) && err == nil; i++ {
+		_, err = find(ctx, l.reader, []string{namespace}, l.Kinds[i])
+	}
 	return err
 }
 

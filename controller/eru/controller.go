@@ -66,7 +66,6 @@ import (
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus,verbs=list;watch;create
 // +kubebuilder:rbac:groups=mtsre.meitu.com,resources=erus/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler reconciles Erus.
 type Reconciler struct {

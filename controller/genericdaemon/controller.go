@@ -25,7 +25,6 @@ import (
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/status,verbs=patch
 // +kubebuilder:rbac:groups=mydomain.com,resources=genericdaemons/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var kind = mydomainv1beta1.SchemeGroupVersion.WithKind("Genericdaemon")
 

@@ -46,7 +46,6 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments/scale,verbs=patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 var kind = extensionv1.SchemeGroupVersion.WithKind("UnitedDeployment")
 
@@ -88,7 +87,7 @@ func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 	r.live = mgr.GetAPIReader()
 	r.schedules.Freeze = freeze.Reader{Live: mgr.GetAPIReader()}
 	ctx, indexer := context.Background(), mgr.GetFieldIndexer()
-	if err := errors.Join(r.rivals.Index(ctx, indexer), r.autoscalers.Index(ctx, indexer)); err != nil {
+	if err := errors.Join(r.rivals.Index(ctx, indexer), r.autoscalers.Index(ctx, indexer), shared.IndexAutoscalers()); err != nil {
 		return fmt.Errorf("indexing UnitedDeployments and HorizontalPodAutoscalers by their Deployment: %w", err)
 	}
 	return r.watch(mgr).Complete(status.NewReconciler(r.client, recorder, r, status.Options{Clock: shared.Clock}))

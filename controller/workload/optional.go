@@ -22,10 +22,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
-
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
-
 // optionalChildren are the children of the blocks of a spec (children.Blocks).
 type optionalChildren struct {
 	// object is what the blocks are made of; nil for a kind without blocks, and if the spec leaves

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,8 @@ type Shared struct {
 	Queue *configuration.RolloutQueue
 	// Watches are the informers of the optional children; nil for a kind that has none.
 	Watches *watches.Watches
+	// IndexAutoscalers adds the index of schedules.Autoscalers, which kinds with replicas read.
+	IndexAutoscalers func() error
 }
 
 // Reconciler has the steps that are the same for all kinds with pods.
@@ -85,6 +88,9 @@ func Setup[T status.Object](mgr manager.Manager, obj T, reconciler status.Reconc
 	steps.Configuration.Enqueue(controller)
 	if steps.Watches == nil {
 		return nil
+	}
+	if err := steps.IndexAutoscalers(); err != nil {
+		return fmt.Errorf("indexing HorizontalPodAutoscalers: %w", err)
 	}
 	return steps.Watches.Add(mgr, steps.Clock, controller, steps.kind.GroupKind())
 }

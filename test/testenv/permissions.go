@@ -75,7 +75,11 @@ func Permissions(path string, selected func(*rbacv1.ClusterRole) bool) ([]Permis
 		if err != nil {
 			return nil, fmt.Errorf("reading %s %q in %s: %w", role.Kind, role.Name, path, err)
 		}
-		all = append(all, permissions...)
+		for _, permission := range permissions { // Several roles have some of them.
+			if !slices.Contains(all, permission) {
+				all = append(all, permission)
+			}
+		}
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no permissions were found in %s", path)

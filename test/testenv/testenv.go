@@ -41,6 +41,8 @@ type Options struct {
 	// Policies installs config/policies. The API server needs a moment until the policies
 	// are in effect.
 	Policies bool
+	// CRDs are the files of config/crd/bases that are installed, by default all.
+	CRDs []string
 	// EmulatedVersion is the minor version of Kubernetes, such as 1.34, whose fields and feature
 	// gates the API server has; by default its own.
 	EmulatedVersion string
@@ -93,6 +95,12 @@ func Start(options Options) (*Env, error) {
 		ControlPlaneStopTimeout:  2 * time.Minute,
 		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: time.Minute},
 		WebhookInstallOptions:    envtest.WebhookInstallOptions{MaxTime: time.Minute},
+	}
+	if len(options.CRDs) > 0 {
+		e.env.CRDDirectoryPaths = nil
+	}
+	for _, file := range options.CRDs {
+		e.env.CRDDirectoryPaths = append(e.env.CRDDirectoryPaths, filepath.Join(Root(), "config", "crd", "bases", file))
 	}
 	if options.Webhooks {
 		e.env.WebhookInstallOptions.Paths = []string{filepath.Join(Root(), "config", "webhook", "generated")}

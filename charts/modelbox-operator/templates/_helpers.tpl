@@ -78,16 +78,36 @@ annotations:
 {{- if eq .Values.certs.mode "provided" }}{{ .Values.certs.provided.secretName }}{{ else }}modelbox-webhook-tls{{ end }}
 {{- end }}
 
+{{- /* The names in the singular of the kinds that the release does not have, as a list in YAML. */ -}}
+{{- define "modelbox-operator.leftOut" -}}
+{{- $kinds := join "," .Values.kinds | lower | splitList "," }}
+{{- range $path, $crd := ternary dict (.Files.Glob "files/crds/*.yaml") (empty .Values.kinds) }}
+{{- $kind := regexFind "singular: .*" (toString $crd) | trimPrefix "singular: " }}
+{{- if not (has $kind $kinds) }}
+- {{ $kind }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* The objects of the files in a directory of files/, with more labels: list $ "network" (dict ...). */ -}}
 {{- define "modelbox-operator.copy" -}}
 {{- $root := index . 0 }}
 {{- $more := index . 2 }}
+{{- $leftOut := include "modelbox-operator.leftOut" $root | fromYamlArray }}
 {{- range $path, $_ := $root.Files.Glob (printf "files/%s/*.yaml" (index . 1)) }}
 {{- range splitList "\n---\n" ($root.Files.Get $path) }}
 {{- with fromYaml . }}
+{{- $kind := "" }}
+{{- if eq .kind "CustomResourceDefinition" }}{{ $kind = .spec.names.singular }}{{ end }}
+{{- if hasPrefix "ClusterRole" .kind }}{{ $kind = splitList "-" .metadata.name | last }}{{ end }}
+{{- $webhooks := list }}
+{{- range .webhooks }}{{ if not (has (index (splitList "." .name) 1) $leftOut) }}{{ $webhooks = append $webhooks . }}{{ end }}{{ end }}
+{{- if .webhooks }}{{ $_ := set . "webhooks" $webhooks }}{{ end }}
+{{- if not (has $kind $leftOut) }}
 {{- $labels := merge dict (.metadata.labels | default dict) $more (include "modelbox-operator.labels" $root | fromYaml) }}
 {{- $_ := set .metadata "labels" $labels }}
 {{- include "modelbox-operator.configured" (list $root .) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -134,7 +154,7 @@ annotations:
 {{- $selector := dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $root.Values.namespaces)) }}
 {{- $suffix := printf "-%s" $root.Release.Namespace }}
 {{- if hasPrefix "ClusterRole" $o.kind }}
-{{- if has $name (list "modelbox-view" "modelbox-edit" "modelbox-sizes") }}
+{{- if hasKey $o.metadata.labels "rbac.authorization.k8s.io/aggregate-to-admin" }}
 {{- include "modelbox-operator.print" . }}
 {{- else }}
 {{- $_ := set $o.metadata "name" (print $name $suffix) }}

@@ -285,7 +285,7 @@ func TestAReleaseThatIsLimitedToNamespaces(t *testing.T) {
 		compare(t, want, rendered(t, "ops", values+shared))
 		// The first release of a cluster also has what all of them share.
 		for key, object := range install(t, in("ops")) {
-			if strings.HasPrefix(key, "CustomResourceDefinition ") || strings.HasPrefix(key, "ClusterRole ") && key != "ClusterRole /modelbox-controller" {
+			if strings.HasPrefix(key, "CustomResourceDefinition ") || strings.HasPrefix(key, "ClusterRole ") && !strings.HasPrefix(key, "ClusterRole /modelbox-controller") {
 				want[key] = object
 			}
 		}
@@ -333,6 +333,11 @@ func TestHelmFindsNothingToImprove(t *testing.T) {
 func TestTheTestOfARelease(t *testing.T) {
 	const values = "controller: {image: {repository: r.io/c, tag: v2}, nodeSelector: {pool: system}}\nimagePullSecrets: [{name: registry}]\n"
 	for limit, namespace := range map[string]string{"": "ops", "namespaces: [a, b]": "a"} {
+		kind, resource := "ModelBox", "modelboxes.model.github.com"
+		if limit == "" {
+			kind, resource = "Eru", "erus.mtsre.meitu.com"
+			limit = "kinds: [Eru, App]"
+		}
 		files, err := helm(t, "ops", values+limit)
 		if err != nil {
 			t.Fatal(err)
@@ -349,9 +354,13 @@ func TestTheTestOfARelease(t *testing.T) {
 				t.Errorf("%s has the annotations %v and the labels %v", key, meta.GetAnnotations(), meta.GetLabels())
 			}
 		}
+		rule := got["Role "+namespace+"/modelbox-test-ops"]["rules"].([]any)[0].(map[string]any)
+		if may := fmt.Sprint(rule["resources"], ".", rule["apiGroups"]); strings.NewReplacer("[", "", "]", "").Replace(may) != resource {
+			t.Errorf("the pod may create %s, want %s", may, resource)
+		}
 		pod := got["Pod ops/modelbox-test"]["spec"].(map[string]any)
 		container := pod["containers"].([]any)[0].(map[string]any)
-		if diff := cmp.Diff([]any{"/controller", "--test-admission=" + namespace}, container["command"]); diff != "" || container["image"] != "r.io/c:v2" {
+		if diff := cmp.Diff([]any{"/controller", "--test-admission=" + namespace, "--kinds=" + kind}, container["command"]); diff != "" || container["image"] != "r.io/c:v2" {
 			t.Errorf("the pod runs %v of %v", container["command"], container["image"])
 		}
 		if pod["nodeSelector"] == nil || pod["imagePullSecrets"] == nil {

@@ -33,6 +33,21 @@ func add(path, value string) string {
 	return fmt.Sprintf("{op: add, path: /spec/template/spec%s, value: %s}", path, value)
 }
 
+// without are the components that leave kinds out.
+func without(kinds ...string) string {
+	text := "components:\n"
+	for _, kind := range kinds {
+		text += "- CONFIG/without/" + strings.ToLower(kind) + "\n"
+	}
+	return text
+}
+
+// serving are the patches that name the kinds that stay, as the chart does, and not those that the components leave out.
+func serving(kinds string) string {
+	return patch("webhook", add("/containers/0/command", "[/webhook, '--kinds="+kinds+"']")) +
+		patch("controller", add("/containers/0/command", "[/controller, --fetch-image=modelbox-controller, '--kinds="+kinds+"']"))
+}
+
 // provided are the patches for a certificate that is not cert-manager's.
 func provided() string {
 	text := patch("webhook", add("/volumes/0/secret/secretName", "own-tls"))
@@ -103,6 +118,16 @@ controller: {modelMirrors: ["hf://=https://hf-mirror.example", "https://a.exampl
 		patches: patch("webhook", add("/containers/0/args", "[--shutdown-delay=30s, -v=1]")) +
 			patch("controller", add("/containers/0/args", `["--model-mirror=hf://=https://hf-mirror.example", "--model-mirror=https://a.example=https://b.example/c?d={}", "--metrics-secure"]`)),
 	},
+	"one kind": {
+		values:        "kinds: [ModelBox]",
+		kustomization: without("App", "Eru", "Genericdaemon", "UnitedDeployment"),
+		patches:       serving("ModelBox"),
+	},
+	"some kinds": {
+		values:        "kinds: [UnitedDeployment, App, Genericdaemon]",
+		kustomization: without("ModelBox", "Eru"),
+		patches:       serving("UnitedDeployment,App,Genericdaemon"),
+	},
 	"nodes": {
 		values: `
 webhook: {nodeSelector: {pool: system, rack: "1"}, tolerations: [{key: a, operator: Exists, effect: NoSchedule}]}
@@ -146,7 +171,7 @@ controller: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringE
 		without: []string{"ResourceQuota "},
 	},
 	"no CRDs":             {values: `crds: {enabled: false}`, without: []string{"CustomResourceDefinition "}},
-	"no aggregated roles": {values: `aggregatedRoles: {enabled: false}`, without: []string{"ClusterRole /modelbox-sizes", "ClusterRole /modelbox-edit", "ClusterRole /modelbox-view"}},
+	"no aggregated roles": {values: `aggregatedRoles: {enabled: false}`, without: []string{"ClusterRole /modelbox-sizes", "ClusterRole /modelbox-edit-", "ClusterRole /modelbox-view-"}},
 	"no policies":         {values: `rights: {enabled: false}`, without: []string{"ValidatingAdmissionPolicy"}},
 	"no network policies": {values: `network: {enabled: false}`, without: []string{"NetworkPolicy "}},
 	"the API server's addresses": {
@@ -313,6 +338,10 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"webhook: {resources: {limit: {}}}":                    "/webhook/resources",
 		"webhook: {resources: {limits: {memory: 1 GB}}}":       "/webhook/resources/limits/memory",
 		"webhook: {extraArgs: [drain]}":                        "/webhook/extraArgs/0",
+		"webhook: {extraArgs: [--kinds=App]}":                  "/webhook/extraArgs/0",
+		"controller: {extraArgs: [-kinds, App]}":               "/controller/extraArgs/0",
+		"kinds: [modelbox]":                                    "/kinds/0",
+		"kinds: [App, App]":                                    "/kinds",
 		"controller: {extraArgs: [--namespaces=a]}":            "/controller/extraArgs/0",
 		"controller: {modelMirrors: ['hf://']}":                "/controller/modelMirrors/0",
 		"controller: {nodeSelector: {a: true}}":                "/controller/nodeSelector/a",
