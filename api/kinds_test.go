@@ -70,6 +70,8 @@ func TestEveryKindIsWhole(t *testing.T) {
 				{"config/argocd/kustomization.yaml", "health." + gvk.Group + "_" + gvk.Kind + "=health.lua\n"},
 				{"config/aggregated-roles/roles.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"controller/cache/raw.go", "." + gvk.Kind + "](c)"},
+				{"controller/admission.go", "\t\"" + gvk.Kind + "\": "},
+				{"charts/modelbox-operator/values.schema.json", "\"" + gvk.Kind + "\""},
 				{"config/policies/requester.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/delegated.yaml", "apiGroups: [" + gvk.Group + "]\n"},
 				{"config/policies/controller.yaml", "/status." + gvk.Group + "'"},

@@ -35,7 +35,7 @@ var overlays = map[string]string{
 }
 
 // pages have kustomizations, so many each.
-var pages = map[string]int{"install.md": 4, "model-platform.md": 1, "monitoring.md": 1, "clouds.md": 1}
+var pages = map[string]int{"install.md": 4, "model-platform.md": 1, "monitoring.md": 1, "clouds.md": 1, "kinds-of-an-install.md": 1}
 
 // TestInstalls compares what is installed with testdata/install.golden.yaml, and, of each overlay, the
 // differences from that with testdata/overlays.golden.yaml. The schemas of the CRDs and the expressions of the policies are
