@@ -34,7 +34,7 @@ func (f *fetcher) archive(ctx context.Context, file source.File) (download.Fetch
 	if err := cmp.Or(stays(place.Archive, verified, info, err), refused); err != nil {
 		return fetched, err
 	}
-	return fetched, f.work.Remove(place.Archive)
+	return fetched, f.work.Remove(place.Archive) // Before all is flushed to the volume: this is not.
 }
 
 // unpack writes the files of an archive into the model's directory.

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -24,9 +23,8 @@ import (
 const (
 	// asProgram makes it fetch-model.
 	asProgram = "FETCH_TEST_PROGRAM"
-	// onTmpfs makes it fetch-model with a tmpfs of these options at the directory of the next variable.
-	onTmpfs = "FETCH_TEST_TMPFS"
-	tmpfsAt = "FETCH_TEST_TMPFS_AT"
+	// askingParent makes its calls that write depend on the process that has started it.
+	askingParent = "FETCH_TEST_ASKING_PARENT"
 )
 
 // built returns the program as a release has it: without the race detector it starts much faster.
@@ -54,10 +52,10 @@ var build = sync.OnceValues(func() (string, error) {
 var binaries string
 
 func TestMain(m *testing.M) {
-	if options := os.Getenv(onTmpfs); options != "" {
-		if err := mount(options, os.Getenv(tmpfsAt)); err != nil {
-			fmt.Fprintln(os.Stderr, "mount:", err)
-			os.Exit(skipped)
+	if os.Getenv(askingParent) != "" {
+		if err := askParent(); err != nil {
+			fmt.Fprintln(os.Stderr, "seccomp:", err)
+			os.Exit(1)
 		}
 	}
 	if os.Getenv(asProgram) != "" {
@@ -76,22 +74,6 @@ func runAll(m *testing.M) int {
 	defer os.RemoveAll(directory)
 	binaries = directory
 	return m.Run()
-}
-
-// skipped is the exit code of a program that could not mount.
-const skipped = 77
-
-func mount(options, at string) error {
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return err
-	}
-	if err := syscall.Mount("tmpfs", at, "tmpfs", 0, strings.TrimSuffix(options, ",ro")); err != nil {
-		return err
-	}
-	if strings.HasSuffix(options, ",ro") {
-		return syscall.Mount("", at, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
-	}
-	return nil
 }
 
 // program is a run of fetch-model as a process.

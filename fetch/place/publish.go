@@ -40,22 +40,23 @@ func (w *Work) Publish(record Record) error {
 	if err := w.volume.root.Remove(w.volume.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// What is recorded is of another model, which was removed.
-	if err := w.volume.root.RemoveAll(w.volume.recordName()); err != nil {
+	// While there is no model, nothing reads the record: so it is there as soon as the model is.
+	if err := w.volume.save(record); err != nil {
 		return err
 	}
 	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
-		return err
+		return errors.Join(err, w.volume.root.Remove(w.volume.recordName()))
 	}
-	w.volume.Record(record)
+	w.published = true
 	return opened(w.volume.root, (*os.File).Sync)
 }
 
-// End removes the work directory unless it is kept for the next start. What it cannot remove, the next start removes.
+// End removes the work directory unless it is kept for the next start, which can continue what was
+// not published. What it cannot remove, the next start removes.
 func (w *Work) End(keep bool) {
 	err := w.Close()
 	defer w.owner.Close() //nolint:errcheck // It only has a lock.
-	if !keep {
+	if !keep || w.published {
 		err = errors.Join(err, w.volume.root.RemoveAll(w.name))
 	}
 	if err != nil {

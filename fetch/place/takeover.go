@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 )
 
 const (
@@ -35,28 +37,36 @@ func (v *Volume) Begin(name string, shared bool) (*Work, error) {
 	if err != nil || ours != nil {
 		return ours, err
 	}
-	w, err := v.begin(name+"."+rand.Text(), false)
-	if err == nil {
-		w.owner, err = v.lockFile(filepath.Join(w.name, ownerName))
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.WriteFile(ownerName, []byte(pod()), 0o666)); err != nil {
-		return nil, err
-	}
-	if earlier == "" {
-		return w, nil
-	}
-	if err := v.root.Rename(earlier, filepath.Join(w.name, earlierName)); err != nil {
-		return w, nil //nolint:nilerr // Another pod has taken it: this one begins with nothing.
+	w, err := v.fresh(name+"."+rand.Text(), earlier)
+	if err != nil || !w.Continued {
+		return w, err
 	}
 	v.log.Line("copying what another pod has fetched")
 	if err := w.copyEarlier(); err != nil {
 		v.log.Line("what another pod has fetched cannot be copied: %v", err)
 	}
-	w.Continued = true
 	return w, w.RemoveAll(earlierName)
+}
+
+// fresh begins a work directory that this process owns, with an earlier one in it, or leaves nothing.
+func (v *Volume) fresh(name, earlier string) (*Work, error) {
+	w, err := v.begin(name, false)
+	if err == nil {
+		w.owner, err = v.lockFile(filepath.Join(name, ownerName))
+	}
+	if err == nil {
+		err = errors.Join(flock(w.owner, syscall.LOCK_EX|syscall.LOCK_NB), w.WriteFile(ownerName, []byte(pod()), 0o666))
+	}
+	if err == nil && earlier != "" {
+		err = v.root.Rename(earlier, filepath.Join(name, earlierName))
+		if w.Continued = err == nil; failure.Of(err).Word != failure.NoSpace { // Another pod has taken it, or it may not be moved.
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.root.RemoveAll(name))
+	}
+	return w, nil
 }
 
 // own begins the work directory of a pod that has the volume alone.
@@ -122,29 +132,39 @@ func pod() string {
 	return fmt.Sprint(string(boot), ipc, net)
 }
 
-// copyEarlier copies the files of another process, one after the other, and removes each: by a
-// reflink where the file system has them.
+// copyEarlier copies the files of another process, one after the other, and removes each. A volume
+// may have no room for some of them.
 func (w *Work) copyEarlier() error {
 	return fs.WalkDir(w.FS(), earlierName, func(name string, entry fs.DirEntry, err error) error {
 		to := strings.TrimPrefix(strings.TrimPrefix(name, earlierName), "/")
 		switch {
-		case err != nil || to == "" || to == ownerName || !entry.IsDir() && !entry.Type().IsRegular():
-			return err
 		case to == earlierName:
 			return fs.SkipDir
-		case entry.IsDir():
-			return w.MkdirAll(to, 0o775)
-		}
-		from, err := w.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
+		case err != nil || to == ownerName || !entry.Type().IsRegular():
 			return err
 		}
-		defer from.Close() //nolint:errcheck // It was only read.
-		file, err := w.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
+		if err := w.copyFile(name, to); err != nil {
+			w.volume.log.Line("%s cannot be copied: %v", to, err)
+			_ = w.Remove(to)
 		}
-		_, err = io.Copy(file, from)
-		return errors.Join(err, file.Close(), w.Remove(name))
+		return w.Remove(name)
 	})
+}
+
+// copyFile copies a file, by a reflink where the file system has them.
+func (w *Work) copyFile(name, to string) error {
+	from, err := w.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // It was only read.
+	if err := w.MkdirAll(filepath.Dir(to), 0o775); err != nil {
+		return err
+	}
+	file, err := w.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Close())
 }

@@ -33,9 +33,10 @@ type Work struct {
 	// Continued is true if an earlier process has begun it.
 	Continued bool
 
-	volume *Volume
-	name   string
-	owner  *os.File
+	volume    *Volume
+	name      string
+	owner     *os.File
+	published bool
 }
 
 // WorkName returns the name of the work directory for what a key stands for in a model's directory. A later start with the same
