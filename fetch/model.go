@@ -10,8 +10,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelbox-operator/modelbox-operator/fetch/download"
+	"github.com/modelbox-operator/modelbox-operator/fetch/failure"
 	"github.com/modelbox-operator/modelbox-operator/fetch/place"
 	"github.com/modelbox-operator/modelbox-operator/fetch/source"
 )
@@ -25,13 +27,23 @@ type fetcher struct {
 	// work is the directory that the model is fetched into, and name its name.
 	work *place.Work
 	name string
-	// kept says which parts of the files in it are there, for a later start.
+	// state is what a later start continues from.
 	mutex sync.Mutex
-	kept  map[string]*download.Kept
+	state state
 	// hashed are the files when their hashes were known.
 	hashed []fs.FileInfo
 	// verified is true once a file is complete that a hash has verified.
 	verified atomic.Bool
+}
+
+// state is what is saved beside the work in progress.
+type state struct {
+	// Kept says which parts of the files are there.
+	Kept map[string]*download.Kept `json:"kept"`
+	// Held says until when servers want to be left alone, and Token whether they were sent a token:
+	// with one, a hub answers more.
+	Held  map[string]time.Time `json:"held,omitempty"`
+	Token bool                 `json:"token,omitempty"`
 }
 
 // fetch leaves the complete model in its place, and returns what is recorded of it. works are the
@@ -89,10 +101,13 @@ func (f *fetcher) into(ctx context.Context, volume *place.Volume) (record place.
 	if f.work, err = volume.Begin(f.name, f.Shared); err != nil {
 		return record, err
 	}
-	if err := f.work.State(&f.kept); err != nil || f.kept == nil {
-		f.kept = map[string]*download.Kept{}
-	}
-	defer func() { f.work.End(f.isOfUse(err)) }()
+	f.continueFrom()
+	defer func() {
+		if failure.Of(err).Word == failure.RateLimited {
+			f.saveState()
+		}
+		f.work.End(f.isOfUse(err))
+	}()
 	f.Log.Line("asking for the files of the model")
 	f.Counter.Begin("list", 0)
 	list, err := source.Resolve(ctx, f.Settings, f.Downloader)

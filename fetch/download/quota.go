@@ -40,7 +40,11 @@ const firstMargin, laterMargin = 16.0, 2.0
 // quota returns that of an item: servers count requests to their API, and for files, by themselves.
 func (d *Downloader) quota(of *url.URL) *quota {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(of.Path, "/"), "/")
-	found, _ := d.quotas.LoadOrStore(of.Host+"/"+kind, &quota{margin: firstMargin})
+	return d.quotaOf(of.Host + "/" + kind)
+}
+
+func (d *Downloader) quotaOf(server string) *quota {
+	found, _ := d.quotas.LoadOrStore(server, &quota{margin: firstMargin})
 	return found.(*quota)
 }
 

@@ -90,12 +90,14 @@ func (d *Downloader) next(q *quota, err error, failed int, used *spent) (time.Du
 	}
 	wait, limit, spent := max(d.delay(failed), again.after), d.RetryFor, time.Since(used.since)
 	if again.limited {
+		// Each pod waits up to twice as long, so that not all of them come back at once.
+		spread := wait + time.Duration(d.Spread*float64(again.after))
 		if wait+spent > limit {
+			d.hold(q, min(spread, longest))
 			return 0, failure.New(failure.RateLimited, "%w: the server has answered enough for now, also to other pods of this address; the next attempt is of use at %s",
 				again.error, time.Now().Add(wait).UTC().Format(time.RFC3339))
 		}
-		// Each pod waits up to twice as long, so that not all of them come back at once.
-		wait = min(wait+time.Duration(d.Spread*float64(again.after)), limit-spent)
+		wait = min(spread, limit-spent)
 		used.asked += wait
 		d.hold(q, wait)
 		return wait, nil
