@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -143,12 +142,9 @@ func (s Settings) identity(provider aws.CredentialsProvider, who, wayOut string)
 	}))
 }
 
-// passing is true for the refusals that the SDKs send again: those of all services, and two of STS,
-// which asks the issuer of the token itself.
-func passing(err error) bool {
-	return slices.ContainsFunc(append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: map[string]struct{}{"IDPCommunicationError": {}, "InvalidIdentityToken": {}}}),
-		func(each retry.IsErrorRetryable) bool { return each.IsErrorRetryable(err) == aws.TrueTernary })
-}
+// passing knows the refusals that the SDKs send again: those of all services, and two of STS, which
+// asks the issuer of the token itself.
+var passing = retry.AddWithErrorCodes(retry.NewStandard(), "IDPCommunicationError", "InvalidIdentityToken")
 
 // toldIdentity returns a *smithyhttp.RequestSendError for what another attempt may cure.
 func toldIdentity(err error, who, wayOut string) error {
@@ -168,7 +164,7 @@ func toldIdentity(err error, who, wayOut string) error {
 			shown += " (" + api.ErrorCode() + ")"
 		}
 		told = fmt.Errorf("%s: %d %s", who, status, shown)
-		if status < http.StatusInternalServerError && status != http.StatusTooManyRequests && !passing(err) {
+		if status < http.StatusInternalServerError && status != http.StatusTooManyRequests && !passing.IsErrorRetryable(err) {
 			return failure.New(failure.Denied, "%w: %s", told, wayOut)
 		}
 	}
