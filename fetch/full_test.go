@@ -21,7 +21,7 @@ func TestAVolumeThatFillsAtAnyCall(t *testing.T) {
 	t.Parallel()
 	several := map[string][]byte{"a/a.bin": []byte("a"), "a/b/weights.bin": make([]byte, 300_000), "config.json": []byte("{}")}
 	packed := tarGzip(t, several)
-	long, step := os.Getenv("MODELBOX_LONG") != "", 7
+	long, step := os.Getenv("MODELBOX_LONG") != "", 13
 	if long {
 		step = 1
 	}

@@ -182,6 +182,25 @@ func TestWhatIsPlantedInTheVolume(t *testing.T) {
 	}
 }
 
+// Nor does what it plants at the place of the record keep a model from being published.
+func TestWhatIsPlantedForTheRecord(t *testing.T) {
+	for name, plant := range map[string]func(at string) error{
+		"a FIFO":           func(at string) error { return syscall.Mkfifo(at, 0o666) },
+		"a link":           func(at string) error { return os.Symlink("/etc/passwd", at) },
+		"a directory":      func(at string) error { return os.MkdirAll(filepath.Join(at, "a", "b"), 0o755) },
+		"the next of them": func(at string) error { return os.MkdirAll(filepath.Join(at+".next", "a"), 0o755) },
+	} {
+		path := t.TempDir()
+		volume := open(t, path)
+		work := begin(t, volume)
+		err := errors.Join(plant(filepath.Join(path, ".model-model")), work.Publish(place.Record{Digest: "sha256:x"}))
+		work.End(false)
+		if record := volume.Recorded(); err != nil || record.Digest != "sha256:x" || names(t, path) != ".model-model model" {
+			t.Error(name, err, record, names(t, path))
+		}
+	}
+}
+
 func TestWorkIsContinued(t *testing.T) {
 	path := t.TempDir()
 	volume := open(t, path)

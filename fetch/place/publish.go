@@ -41,7 +41,7 @@ func (w *Work) Publish(record Record) error {
 		return err
 	}
 	// While there is no model, nothing reads the record: so it is there as soon as the model is.
-	if err := w.volume.save(record); err != nil {
+	if err := errors.Join(w.volume.root.RemoveAll(w.volume.recordName()), w.volume.save(record)); err != nil {
 		return err
 	}
 	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
