@@ -89,8 +89,8 @@ func impersonated(t *testing.T, as string) dynamic.Interface {
 	return c
 }
 
-// rolesOf returns the roles with these names: of ClusterRoles, of lists of rules in the table, of a file
-// with a ClusterRole; or the rules themselves.
+// rolesOf returns the roles with these names: of ClusterRoles, of lists of rules in the table, of the
+// ClusterRoles in a file; or the rules themselves.
 func (tb *table) rolesOf(t *testing.T, names []string) (out []any) {
 	t.Helper()
 	for _, name := range names {
@@ -106,11 +106,15 @@ func (tb *table) rolesOf(t *testing.T, names []string) (out []any) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var role rbacv1.ClusterRole
-			if err := yaml.Unmarshal(data, &role); err != nil {
-				t.Fatal(err)
+			for document := range strings.SplitSeq(string(data), "\n---\n") {
+				var role rbacv1.ClusterRole
+				if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+					t.Fatal(err)
+				}
+				if role.Kind == "ClusterRole" {
+					out = append(out, role.Rules)
+				}
 			}
-			out = append(out, role.Rules)
 		case strings.Contains(name, " "):
 			out = append(out, []rbacv1.PolicyRule{ruleOf(name)})
 		default:
