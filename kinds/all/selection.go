@@ -15,7 +15,7 @@ type Selection struct{ named, leftOut []string }
 
 // AddFlag adds the flag, which may be repeated.
 func (s *Selection) AddFlag(flags *flag.FlagSet) {
-	flags.Func("kinds", "comma-separated kinds to serve, such as ModelBox,App; all others are served with a minus sign before each, such as -Eru; "+
+	flags.Func("kinds", "comma-separated kinds to serve, such as ModelBox,App; a minus sign before one, such as -Eru, leaves it out; "+
 		"may be repeated; all kinds if empty", s.set)
 }
 
