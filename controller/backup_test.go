@@ -41,10 +41,7 @@ var _ = Describe("what was backed up and deleted", Ordered, ContinueOnFailure, f
 	DescribeTable("is restored as it was",
 		func(ctx SpecContext, restore func(*backup)) {
 			var restored atomic.Int32
-			names := slices.Sorted(maps.Keys(ownerManifests))
-			if lacks(35, "image volumes") != "" {
-				names = slices.DeleteFunc(names, func(of string) bool { return laterFields.Match(ownerManifests[of]) })
-			}
+			names := servedManifests()
 			each(names, func(of string) {
 				b := newBackup(ctx, of)
 				restore(b)
@@ -100,6 +97,16 @@ type backup struct {
 
 // laterFields are those with which an object is not Ready on a version before 1.35.
 var laterFields = regexp.MustCompile(`"oci://|` + removedFields.String())
+
+// servedManifests are the names of the manifests whose objects are Ready on this version.
+func servedManifests() []string {
+	GinkgoHelper()
+	names := slices.Sorted(maps.Keys(ownerManifests))
+	if lacks(35, "image volumes") != "" {
+		names = slices.DeleteFunc(names, func(of string) bool { return laterFields.Match(ownerManifests[of]) })
+	}
+	return names
+}
 
 // newStored creates an object of a golden test, as admission leaves it, waits until it is ready, and reads it and its children.
 func newStored(ctx context.Context, of string) *backup {

@@ -5,8 +5,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,13 +29,9 @@ var _ = Describe("API servers of two versions on one etcd", Ordered, func() {
 		version, cfg, end, err := env.Beside(controllerUser)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(end)
-		names := slices.Sorted(maps.Keys(ownerManifests))
-		if lacks(35, "image volumes") != "" {
-			names = slices.DeleteFunc(names, func(of string) bool { return laterFields.Match(ownerManifests[of]) })
-		}
 		var stored []*backup
 		var mu sync.Mutex
-		each(names, func(of string) {
+		each(servedManifests(), func(of string) {
 			b := newStored(ctx, of)
 			mu.Lock()
 			defer mu.Unlock()
