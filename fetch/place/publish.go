@@ -41,14 +41,23 @@ func (w *Work) Publish(record Record) error {
 		return err
 	}
 	// While there is no model, nothing reads the record: so it is there as soon as the model is.
-	if err := errors.Join(w.volume.root.RemoveAll(w.volume.recordName()), w.volume.save(record)); err != nil {
+	if err := w.record(record); err != nil {
 		return err
 	}
 	if err := w.volume.root.Rename(filepath.Join(w.name, modelName), w.volume.name); err != nil {
-		return errors.Join(err, w.volume.root.Remove(w.volume.recordName()))
+		return errors.Join(err, w.volume.root.RemoveAll(w.volume.recordName()))
 	}
 	w.published = true
 	return opened(w.volume.root, (*os.File).Sync)
+}
+
+// record replaces the record of the model. It is written in the work directory, where no other process writes.
+func (w *Work) record(record Record) error {
+	at := w.volume.recordName()
+	if err := errors.Join(save(w.Root, recordName, record), w.volume.root.RemoveAll(at)); err != nil {
+		return err
+	}
+	return w.volume.root.Rename(filepath.Join(w.name, recordName), at)
 }
 
 // End removes the work directory unless it is kept for the next start, which can continue what was

@@ -30,12 +30,8 @@ func (v *Volume) Recorded() (record Record) {
 
 // Record replaces the record of the model. Without it, a later start has to verify the files again.
 func (v *Volume) Record(record Record) {
-	if err := v.save(record); err != nil {
+	record.Sources = record.Sources[max(0, len(record.Sources)-maxSources):]
+	if err := save(v.root, v.recordName(), record); err != nil {
 		v.log.Line("what the model is cannot be recorded: %v", err)
 	}
-}
-
-func (v *Volume) save(record Record) error {
-	record.Sources = record.Sources[max(0, len(record.Sources)-maxSources):]
-	return save(v.root, v.recordName(), record)
 }

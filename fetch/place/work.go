@@ -18,10 +18,11 @@ import (
 
 const (
 	// workPrefix begins the name of a directory in which a process writes a model. The directory has the archive while it is
-	// downloaded, the model, and the state that a later process continues from.
+	// downloaded, the model, its record, and the state that a later process continues from.
 	workPrefix = ".fetch-"
 	modelName  = "model"
 	stateName  = "state"
+	recordName = "record"
 	// Archive is the name of the archive.
 	Archive = "download"
 )
