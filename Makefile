@@ -80,9 +80,10 @@ cluster-down: ## Stop the local control plane and leave nothing running
 ##@ Deploy it
 
 docker-build: ## Build both images for this machine's platform (IMG=registry.example.com/team/modelbox:v1 GOPROXY=...: docs/install.md)
-	@for process in webhook controller; do \
+	@platform=$$($(DOCKER) version --format '{{.Server.Os}}/{{.Server.Arch}}'); \
+	for process in webhook controller; do \
 	  names=$$($(IMAGES) names $$process); \
-	  echo "building" $$names; \
+	  echo "building" $$names "for $$platform"; \
 	  $(DOCKER) build --quiet -f Dockerfile.$$process $$(printf -- '-t %s ' $$names) $(DOCKER_BUILD_ARGS) $(DOCKER_BUILD_FLAGS) . ; \
 	done
 

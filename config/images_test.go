@@ -55,6 +55,7 @@ func imagesIn(t *testing.T, text string) images {
 // acting, except for "kubectl kustomize".
 const (
 	fakeDocker = `#!/bin/sh
+[ "$1" != version ] || exec echo linux/arm64
 echo docker "$@" "GOPROXY=$GOPROXY" >>"$CALLS"
 `
 	fakeKubectl = `#!/bin/sh
@@ -137,6 +138,19 @@ func TestMakeTargets(t *testing.T) {
 		}
 		if strings.HasPrefix(args, "deploy") && imagesIn(t, applied) != (images{"localhost:5000/w:1.10@" + digestA, "c:2@" + digestB}) {
 			t.Errorf("%s: %v is applied", args, imagesIn(t, applied))
+		}
+	}
+}
+
+// A name without a registry is one that nodes pull from docker.io, which does not have it.
+func TestAnInstallWithoutARegistry(t *testing.T) {
+	for img, want := range map[string]int{"": 2, "IMG=modelbox:v1": 2, "IMG_WEBHOOK=r.io/w": 1, "REGISTRY=r.io/team/": 0, "IMG=localhost:5000/x": 0} {
+		run := exec.CommandContext(t.Context(), "./hack/images.sh", "kustomization")
+		run.Dir, run.Env = "..", append(os.Environ(), img)
+		var stderr bytes.Buffer
+		run.Stderr = &stderr
+		if err := run.Run(); err != nil || strings.Count(stderr.String(), "images: no registry has modelbox-") != want {
+			t.Error(img, err, stderr.String())
 		}
 	}
 }

@@ -73,6 +73,8 @@ kustomization() {
   printf 'images:\n'
   for process in webhook controller; do
     image $process
+    [[ $name == */* ]] || printf 'images: no registry has %s: only nodes into which it was loaded run it (kind load docker-image); with a registry, set IMG=registry.example.com/team/modelbox:v1\n' \
+      "$name" >&2
     printf -- '- name: modelbox-%s\n  newName: "%s"\n  newTag: "%s"\n  digest: "%s"\n' $process "$name" "$tag" "$digest"
   done
 }

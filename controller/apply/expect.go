@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
@@ -40,14 +39,14 @@ func (s Selector) Check(live client.Object) error {
 		"nothing is written; delete this object with --cascade=orphan, and adopt the Deployment again", want, live.GetName(), have))
 }
 
-// Configuration expects a pod template with this value of the annotation of the configuration, from
-// which the desired one was computed.
-type Configuration string
+// Generation expects a child with the generation of the one in the cache, from which it was decided whether a rollout may begin: a write
+// whose answer was lost, or one of another leader, has perhaps begun one since.
+type Generation int64
 
-// Check returns ErrStale for another value: another leader has written it.
-func (c Configuration) Check(live client.Object) error {
-	if have := kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration]; have != string(c) {
-		return fmt.Errorf("the configuration in the pod template of %q has changed, and %w it", live.GetName(), ErrStale)
+// Check returns ErrStale for another generation.
+func (g Generation) Check(live client.Object) error {
+	if have := live.GetGeneration(); have != int64(g) {
+		return fmt.Errorf("%s %q is not written: it has generation %d, but %w %d", kinds.KindOf(live), live.GetName(), have, ErrStale, g)
 	}
 	return nil
 }

@@ -131,15 +131,15 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 	if err := checkOwner(live, child.Desired); err != nil {
 		return err
 	}
-	for _, expectation := range child.Expect {
-		if err := expectation.Check(live); err != nil {
-			return err
-		}
-	}
 	before := cache.Stored(live)
 	if recorded.Stored != "" && recorded.Stored == before { // The cache is late.
 		child.Live = live
 		return nil
+	}
+	for _, expectation := range child.Expect {
+		if err := expectation.Check(live); err != nil {
+			return err
+		}
 	}
 	// After the child was read: one that another leader writes from now on causes a conflict.
 	if err := w.checkLive(ctx, owner); err != nil {

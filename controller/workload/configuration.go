@@ -95,7 +95,7 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 		unread = errors.Join(unread, err)
 	}
 	if s.Pods.Exists() {
-		s.Pods.Expect = append(s.Pods.Expect, apply.Configuration(live))
+		s.Pods.Expect = append(s.Pods.Expect, apply.Generation(s.Pods.Live.GetGeneration()))
 	}
 	setConfiguration(template, s.configured.value)
 	return unread, nil
