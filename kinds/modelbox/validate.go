@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -206,35 +205,4 @@ func probedPort(path *field.Path, port intstr.IntOrString, ports []modelv1.Port)
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, port.StrVal, "the container has no port with this name; use a number or the name of one of its ports")}
-}
-
-// Warn returns warnings on what in a valid ModelBox is likely to be a mistake, each with
-// the path of its field.
-func Warn(box *modelv1.ModelBox) []string {
-	var out []string
-	if sentence := rules.RolloutWarning(rollingUpdatePath, box.Spec.RollingUpdate, box.Spec.Replicas); sentence != "" {
-		out = append(out, sentence)
-	}
-	out = append(out, sparePodWarnings(&box.Spec)...)
-	if warning, line := rules.LivenessWarning(livenessProbePath.String(), box.Spec.LivenessProbe, box.Spec.StartupProbe); warning != "" {
-		out = append(out, warning, line)
-	}
-	out = append(out, modelWarnings(&box.Spec)...)
-	out = append(out, ports.NodePortWarnings(portsPath, box.Spec.Ports)...)
-	out = append(out, children.Warn(spec, OptionalChildren(box))...)
-	return append(out, Pods(box, models.Fetcher{}).Warnings()...)
-}
-
-// sparePodWarnings returns warnings if a rollout has to create a pod before it may delete one,
-// and each pod needs a device: without a free one, such a rollout does not end.
-func sparePodWarnings(spec *modelv1.ModelBoxSpec) []string {
-	device := rules.Device(spec.Resources)
-	if device == "" || spec.Replicas == nil || *spec.Replicas <= 0 || !rules.NeedsSparePod(spec.Strategy, spec.RollingUpdate, *spec.Replicas) {
-		return nil
-	}
-	out := []string{strategyPath.String() + ": set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free " + device}
-	if len(rules.OneRollout(rollingUpdatePath, spec.RollingUpdate, &appsv1.DeploymentStrategy{})) > 0 {
-		out = append(out, rollingUpdatePath.String()+": remove it, because it may not be set together with spec.strategy")
-	}
-	return out
 }

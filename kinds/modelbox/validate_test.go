@@ -362,6 +362,15 @@ podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: 
 			`{image: a:1, replicas: 2, rollingUpdate: 30%, resources: {limits: {nvidia.com/gpu: 1}}}`,
 			[]string{spare, "spec.rollingUpdate: remove it, because it may not be set together with spec.strategy"},
 		},
+		"several devices": {
+			`{image: a:1, strategy: {type: Recreate}, resources: {limits: {nvidia.com/gpu: 2}}}`,
+			[]string{"spec.sharedMemory: not set, so /dev/shm has 64 MiB; processes that use several nvidia.com/gpu share more"},
+		},
+		"several devices, and shared memory": {`{image: a:1, strategy: {type: Recreate}, sharedMemory: 1Gi, resources: {limits: {nvidia.com/gpu: 2, memory: 2Gi}}}`, nil},
+		"several devices, and a volume": {
+			`{image: a:1, strategy: {type: Recreate}, resources: {limits: {nvidia.com/gpu: 2}}, podTemplate: {spec: {
+  volumes: [{name: shm, emptyDir: {medium: Memory}}], containers: [{name: web, volumeMounts: [{name: shm, mountPath: /dev/shm}]}]}}}`, nil,
+		},
 		"a claim": {
 			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
 			[]string{strings.Replace(spare, "nvidia.com/gpu", "device", 1)},
@@ -373,6 +382,20 @@ podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: 
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Kubernetes sets VLLM_PORT for a Service "vllm".
+func TestWarnOfTheNameOfAServer(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string]int{
+		`{image: a:1, ports: [{port: 80}]}`: 1, `{image: a:1}`: 0, `{image: a:1, ports: [{port: 80}], podTemplate: {spec: {enableServiceLinks: false}}}`: 0,
+	} {
+		got := stored(t, spec)
+		got.Name = "vllm"
+		if warnings := modelbox.Warn(got); len(warnings) != want || want > 0 && !strings.HasPrefix(warnings[0], "metadata.name: vLLM fails") {
+			t.Errorf("%s: %q", spec, warnings)
+		}
 	}
 }
 
