@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/fakeserver"
 )
 
@@ -43,6 +45,35 @@ var _ = Describe("histories of changed configuration", Ordered, func() {
 		}
 		AddReportEntry(fmt.Sprintf("%d histories, %d rollouts of changed configuration alone", histories, rollouts))
 		Expect(rollouts).To(BeNumerically(">", histories/2))
+	})
+
+	It("wait for a rollout whose answer was lost, and which the cache does not have", func(ctx SpecContext) {
+		for _, frozen := range []bool{false, true} {
+			h := newConfigurationHistory(ctx, 1, 0)
+			// After the first apply, the next write of the Deployment is the apply alone.
+			change(ctx, h.app, func(a *appv1.App) { a.Spec.Windows, a.Spec.Image = modelv1.Windows{}, "nginx:8" })
+			h.edits++
+			h.settle()
+			h.faults = false
+			l := h.leaders[0]
+			l.behind(ctx, &appsv1.Deployment{ObjectMeta: h.app.ObjectMeta})
+			change(ctx, h.app, func(a *appv1.App) { a.Spec.Image = "nginx:9" })
+			write := l.write
+			l.write = func(do func() error) error { return errors.Join(do(), fakeserver.ErrCut) }
+			h.reconcile(0)
+			l.write = write
+			if frozen {
+				h.freeze(true)
+			}
+			h.values["a"], h.edits = "2", h.edits+2
+			change(ctx, configMap(h.app.Namespace, "a", ""), setValue("2"))
+			for range 3 {
+				h.pass(40 * time.Second)
+				h.reconcile(0)
+			}
+			Expect(h.look().image).To(Equal("nginx:9"))
+			h.settle()
+		}
 	})
 })
 
