@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -142,6 +144,93 @@ var _ = Describe("autoscaling", func() {
 		Expect(count).NotTo(HaveKey(ContainSubstring("/scale")))
 	})
 
+	It("has the behavior of the spec, and the defaults of Kubernetes for the rest", func(ctx SpecContext) {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		rules := func(seconds *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+			return &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: seconds, Policies: policies}
+		}
+		slow := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 120}
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Children: modelv1.Children{Autoscaling: &modelv1.Autoscaling{
+			MaxReplicas: 9, Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: rules(new(int32(600)))},
+		}}}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}
+		Eventually(exists(ctx, scaler)).Should(BeTrue())
+		// now says what the API server has: seconds and policies of each direction.
+		now := func() string {
+			b := get(ctx, scaler).Spec.Behavior
+			if b == nil {
+				return "none"
+			}
+			side := func(r *autoscalingv2.HPAScalingRules) string {
+				out := fmt.Sprint(ptr.Deref(r.StabilizationWindowSeconds, -1), " ", *r.SelectPolicy)
+				for _, p := range r.Policies {
+					out += fmt.Sprint(" ", p.Type, p.Value, "/", p.PeriodSeconds)
+				}
+				return out
+			}
+			return "up " + side(b.ScaleUp) + ", down " + side(b.ScaleDown)
+		}
+		const up, down = "up 0 Max Pods4/15 Percent100/15", " Max Percent100/15"
+		Expect(now()).To(Equal(up + ", down 600" + down))
+
+		By("at rest, and after a restart")
+		rollOut(ctx, named)
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
+		written := atRest(named.Namespace)
+		stop()
+		start()
+		Consistently(written, time.Second).Should(BeEmpty())
+		Expect(get(ctx, box).Spec.Autoscaling.Behavior.ScaleUp).To(BeNil(), "no default of ours")
+
+		By("a change")
+		change(ctx, box, func(b *modelv1.ModelBox) {
+			a := b.Spec.Autoscaling
+			a.Behavior.ScaleUp, a.Behavior.ScaleDown = rules(new(int32(30)), slow), rules(new(int32(60)), slow)
+			a.Behavior.ScaleDown.SelectPolicy = new(autoscalingv2.DisabledPolicySelect)
+		})
+		changed := "up 30 Max Pods1/120, down 60 Disabled Pods1/120"
+		Eventually(now).Should(Equal(changed))
+		written = atRest(named.Namespace)
+		Consistently(written, time.Second).Should(BeEmpty())
+
+		By("another client changes it")
+		change(ctx, scaler, func(s *autoscalingv2.HorizontalPodAutoscaler) {
+			s.Spec.Behavior.ScaleUp.StabilizationWindowSeconds, s.Spec.Behavior.ScaleDown.Policies[0].Value = new(int32(5)), 7
+		})
+		Eventually(now).Should(Equal(changed))
+
+		By("a part is removed, and then all of it")
+		change(ctx, box, func(b *modelv1.ModelBox) {
+			b.Spec.Autoscaling.Behavior.ScaleUp, b.Spec.Autoscaling.Behavior.ScaleDown.Policies = nil, nil
+		})
+		Eventually(now).Should(Equal(up + ", down 60 Disabled Percent100/15"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Autoscaling.Behavior = nil })
+		// What nobody owns are the defaults of Kubernetes, which say the same as none.
+		Eventually(now).Should(Or(Equal("none"), Equal(up+", down -1"+down)))
+		written = atRest(named.Namespace)
+		Consistently(written, time.Second).Should(BeEmpty())
+	})
+
+	It("has a tolerance, and says so where the API server drops it", func(ctx SpecContext) {
+		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
+		app := &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{Image: "nginx:1", Children: modelv1.Children{Autoscaling: &modelv1.Autoscaling{
+			MaxReplicas: 9, Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{Tolerance: new(resource.MustParse("0.05"))}},
+		}}}}
+		Expect(env.Client.Create(ctx, app)).To(Succeed())
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}
+		Eventually(exists(ctx, scaler)).Should(BeTrue())
+		rollOut(ctx, named)
+		if lacks(35, "a tolerance of an autoscaler") != "" {
+			Eventually(message(ctx, app)).Should(ContainSubstring("spec.behavior.scaleUp.tolerance"))
+		} else {
+			Expect(get(ctx, scaler).Spec.Behavior.ScaleUp.Tolerance.String()).To(Equal("50m"))
+			Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
+		}
+		written := atRest(named.Namespace)
+		Consistently(written, time.Second).Should(BeEmpty())
+	})
+
 	DescribeTable("is refused by the schema", func(ctx SpecContext, text, want string) {
 		box := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}}
 		Expect(yaml.UnmarshalStrict([]byte(text), &box.Spec)).To(Succeed())
@@ -152,6 +241,22 @@ var _ = Describe("autoscaling", func() {
 		Entry("to zero without KEDA", `{image: a:1, autoscaling: {minReplicas: 0, maxReplicas: 2}}`, "only KEDA scales to zero"),
 		Entry("with both", `{image: a:1, autoscaling: {maxReplicas: 2, metrics: [{type: Other}], prometheus: {serverAddress: "http://a", query: a, target: 1}}}`,
 			"may not be set together with prometheus"),
+		Entry("with a cooldown of a replica that stays", `{image: a:1, autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, cooldownSeconds: 60}}}`,
+			"spec.autoscaling.prometheus.cooldownSeconds: Invalid value"),
+		Entry("with a cooldown beyond a week", `{image: a:1, autoscaling: {minReplicas: 0, maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, cooldownSeconds: 604801}}}`,
+			"spec.autoscaling.prometheus.cooldownSeconds: Invalid value"),
+		Entry("with a window beyond an hour", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}}}`,
+			"spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value"),
+		Entry("with a policy of nothing", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 15}]}}}}`,
+			"spec.autoscaling.behavior.scaleUp.policies[0].value: Invalid value"),
+		Entry("with a policy of no time", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 0}]}}}}`,
+			"spec.autoscaling.behavior.scaleUp.policies[0].periodSeconds: Invalid value"),
+		Entry("with a policy of more than half an hour", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 1801}]}}}}`,
+			"spec.autoscaling.behavior.scaleUp.policies[0].periodSeconds: Invalid value"),
+		Entry("with a policy of another type", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleDown: {policies: [{type: Nodes, value: 1, periodSeconds: 15}]}}}}`,
+			"spec.autoscaling.behavior.scaleDown.policies[0].type: Unsupported value"),
+		Entry("with another choice", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleDown: {selectPolicy: Most}}}}`,
+			"spec.autoscaling.behavior.scaleDown.selectPolicy: Unsupported value"),
 	)
 
 	It("is a ScaledObject of KEDA with a query of Prometheus", func(ctx SpecContext) {
@@ -198,6 +303,34 @@ var _ = Describe("autoscaling", func() {
 		})
 		Eventually(func() any { return get(ctx, scaled).Object["spec"].(map[string]any)["maxReplicaCount"] }).Should(BeEquivalentTo(4))
 		Expect(scaled.Object["spec"]).To(HaveKeyWithValue("cooldownPeriod", BeEquivalentTo(300)), "a field of another client")
+
+		By("behavior and a cooldown, beside a setting of another client")
+		change(ctx, scaled, func(s *unstructured.Unstructured) {
+			Expect(unstructured.SetNestedField(s.Object, true, "spec", "advanced", "restoreToOriginalReplicaCount")).To(Succeed())
+		})
+		change(ctx, app, func(a *appv1.App) {
+			a.Spec.Autoscaling.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+				StabilizationWindowSeconds: new(int32(600)), Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 60}},
+			}}
+			a.Spec.Autoscaling.Prometheus.CooldownSeconds = new(int32(1800))
+		})
+		const others = `"restoreToOriginalReplicaCount":true`
+		settings := func() string {
+			spec := get(ctx, scaled).Object["spec"].(map[string]any)
+			text, err := json.Marshal(spec["advanced"])
+			Expect(err).NotTo(HaveOccurred())
+			return fmt.Sprint(spec["cooldownPeriod"], " ", string(text))
+		}
+		Eventually(settings).Should(Equal(`1800 {"horizontalPodAutoscalerConfig":{"behavior":{"scaleDown":{` +
+			`"policies":[{"periodSeconds":60,"type":"Pods","value":1}],"stabilizationWindowSeconds":600}}},` + others + `}`))
+		written = atRest(named.Namespace)
+		stop()
+		start()
+		Consistently(written, time.Second).Should(BeEmpty())
+		change(ctx, app, func(a *appv1.App) {
+			a.Spec.Autoscaling.Behavior, a.Spec.Autoscaling.Prometheus.CooldownSeconds = nil, nil
+		})
+		Eventually(settings).Should(And(Not(ContainSubstring("1800")), Not(ContainSubstring("behavior")), ContainSubstring(others)))
 
 		By("no autoscaling")
 		change(ctx, app, func(a *appv1.App) { a.Spec.Autoscaling = nil })

@@ -30,7 +30,9 @@ import (
 var serverEdits = []string{
 	`image: nginx:1.28`, `replicas: 0`, `replicas: 1`, `replicas: 4`, `replicas: null`, `paused: true`,
 	`autoscaling: {maxReplicas: 5}`, `autoscaling: {maxReplicas: 5, minReplicas: 2}`, `autoscaling: null`, `{autoscaling: null, schedules: null}`,
-	`autoscaling: {minReplicas: 0, maxReplicas: 3, metrics: null, prometheus: {serverAddress: "http://p:9090", query: up, target: "1"}}`,
+	`autoscaling: {maxReplicas: 5, behavior: {scaleUp: {}, scaleDown: {stabilizationWindowSeconds: 600, selectPolicy: "", policies: null}}}`,
+	`autoscaling: {maxReplicas: 5, behavior: {scaleUp: {}, scaleDown: {selectPolicy: Min, policies: [{type: Pods, value: 1, periodSeconds: 60}]}}}`,
+	`autoscaling: {minReplicas: 0, maxReplicas: 3, metrics: null, prometheus: {serverAddress: "http://p:9090", query: up, target: "1", cooldownSeconds: 60}}`,
 	`{autoscaling: null, schedules: [{name: day, schedule: "0 8 * * *", replicas: 2}]}`, `schedules: null`,
 	`ports: [{port: 80}]`, `ports: [{name: a, port: 80}, {name: b, port: 81, targetPort: 8081}]`, `ports: [{port: 80, nodePort: 30080}]`, `ports: null`,
 	`disruption: {minAvailable: 1}`, `disruption: {minAvailable: null, maxUnavailable: 50%}`, `disruption: null`,

@@ -105,17 +105,21 @@ windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDat
 	},
 	{
 		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
-		`{image: "server:1", autoscaling: {minReplicas: 2, maxReplicas: 4, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`,
+		`{image: "server:1", autoscaling: {minReplicas: 2, maxReplicas: 4, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}],
+behavior: {scaleUp: {tolerance: "0.05"}, scaleDown: {stabilizationWindowSeconds: 600, selectPolicy: Min, policies: [{type: Pods, value: 1, periodSeconds: 60}]}}}}`,
 		map[string][]any{
-			"autoscaling/minReplicas": {-1, 0}, "autoscaling/maxReplicas": {0, -1}, "autoscaling/metrics/0/type": {"Other", "Pods"},
+			"autoscaling/behavior/scaleUp/tolerance": {"-1"}, "autoscaling/behavior/scaleDown/stabilizationWindowSeconds": {-1, 3601}, "autoscaling/behavior/scaleDown/selectPolicy": {"Most"},
+			"autoscaling/behavior/scaleDown/policies/0/type": {"Nodes", ""}, "autoscaling/behavior/scaleDown/policies/0/value": {0, -1},
+			"autoscaling/behavior/scaleDown/policies/0/periodSeconds": {0, 1801},
+			"autoscaling/minReplicas":                                 {-1, 0}, "autoscaling/maxReplicas": {0, -1}, "autoscaling/metrics/0/type": {"Other", "Pods"},
 			"autoscaling/metrics/0/resource/name": {""}, "autoscaling/metrics/0/resource/target/averageUtilization": {0},
 		},
 	},
 	{
 		schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
-		`{image: "server:1", autoscaling: {minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16}}}`,
+		`{image: "server:1", autoscaling: {minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16, cooldownSeconds: 60}}}`,
 		map[string][]any{
-			"autoscaling/minReplicas":              {-1, 5},
+			"autoscaling/minReplicas": {-1, 5}, "autoscaling/prometheus/cooldownSeconds": {-1, 604801},
 			"autoscaling/prometheus/serverAddress": {"prometheus:9090"}, "autoscaling/prometheus/query": {""}, "autoscaling/prometheus/target": {"0", "-1"},
 		},
 	},

@@ -29,6 +29,7 @@ var violations = []string{
 	`autoscaling: {maxReplicas: 2, minReplicas: 3}`,
 	`autoscaling: {maxReplicas: 2, minReplicas: 0}`,
 	`autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://p:9090", query: "1", target: "1"}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}, resources: {requests: {cpu: 1}}`,
+	`autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://p:9090", query: "1", target: "1", cooldownSeconds: 60}}`,
 	`disruption: {}`,
 	`disruption: {maxUnavailable: 1, minAvailable: 1}`,
 	`disruption: {maxUnavailable: 0%}`,

@@ -38,6 +38,7 @@ var bounds = []struct {
 	suffixes string
 }{
 	{63, ".kind fileKeyRef.volumeName resourceFieldRef.containerName .nodeSelector{} .podLabels{} .labels{} .tolerations[].value"},
+	{16, ".scaleUp.policies .scaleDown.policies"},
 	{63, ".containerResource.container .matchLabels{} .matchExpressions[].values[]"},
 	{64, ".metrics[].type .target.type .matchExpressions[].operator .matchExpressions .matchExpressions[].values"},
 	{64, ".strategy.type .grpc.mode .httpGet.protocol .httpGet.scheme .tolerations[].operator .tolerations[].effect"},
@@ -110,6 +111,16 @@ func bound(path string, node map[string]any) {
 			set("minimum", 1)
 		}
 		between(0, 1<<30-1)
+	case strings.HasSuffix(path, ".stabilizationWindowSeconds"):
+		between(0, 3600)
+	case strings.HasSuffix(path, ".policies[].periodSeconds"):
+		between(1, 1800)
+	case strings.HasSuffix(path, ".policies[].value"):
+		between(1, 1<<31-1)
+	case strings.HasSuffix(path, ".policies[].type"):
+		set("enum", []any{"Pods", "Percent"})
+	case strings.HasSuffix(path, ".selectPolicy"):
+		set("enum", []any{"", "Max", "Min", "Disabled"})
 	case strings.HasSuffix(path, ".tolerationSeconds"): // A negative time is 0.
 		between(-maxExactInteger, maxExactInteger)
 	case node["format"] == "int32":
@@ -123,6 +134,9 @@ func bound(path string, node map[string]any) {
 	case node["type"] == "array":
 		if length := lengthOf(path); length > 0 {
 			set("maxItems", length)
+		}
+		if strings.HasSuffix(path, ".policies") { // None is no direction without policies: it is the default.
+			set("minItems", 1)
 		}
 	case node["additionalProperties"] != nil:
 		set("maxProperties", 128) // CPU, memory and extended resources.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -52,6 +53,7 @@ func horizontalPodAutoscaler(o *Object) kinds.Object {
 			MinReplicas: new(ptr.Deref(a.MinReplicas, 1)),
 			MaxReplicas: a.MaxReplicas,
 			Metrics:     metricsOf(a),
+			Behavior:    behaviorOf(a),
 		},
 	}
 }
@@ -86,6 +88,7 @@ func validateAutoscaling(path *field.Path, o *Object) field.ErrorList {
 	if o.Scheduled {
 		errs = append(errs, field.Forbidden(path, "may not be set together with schedules, because both set replicas; remove one of them"))
 	}
+	errs = append(errs, behavior(path.Child("behavior"), a.Behavior)...)
 	switch at := path.Child("metrics"); {
 	case len(a.Metrics) > modelv1.MaxMetrics:
 		errs = append(errs, field.TooMany(at, len(a.Metrics), modelv1.MaxMetrics))
@@ -152,7 +155,7 @@ func scaledObjectOf(o *Object) kinds.Object {
 		return nil
 	}
 	a := o.Autoscaling
-	return o.unstructured(scaledObjectKind, map[string]any{
+	spec := map[string]any{
 		"scaleTargetRef":  map[string]any{"apiVersion": o.Owner.GroupVersion().String(), "kind": o.Owner.Kind, "name": o.Meta.Name},
 		"minReplicaCount": int64(ptr.Deref(a.MinReplicas, 1)),
 		"maxReplicaCount": int64(a.MaxReplicas),
@@ -165,7 +168,15 @@ func scaledObjectOf(o *Object) kinds.Object {
 			// none.
 			"ignoreNullValues": "false",
 		}}},
-	})
+	}
+	if seconds := a.Prometheus.CooldownSeconds; seconds != nil {
+		spec["cooldownPeriod"] = int64(*seconds)
+	}
+	if b := behaviorOf(a); b != nil {
+		tree, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(b) // All of its fields are of JSON.
+		spec["advanced"] = map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": tree}}
+	}
+	return o.unstructured(scaledObjectKind, spec)
 }
 
 func (o *Object) asksPrometheus() bool {
@@ -199,6 +210,11 @@ func validatePrometheus(path *field.Path, o *Object) field.ErrorList {
 	}
 	if q.Target.Sign() <= 0 {
 		errs = append(errs, field.Invalid(path.Child("target"), q.Target.String(), "must be greater than 0"))
+	}
+	at := path.Child("cooldownSeconds")
+	errs = append(errs, rules.Between(at, q.CooldownSeconds, 0, modelv1.MaxCooldownSeconds)...)
+	if q.CooldownSeconds != nil && ptr.Deref(o.Autoscaling.MinReplicas, 1) > 0 {
+		errs = append(errs, field.Forbidden(at, "only with minReplicas 0 does KEDA remove the last replica; set that as well, or remove cooldownSeconds"))
 	}
 	return errs
 }

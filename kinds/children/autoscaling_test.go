@@ -49,23 +49,40 @@ func TestValidateAutoscaling(t *testing.T) {
 		change func(*modelv1.Autoscaling)
 		want   string
 	}{
-		"valid":              {func(*modelv1.Autoscaling) {}, ""},
-		"as many":            {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(3)) }, ""},
-		"to zero":            {func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(0)) }, ""},
-		"no maximum":         {func(a *modelv1.Autoscaling) { a.MaxReplicas = 0 }, "spec.autoscaling.maxReplicas"},
-		"too many":           {func(a *modelv1.Autoscaling) { a.MaxReplicas = modelv1.MaxReplicas + 1 }, "spec.autoscaling.maxReplicas"},
-		"fewer than none":    {func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(-1)) }, "spec.autoscaling.minReplicas"},
-		"more than maximum":  {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(4)) }, "spec.autoscaling.minReplicas"},
-		"zero without KEDA":  {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(0)) }, "spec.autoscaling.minReplicas"},
-		"both":               {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Metrics = append(a.Metrics, utilization("cpu", 50)) }, "spec.autoscaling.metrics"},
-		"too many metrics":   {func(a *modelv1.Autoscaling) { a.Metrics = make([]autoscalingv2.MetricSpec, modelv1.MaxMetrics+1) }, "spec.autoscaling.metrics"},
-		"a wrong metric":     {func(a *modelv1.Autoscaling) { a.Metrics = append(a.Metrics, utilization("cpu", 0)) }, "spec.autoscaling.metrics[0].resource.target.averageUtilization"},
-		"no URL":             {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "prometheus:9090" }, "spec.autoscaling.prometheus.serverAddress"},
-		"a file":             {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "file:///a" }, "spec.autoscaling.prometheus.serverAddress"},
-		"a long URL":         {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress += strings.Repeat("a", 2048) }, "spec.autoscaling.prometheus.serverAddress"},
-		"no query":           {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Query = "" }, "spec.autoscaling.prometheus.query"},
-		"a long query":       {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Query = strings.Repeat("a", 8193) }, "spec.autoscaling.prometheus.query"},
-		"no target":          {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Target = resource.Quantity{} }, "spec.autoscaling.prometheus.target"},
+		"valid":             {func(*modelv1.Autoscaling) {}, ""},
+		"as many":           {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(3)) }, ""},
+		"to zero":           {func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(0)) }, ""},
+		"no maximum":        {func(a *modelv1.Autoscaling) { a.MaxReplicas = 0 }, "spec.autoscaling.maxReplicas"},
+		"too many":          {func(a *modelv1.Autoscaling) { a.MaxReplicas = modelv1.MaxReplicas + 1 }, "spec.autoscaling.maxReplicas"},
+		"fewer than none":   {func(a *modelv1.Autoscaling) { byPrometheus(a); a.MinReplicas = new(int32(-1)) }, "spec.autoscaling.minReplicas"},
+		"more than maximum": {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(4)) }, "spec.autoscaling.minReplicas"},
+		"zero without KEDA": {func(a *modelv1.Autoscaling) { a.MinReplicas = new(int32(0)) }, "spec.autoscaling.minReplicas"},
+		"both":              {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Metrics = append(a.Metrics, utilization("cpu", 50)) }, "spec.autoscaling.metrics"},
+		"too many metrics":  {func(a *modelv1.Autoscaling) { a.Metrics = make([]autoscalingv2.MetricSpec, modelv1.MaxMetrics+1) }, "spec.autoscaling.metrics"},
+		"a wrong metric":    {func(a *modelv1.Autoscaling) { a.Metrics = append(a.Metrics, utilization("cpu", 0)) }, "spec.autoscaling.metrics[0].resource.target.averageUtilization"},
+		"no URL":            {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "prometheus:9090" }, "spec.autoscaling.prometheus.serverAddress"},
+		"a file":            {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress = "file:///a" }, "spec.autoscaling.prometheus.serverAddress"},
+		"a long URL":        {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.ServerAddress += strings.Repeat("a", 2048) }, "spec.autoscaling.prometheus.serverAddress"},
+		"no query":          {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Query = "" }, "spec.autoscaling.prometheus.query"},
+		"a long query":      {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Query = strings.Repeat("a", 8193) }, "spec.autoscaling.prometheus.query"},
+		"no target":         {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Target = resource.Quantity{} }, "spec.autoscaling.prometheus.target"},
+		"too many policies": {
+			behaves(&autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{Policies: make([]autoscalingv2.HPAScalingPolicy, modelv1.MaxScalingPolicies+1)}}),
+			"spec.autoscaling.behavior.scaleUp.policies",
+		},
+		"a wrong policy": {
+			behaves(&autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{Policies: make([]autoscalingv2.HPAScalingPolicy, 1)}}),
+			"spec.autoscaling.behavior.scaleDown.policies[0].type spec.autoscaling.behavior.scaleDown.policies[0].value spec.autoscaling.behavior.scaleDown.policies[0].periodSeconds",
+		},
+		"a cooldown": {func(a *modelv1.Autoscaling) {
+			byPrometheus(a)
+			a.MinReplicas, a.Prometheus.CooldownSeconds = new(int32(0)), new(int32(0))
+		}, ""},
+		"a cooldown of one": {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.CooldownSeconds = new(int32(60)) }, "spec.autoscaling.prometheus.cooldownSeconds"},
+		"a cooldown of a month": {func(a *modelv1.Autoscaling) {
+			byPrometheus(a)
+			a.MinReplicas, a.Prometheus.CooldownSeconds = new(int32(0)), new(int32(2592000))
+		}, "spec.autoscaling.prometheus.cooldownSeconds"},
 		"a target below one": {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Target = resource.MustParse("1m") }, ""},
 	} {
 		fields := map[string]bool{}

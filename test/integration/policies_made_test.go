@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,8 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 		paths[of.Kind] = filepath.Clean(of.Path)
 	}
 	port, percent, number := new(intstr.FromInt32(8080)), new(intstr.FromString("50%")), new(intstr.FromInt32(2))
-	query := &modelv1.PrometheusQuery{ServerAddress: "http://p:9090", Query: "up", Target: resource.MustParse("1")}
+	query := &modelv1.PrometheusQuery{ServerAddress: "http://p:9090", Query: "up", Target: resource.MustParse("1"), CooldownSeconds: new(int32(60))}
+	behavior := &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(60))}}
 	gateway := modelv1.GatewayReference{Name: "public", Namespace: "infra", Listener: "https"}
 	owner := metav1.OwnerReference{
 		APIVersion: "app.huolala.cn/v1", Kind: "App", Name: "made", UID: "6a1e2c55-0000-4000-8000-000000000000",
@@ -41,8 +43,8 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 			{Disruption: &modelv1.Disruption{MaxUnavailable: percent}},
 			{Disruption: &modelv1.Disruption{MinAvailable: number}},
 			{Disruption: &modelv1.Disruption{MinAvailable: new(intstr.FromString("100%"))}},
-			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3}},
-			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, MinReplicas: new(int32(0)), Prometheus: query}},
+			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, Behavior: behavior}},
+			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, MinReplicas: new(int32(0)), Prometheus: query, Behavior: behavior}},
 			{Route: &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}, Path: "/v1", Gateway: gateway}},
 			{Monitoring: &modelv1.Monitoring{Interval: "30s"}},
 			{Monitoring: &modelv1.Monitoring{Port: port}},

@@ -8,11 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The bounds of spec.autoscaling: items of metrics, and characters of the fields of prometheus.
+// The bounds of spec.autoscaling: items of metrics, and of the policies of each direction of behavior;
+// characters of the fields of prometheus, and its cooldownSeconds. Kubernetes has those of behavior in
+// seconds.
 const (
-	MaxMetrics       = 16
-	MaxServerAddress = 2048
-	MaxQuery         = 8192
+	MaxMetrics                    = 16
+	MaxScalingPolicies            = 16
+	MaxStabilizationWindowSeconds = 3600
+	MaxPeriodSeconds              = 1800
+	MaxServerAddress              = 2048
+	MaxQuery                      = 8192
+	MaxCooldownSeconds            = 604800
 )
 
 // Autoscaling is what an autoscaler scales an object by: by metrics, or by a query of Prometheus.
@@ -20,6 +26,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.minReplicas) ? self.minReplicas : 1) <= self.maxReplicas",message="must be less than or equal to maxReplicas",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas > 0 || has(self.prometheus)",message="only KEDA scales to zero replicas; set prometheus as well, or at least 1",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.metrics) || self.metrics.size() == 0",message="may not be set together with prometheus; remove one of them",fieldPath=".metrics"
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.prometheus.cooldownSeconds) || (has(self.minReplicas) && self.minReplicas == 0)",message="only with minReplicas 0 does KEDA remove the last replica; set that as well, or remove cooldownSeconds",fieldPath=".prometheus.cooldownSeconds"
 type Autoscaling struct {
 	// minReplicas is the lower bound of replicas, 1 to 1073741823, or 0 with prometheus: then KEDA removes the last
 	// replica when the result of the query is 0. 1 if it is not set.
@@ -43,6 +50,14 @@ type Autoscaling struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
+
+	// behavior is how fast the autoscaler scales up and down, as that of a HorizontalPodAutoscaler; KEDA hands it on to
+	// the one that it makes. Without it, and for what it leaves out, Kubernetes has defaults: no wait before it scales
+	// up, and 5 minutes before it scales down. Up to 16 policies in each direction. It is not about the last replica, which
+	// prometheus.cooldownSeconds is about.
+	//
+	// +optional
+	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 
 	// prometheus is a query by which KEDA scales, which the cluster must have. The permission to create
 	// scaledobjects.keda.sh is needed to set it.
@@ -75,4 +90,12 @@ type PrometheusQuery struct {
 	//
 	// +required
 	Target resource.Quantity `json:"target"`
+
+	// cooldownSeconds is after how many seconds without load KEDA removes the last replica: 0 to 604800, a week. KEDA's
+	// default is 300. Only with minReplicas 0.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 }

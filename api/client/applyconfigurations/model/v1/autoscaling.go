@@ -22,6 +22,11 @@ type AutoscalingApplyConfiguration struct {
 	// metrics are those of the HorizontalPodAutoscaler; the one that asks for most replicas decides. Without any, it is
 	// 80% of the CPU that the pods request. At most 16 items.
 	Metrics []v2.MetricSpec `json:"metrics,omitempty"`
+	// behavior is how fast the autoscaler scales up and down, as that of a HorizontalPodAutoscaler; KEDA hands it on to
+	// the one that it makes. Without it, and for what it leaves out, Kubernetes has defaults: no wait before it scales
+	// up, and 5 minutes before it scales down. Up to 16 policies in each direction. It is not about the last replica, which
+	// prometheus.cooldownSeconds is about.
+	Behavior *v2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 	// prometheus is a query by which KEDA scales, which the cluster must have. The permission to create
 	// scaledobjects.keda.sh is needed to set it.
 	Prometheus *PrometheusQueryApplyConfiguration `json:"prometheus,omitempty"`
@@ -56,6 +61,14 @@ func (b *AutoscalingApplyConfiguration) WithMetrics(values ...v2.MetricSpec) *Au
 	for i := range values {
 		b.Metrics = append(b.Metrics, values[i])
 	}
+	return b
+}
+
+// WithBehavior sets the Behavior field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Behavior field is set to the value of the last call.
+func (b *AutoscalingApplyConfiguration) WithBehavior(value v2.HorizontalPodAutoscalerBehavior) *AutoscalingApplyConfiguration {
+	b.Behavior = &value
 	return b
 }
 

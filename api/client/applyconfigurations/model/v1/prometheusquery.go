@@ -23,6 +23,9 @@ type PrometheusQueryApplyConfiguration struct {
 	// target is the part of the result that one replica answers for: the number of replicas is the result divided by
 	// it, rounded up. Must be greater than 0.
 	Target *resource.Quantity `json:"target,omitempty"`
+	// cooldownSeconds is after how many seconds without load KEDA removes the last replica: 0 to 604800, a week. KEDA's
+	// default is 300. Only with minReplicas 0.
+	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 }
 
 // PrometheusQueryApplyConfiguration constructs a declarative configuration of the PrometheusQuery type for use with
@@ -52,5 +55,13 @@ func (b *PrometheusQueryApplyConfiguration) WithQuery(value string) *PrometheusQ
 // If called multiple times, the Target field is set to the value of the last call.
 func (b *PrometheusQueryApplyConfiguration) WithTarget(value resource.Quantity) *PrometheusQueryApplyConfiguration {
 	b.Target = &value
+	return b
+}
+
+// WithCooldownSeconds sets the CooldownSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CooldownSeconds field is set to the value of the last call.
+func (b *PrometheusQueryApplyConfiguration) WithCooldownSeconds(value int32) *PrometheusQueryApplyConfiguration {
+	b.CooldownSeconds = &value
 	return b
 }
