@@ -222,7 +222,7 @@ var _ = Describe("autoscaling", func() {
 		Eventually(exists(ctx, scaler)).Should(BeTrue())
 		rollOut(ctx, named)
 		if lacks(35, "a tolerance of an autoscaler") != "" {
-			Eventually(message(ctx, app)).Should(ContainSubstring("spec.behavior.scaleUp.tolerance"))
+			Eventually(message(ctx, app)).Should(ContainSubstring("behavior.scaleUp.tolerance"))
 		} else {
 			Expect(get(ctx, scaler).Spec.Behavior.ScaleUp.Tolerance.String()).To(Equal("50m"))
 			Eventually(readiness(ctx, app)).Should(Equal("True Ready"))

@@ -57,6 +57,9 @@ x.yaml:5: warning: ModelBox "web": spec.resourceType: vllm-l4 is a size of the c
 x.yaml:6: error: ModelBox "web": spec.model.uri: Invalid value: "hf://org/name@main": "main" is a branch, a tag or a short commit, which can stand for other files later; use the 40 hexadecimal digits of the commit; 'modelbox pin -f x.yaml' writes the commit`},
 		"a number that something else sets": {box + "  image: a:1\n  replicas: 2\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
 x.yaml:6: warning: ModelBox "web": spec.replicas: spec.autoscaling sets it too, and each apply of this number undoes that; remove it from the manifest`},
+		"how an autoscaler cannot scale": {box + "  image: a:1\n  resources: {requests: {cpu: 1}}\n  autoscaling:\n    maxReplicas: 4\n    behavior:\n      scaleDown:\n        stabilizationWindowSeconds: 7200\n        policies: []\n", `
+x.yaml:11: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 7200: must be between 0 and 3600, inclusive
+x.yaml:12: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.policies: Required value: must have a policy; remove it for the default, or set selectPolicy: Disabled not to scale`},
 		"errors, at their lines": {box + "  image: A b\n  ports:\n  - port: 80\n  - port: 0\n    targetPort: 1\n    name: b\n", `
 x.yaml:5: error: ModelBox "web": spec.image: Invalid value: "A b": must be an image reference such as registry.example.com/team/server:1.2: invalid reference format: repository name (library/A b) must be lowercase
 x.yaml:8: error: ModelBox "web": spec.ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive`},

@@ -211,9 +211,13 @@ func validatePrometheus(path *field.Path, o *Object) field.ErrorList {
 	if q.Target.Sign() <= 0 {
 		errs = append(errs, field.Invalid(path.Child("target"), q.Target.String(), "must be greater than 0"))
 	}
-	at := path.Child("cooldownSeconds")
-	errs = append(errs, rules.Between(at, q.CooldownSeconds, 0, modelv1.MaxCooldownSeconds)...)
-	if q.CooldownSeconds != nil && ptr.Deref(o.Autoscaling.MinReplicas, 1) > 0 {
+	return append(errs, validateCooldown(path.Child("cooldownSeconds"), o.Autoscaling)...)
+}
+
+func validateCooldown(at *field.Path, a *modelv1.Autoscaling) field.ErrorList {
+	seconds := a.Prometheus.CooldownSeconds
+	errs := rules.Between(at, seconds, 0, modelv1.MaxCooldownSeconds)
+	if seconds != nil && ptr.Deref(a.MinReplicas, 1) > 0 {
 		errs = append(errs, field.Forbidden(at, "only with minReplicas 0 does KEDA remove the last replica; set that as well, or remove cooldownSeconds"))
 	}
 	return errs
