@@ -68,20 +68,14 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 			return err
 		}
 	}
-	stored, err := a.object(ctx, kind, d, s)
-	if err != nil {
+	found := kind.Unstructured()
+	if err := a.Client.Get(ctx, key, found); apierrors.IsNotFound(err) {
+		found = nil
+	} else if err != nil {
 		return err
 	}
-	if a.Done = a.Exists && !kinds.IsPaused(a.Object) && !slices.ContainsFunc(live, func(l client.Object) bool { return !metav1.IsControlledBy(l, a.Object) }); a.Done {
-		return nil
-	}
-	stored.SetUID(cmp.Or(a.Object.GetUID(), render.NoUID))
-	desired, err := render.Children(kind, stored, render.Fetcher)
-	if err != nil {
-		return err
-	}
-	desired = slices.DeleteFunc(desired, isOptional)
-	if err := a.same(desired, live); err != nil {
+	desired, err := a.decide(kind, found, d, s)
+	if err != nil || a.Done {
 		return err
 	}
 	for i := range live {
@@ -90,6 +84,29 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 		}
 	}
 	return a.conflicts(ctx, kind, key)
+}
+
+// decide sets Object, Exists and Done, and returns the children that the operator builds for the
+// object, unless it is Done. found is the stored object of the name, nil if there is none. It asks
+// the cluster nothing.
+func (a *Adoption) decide(kind *kinds.Kind, found *unstructured.Unstructured, d *appsv1.Deployment, s *corev1.Service) (desired []client.Object, err error) {
+	live := []client.Object{d}
+	if s != nil {
+		live = append(live, s)
+	}
+	stored, err := a.object(kind, found, d, s)
+	if err != nil {
+		return nil, err
+	}
+	if a.Done = a.Exists && !kinds.IsPaused(a.Object) && !slices.ContainsFunc(live, func(l client.Object) bool { return !metav1.IsControlledBy(l, a.Object) }); a.Done {
+		return nil, nil
+	}
+	stored.SetUID(cmp.Or(a.Object.GetUID(), render.NoUID))
+	if desired, err = render.Children(kind, stored, render.Fetcher); err != nil {
+		return nil, err
+	}
+	desired = slices.DeleteFunc(desired, isOptional)
+	return desired, a.same(desired, live)
 }
 
 // isOptional reports whether a child is neither the Deployment nor the Service: one of a block of
@@ -113,25 +130,27 @@ func (a *Adoption) read(ctx context.Context, key client.ObjectKey, into client.O
 	if err := a.Client.Get(ctx, key, live); err != nil {
 		return err
 	}
+	return decode(live, into)
+}
+
+// decode decodes a live object strictly.
+func decode(live *unstructured.Unstructured, into client.Object) error {
 	delete(live.Object, "status")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(live.Object, into, true); err != nil {
-		return fmt.Errorf("%s %q has what this release of modelbox does not know: use a newer one: %w", strings.ToLower(gvk.Kind), key.Name, err)
+		return fmt.Errorf("%s %q has what this release of modelbox does not know: use a newer one: %w", strings.ToLower(live.GetKind()), live.GetName(), err)
 	}
 	return nil
 }
 
 // object sets Object, and returns it as it is stored: the existing one of an adoption that was
 // interrupted, or the one to create, as admission would leave it.
-func (a *Adoption) object(ctx context.Context, kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstructured.Unstructured, error) {
-	a.Object = kind.Unstructured()
-	switch err := a.Client.Get(ctx, client.ObjectKeyFromObject(d), a.Object); {
-	case err == nil && a.Object.GetDeletionTimestamp() != nil:
-		return nil, fmt.Errorf("%s %q is being deleted", kind.Singular(), d.Name)
-	case err == nil:
-		a.Exists = true
-		return a.Object.DeepCopy(), errors.Join(adoptable(d), adoptableService(d, s, kind == kinds.ModelBox()))
-	case !apierrors.IsNotFound(err):
-		return nil, err
+func (a *Adoption) object(kind *kinds.Kind, found *unstructured.Unstructured, d *appsv1.Deployment, s *corev1.Service) (*unstructured.Unstructured, error) {
+	if found != nil {
+		a.Object, a.Exists = found, true
+		if found.GetDeletionTimestamp() != nil {
+			return nil, fmt.Errorf("%s %q is being deleted", kind.Singular(), d.Name)
+		}
+		return found.DeepCopy(), errors.Join(adoptable(d), adoptableService(d, s, kind == kinds.ModelBox()))
 	}
 	object, err := Object(kind, d, s)
 	if err != nil {

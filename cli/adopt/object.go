@@ -75,6 +75,8 @@ func adoptable(d *appsv1.Deployment) error {
 	switch {
 	case d.DeletionTimestamp != nil:
 		return fmt.Errorf("deployment %q is being deleted", d.Name)
+	case len(d.Spec.Template.Spec.Containers) == 0: // In a manifest: none is stored.
+		return fmt.Errorf("deployment %q has no container", d.Name)
 	case d.Spec.Selector == nil || len(d.Spec.Selector.MatchLabels) == 0 || len(d.Spec.Selector.MatchExpressions) > 0:
 		return fmt.Errorf("the selector of Deployment %q (%s) is not only of labels, which a Service needs, and cannot be changed: "+
 			"create an object of another name, and delete the Deployment when it is ready", d.Name, metav1.FormatLabelSelector(d.Spec.Selector))

@@ -22,12 +22,16 @@ type adoptOptions struct {
 	kind                 string
 	apply, dryRun, force bool
 	explained            string
+
+	report, all bool
+	files       fileFlags
+	output      string
 }
 
 func newAdopt(env Env) *cobra.Command {
 	o := &adoptOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
-		Use:     "adopt deployment/NAME [service/NAME]",
+		Use:     "adopt deployment/NAME [service/NAME] | --report [-A | -f FILE|FOLDER|-]",
 		GroupID: online,
 		Short:   "Adopt a running Deployment and its Service without a restart",
 		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run already. What has no field of
@@ -41,14 +45,22 @@ on the standard error before anything is written; with --apply, another manager 
 Each step of --apply has a precondition, and what was interrupted is continued by the same command. --dry-run prints the
 steps, which the API server checks: docs/adopt.md.
 
-It needs the permissions of the role edit in the namespace. To leave again, delete the object, and not what it owns:
+With --report, it prints instead what each Deployment of the namespace, of all with -A, or of manifests with -f would
+become, or why it cannot be adopted, and what is risky about it. It reads only, and sends no dry runs.
+
+It needs the permissions of the role edit in the namespace, and --report those of view. To leave again, delete the
+object, and not what it owns:
 kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
 		Example: `  # The App that a Deployment and its Service become
   {} adopt deployment/web service/web > web.yaml
 
   # Hand them over
-  {} adopt deployment/web service/web --apply`,
-		Args: cobra.RangeArgs(1, 2),
+  {} adopt deployment/web service/web --apply
+
+  # What all Deployments of the cluster, or of manifests, would become
+  {} adopt --report -A
+  {} adopt --report -R -f deploy/ -o json`,
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	o.AddFlags(cmd.Flags())
@@ -57,17 +69,27 @@ kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print the steps of --apply, and send them as dry runs")
 	cmd.Flags().BoolVar(&o.force, "force", false, "with --apply, also if something else manages the Deployment or the Service")
 	complete(cmd, "kind", "App", "ModelBox")
+	cmd.Flags().BoolVar(&o.report, "report", false, "print what each Deployment would become, or why it cannot, and what is risky")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "with --report, the Deployments of all namespaces")
+	o.files.bind(cmd)
+	bindOutput(cmd, &o.output, "table", "json", "yaml")
 	return cmd
 }
 
 func (o *adoptOptions) run(ctx context.Context, args []string) error {
+	kind, err := kinds.Find(o.kind)
+	if err != nil || !hasHistory(kind) {
+		return usage("--kind is the kind of the object, App or ModelBox, and not %q", o.kind)
+	}
+	if o.report {
+		return o.printReport(ctx, kind, args)
+	}
 	key, withService, err := named(args)
 	if err != nil {
 		return err
 	}
-	kind, err := kinds.Find(o.kind)
-	if err != nil || !hasHistory(kind) {
-		return usage("--kind is the kind of the object, App or ModelBox, and not %q", o.kind)
+	if o.all || len(o.files.names) > 0 || o.output != "table" {
+		return usage("-A, -f and -o belong to --report")
 	}
 	c, namespace, err := o.connect()
 	if err != nil {
@@ -127,6 +149,9 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 // Service.
 func named(args []string) (key client.ObjectKey, withService bool, err error) {
 	const wayOut = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
+	if len(args) == 0 {
+		return key, false, usage("%s; or use --report", wayOut)
+	}
 	for i, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
 		resource, _, _ = strings.Cut(strings.ToLower(resource), ".")

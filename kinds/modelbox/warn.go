@@ -4,8 +4,6 @@
 package modelbox
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -59,17 +57,15 @@ func serverWarnings(box *modelv1.ModelBox) (out []string) {
 	if box.Name == "vllm" && len(box.Spec.Ports) > 0 && ptr.Deref(pods.EnableServiceLinks, true) {
 		out = append(out, "metadata.name: vLLM fails with the variable VLLM_PORT of a Service vllm; use another name")
 	}
-	device := corev1.ResourceName(rules.Device(box.Spec.Resources))
-	if device == "" || box.Spec.SharedMemory != nil {
+	if box.Spec.SharedMemory != nil {
 		return out
 	}
+	var mounts []corev1.VolumeMount
 	for _, c := range pods.Containers {
-		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == rules.SharedMemoryPath }) {
-			return out
-		}
+		mounts = append(mounts, c.VolumeMounts...)
 	}
-	if several := box.Spec.Resources.Limits[device]; several.CmpInt64(1) > 0 {
-		out = append(out, sharedMemoryPath.String()+": not set, so /dev/shm has 64 MiB; processes that use several "+string(device)+" share more")
+	if device := rules.LacksSharedMemory(box.Spec.Resources, mounts); device != "" {
+		out = append(out, sharedMemoryPath.String()+": not set, so /dev/shm has 64 MiB; processes that use several "+device+" share more")
 	}
 	return out
 }

@@ -6,6 +6,7 @@ package rules
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -234,6 +235,19 @@ type OwnVolume struct {
 	Mount corev1.VolumeMount
 	// Field is the path of the object's field.
 	Field string
+}
+
+// LacksSharedMemory returns the name of the extended resource of which a container requires two or
+// more while it mounts nothing at SharedMemoryPath, and "" otherwise.
+func LacksSharedMemory(r *corev1.ResourceRequirements, mounts []corev1.VolumeMount) string {
+	device := Device(r)
+	if device == "" || slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == SharedMemoryPath }) {
+		return ""
+	}
+	if several := r.Limits[corev1.ResourceName(device)]; several.CmpInt64(1) <= 0 {
+		return ""
+	}
+	return device
 }
 
 // SharedMemory returns the volume of spec.sharedMemory, none if size is nil.

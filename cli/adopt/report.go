@@ -1,0 +1,191 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopt
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+)
+
+// Report says what an adoption would make of each Deployment. docs/adopt.md describes its JSON.
+type Report struct {
+	Deployments []Row `json:"deployments"`
+	// Controlled is the number of Deployments that are left out, because objects of ours control
+	// them.
+	Controlled int `json:"controlled"`
+	// NotConsidered says in sentences what could not be read.
+	NotConsidered []string `json:"notConsidered"`
+	// Hidden are the kinds of the objects that may not be listed.
+	Hidden []string `json:"-"`
+}
+
+// Row is what an adoption would make of a Deployment.
+type Row struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Becomes is the kind of the object, "" if there can be none, and then Refused says why.
+	// WithService is that the Service of its name is adopted as well.
+	Becomes     string       `json:"becomes,omitempty"`
+	WithService bool         `json:"withService"`
+	Refused     string       `json:"refused,omitempty"`
+	Risks       []rules.Risk `json:"risks"`
+}
+
+var (
+	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	services    = corev1.SchemeGroupVersion.WithKind("Service")
+	claims      = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+)
+
+// Lister calls a function with each object of a kind in a namespace, or in all if it is "".
+type Lister func(ctx context.Context, gvk schema.GroupVersionKind, namespace string, each func(*unstructured.Unstructured) error) error
+
+// InCluster lists the objects of a cluster by pages of 500.
+func InCluster(c client.Reader) Lister {
+	return func(ctx context.Context, gvk schema.GroupVersionKind, namespace string, each func(*unstructured.Unstructured) error) error {
+		pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			return list, c.List(ctx, list, client.InNamespace(namespace), client.Limit(page.Limit), client.Continue(page.Continue))
+		})
+		pages.PageBufferSize = 0
+		return pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error { return each(item.(*unstructured.Unstructured)) })
+	}
+}
+
+// InManifests lists the objects of manifests, which have namespaces.
+func InManifests(objects []*unstructured.Unstructured) Lister {
+	return func(_ context.Context, gvk schema.GroupVersionKind, namespace string, each func(*unstructured.Unstructured) error) error {
+		for _, object := range objects {
+			if object.GroupVersionKind() == gvk && (namespace == "" || object.GetNamespace() == namespace) {
+				if err := each(object); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// content is what a namespace has beside Deployments, by its kinds and names.
+type content map[schema.GroupVersionKind]map[string]*unstructured.Unstructured
+
+// NewReport returns the report on the Deployments in a namespace, or in all if it is "", by the kinds
+// that they may become, the preferred one first. It holds what one namespace has at a time.
+func NewReport(ctx context.Context, list Lister, namespace string, preferred []*kinds.Kind) (*Report, error) {
+	r, in, current := &Report{Deployments: []Row{}, NotConsidered: []string{}}, content(nil), ""
+	err := list(ctx, deployments, namespace, func(u *unstructured.Unstructured) (err error) {
+		if owner := metav1.GetControllerOf(u); owner != nil && kinds.Of(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) != nil {
+			r.Controlled++
+			return nil
+		}
+		if in == nil || current != u.GetNamespace() {
+			current = u.GetNamespace()
+			if in, err = r.content(ctx, list, current); err != nil {
+				return err
+			}
+		}
+		r.Deployments = append(r.Deployments, rowOf(u, in, preferred))
+		return nil
+	})
+	slices.SortStableFunc(r.Deployments, func(a, b Row) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	return r, err
+}
+
+// content returns what a namespace has. A kind that may not be listed is left out from then on.
+func (r *Report) content(ctx context.Context, list Lister, namespace string) (content, error) {
+	in := content{services: {}, claims: {}}
+	for _, gvk := range []schema.GroupVersionKind{services, claims} {
+		if slices.Contains(r.Hidden, gvk.Kind) {
+			continue
+		}
+		err := list(ctx, gvk, namespace, func(u *unstructured.Unstructured) error {
+			in[gvk][u.GetName()] = u
+			return nil
+		})
+		if apierrors.IsForbidden(err) {
+			r.Hidden, r.NotConsidered = append(r.Hidden, gvk.Kind), append(r.NotConsidered, err.Error())
+		} else if err != nil {
+			return nil, fmt.Errorf("listing each %s: %w", gvk.Kind, err)
+		}
+	}
+	return in, nil
+}
+
+// rowOf returns the row of a Deployment, with the Services that its adoption leaves behind.
+func rowOf(u *unstructured.Unstructured, in content, preferred []*kinds.Kind) Row {
+	row, d := Row{Namespace: u.GetNamespace(), Name: u.GetName(), Risks: []rules.Risk{}}, &appsv1.Deployment{}
+	if err := decode(u, d); err != nil {
+		row.Refused = err.Error()
+		return row
+	}
+	render.SetDefaults(d)
+	modes := map[string][]string{}
+	for name, claim := range in[claims] {
+		modes[name], _, _ = unstructured.NestedStringSlice(claim.Object, "spec", "accessModes") // Another type has no modes.
+	}
+	row.Risks = append(row.Risks, rules.Risks(d, modes)...)
+	left := row.adopt(d, in, preferred)
+	if row.Becomes == "" {
+		return row
+	}
+	for _, name := range slices.Sorted(maps.Keys(in[services])) {
+		why := left
+		if name != d.Name {
+			why = adoptableService(d, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}, false)
+		}
+		selector, _, _ := unstructured.NestedStringMap(in[services][name].Object, "spec", "selector") // Another type selects nothing.
+		if why != nil && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels)) {
+			row.Risks = append(row.Risks, rules.Risk{Type: services.Kind, Name: name, Message: why.Error()})
+		}
+	}
+	return row
+}
+
+// adopt sets what a Deployment becomes, by the first kind that can have it with the Service of its
+// name, or else without, and returns why that Service is left behind.
+func (row *Row) adopt(d *appsv1.Deployment, in content, preferred []*kinds.Kind) (left error) {
+	try := func(s *corev1.Service) (first error) {
+		for _, kind := range preferred {
+			_, err := (&Adoption{}).decide(kind, nil, d, s)
+			if err == nil {
+				row.Becomes, row.WithService = kind.GVK.Kind, s != nil
+				return nil
+			}
+			first = cmp.Or(first, err)
+		}
+		return first
+	}
+	if u := in[services][d.Name]; u != nil {
+		s := &corev1.Service{}
+		if left = decode(u, s); left == nil {
+			render.SetDefaults(s)
+			left = try(s)
+		}
+	}
+	if row.Becomes == "" {
+		if err := try(nil); err != nil {
+			row.Refused = err.Error()
+		}
+	}
+	return left
+}

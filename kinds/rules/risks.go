@@ -1,0 +1,82 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// Risk is what is risky about a Deployment. Name is that of what has it: a container, or the object
+// of the kind that Type names.
+type Risk struct {
+	Type    string `json:"type"`
+	Name    string `json:"name"`
+	Message string `json:"message"`
+}
+
+// Risks returns what is risky about the pods of a Deployment, and their rollout. modes are the
+// access modes of the claims that are known, by name.
+func Risks(d *appsv1.Deployment, modes map[string][]string) (out []Risk) {
+	pod, replicas := &d.Spec.Template.Spec, ptr.Deref(d.Spec.Replicas, 1)
+	needsSpare := replicas > 0 && NeedsSparePod(&d.Spec.Strategy, nil, replicas)
+	path := field.NewPath("spec", "template", "spec")
+	for i := range pod.InitContainers {
+		out = append(out, imageRisk(path.Child("initContainers").Index(i), &pod.InitContainers[i])...)
+	}
+	for i := range pod.Containers {
+		c := &pod.Containers[i]
+		out = append(out, imageRisk(path.Child("containers").Index(i), c)...)
+		if device := Device(&c.Resources); device != "" && needsSpare {
+			out = append(out, Risk{"Rollout", c.Name, "a rollout needs a free " + device + "; set maxSurge: 0 and maxUnavailable: 1"})
+		}
+		out = append(out, containerRisks(c, pod.Resources != nil)...)
+	}
+	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType && (replicas > 1 || needsSpare) {
+		out = append(out, claimRisks(pod.Volumes, modes)...)
+	}
+	return out
+}
+
+func containerRisks(c *corev1.Container, podRequests bool) (out []Risk) {
+	if device := LacksSharedMemory(&c.Resources, c.VolumeMounts); device != "" {
+		out = append(out, Risk{"SharedMemory", c.Name, "no volume at /dev/shm, so it has 64 MiB; processes that use several " + device + " share more"})
+	}
+	if warning, _ := LivenessWarning("", c.LivenessProbe, c.StartupProbe); warning != "" {
+		out = append(out, Risk{"LivenessProbe", c.Name,
+			fmt.Sprintf("restarts a container that is not live %d s after its start; add a startupProbe", ProbeSeconds(c.LivenessProbe))})
+	}
+	if len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && !podRequests {
+		out = append(out, Risk{"Requests", c.Name, "requests no resources, so it may run on a full node, and is evicted first"})
+	}
+	return out
+}
+
+// claimRisks returns the claims of volumes that only one node at a time, or one pod, can mount.
+func claimRisks(volumes []corev1.Volume, modes map[string][]string) (out []Risk) {
+	for _, v := range volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		name := v.PersistentVolumeClaim.ClaimName
+		if len(modes[name]) > 0 && !slices.ContainsFunc(modes[name], func(mode string) bool { return strings.HasSuffix(mode, "Many") }) {
+			out = append(out, Risk{"PersistentVolumeClaim", name,
+				"is " + modes[name][0] + ": in a rolling update, a pod on another node waits for the one before; set type: Recreate"})
+		}
+	}
+	return out
+}
+
+func imageRisk(path *field.Path, c *corev1.Container) []Risk {
+	if warning := ImageWarning(path.Child("image"), c.Image, ""); warning != "" {
+		return []Risk{{"Image", c.Name, warning}}
+	}
+	return nil
+}
