@@ -121,8 +121,12 @@ func reportRoute(live kinds.Object) string {
 			return fmt.Sprintf("HTTPRoute %q: %s is False (%.100s): %.300s", live.GetName(), c.Type, c.Reason, c.Message)
 		}
 	}
-	if !slices.ContainsFunc(conditions, isAccepted) {
+	unsaid := func(c metav1.Condition) bool { return isAccepted(c) && c.ObservedGeneration == 0 }
+	switch {
+	case !slices.ContainsFunc(conditions, isAccepted):
 		return fmt.Sprintf("HTTPRoute %q: no Gateway has accepted it yet; the Gateway of spec.route must exist, and allow routes from this namespace", live.GetName())
+	case slices.ContainsFunc(conditions, unsaid):
+		return fmt.Sprintf("HTTPRoute %q: a Gateway has accepted it, but sets no observedGeneration: whether it was this spec is not known", live.GetName())
 	}
 	return ""
 }
@@ -145,7 +149,7 @@ func isAccepted(c metav1.Condition) bool {
 }
 
 // routeConditions returns the conditions Accepted and ResolvedRefs of all Gateways for the current
-// spec of an HTTPRoute.
+// spec of an HTTPRoute, and those that do not say for which one.
 func routeConditions(live kinds.Object) (current []metav1.Condition) {
 	var status struct {
 		Parents []struct {
@@ -156,7 +160,7 @@ func routeConditions(live kinds.Object) (current []metav1.Condition) {
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status) // The CRD has a schema.
 	for _, parent := range status.Parents {
 		for _, c := range parent.Conditions {
-			if (c.Type == "Accepted" || c.Type == "ResolvedRefs") && c.ObservedGeneration >= live.GetGeneration() {
+			if (c.Type == "Accepted" || c.Type == "ResolvedRefs") && (c.ObservedGeneration == 0 || c.ObservedGeneration >= live.GetGeneration()) {
 				current = append(current, c)
 			}
 		}

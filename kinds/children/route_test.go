@@ -103,16 +103,18 @@ func TestStatusOfRoutes(t *testing.T) {
 		report  string
 		url     string
 	}{
-		"no answer":           {nil, "no Gateway has accepted it yet", ""},
-		"accepted":            {[][]any{{condition("Accepted", "True", 2), condition("ResolvedRefs", "True", 2)}}, "", "http://a.example.com/"},
-		"of an older spec":    {[][]any{{condition("Accepted", "True", 1)}}, "no Gateway has accepted it yet", ""},
-		"refused":             {[][]any{{condition("Accepted", "False", 2)}}, "Accepted is False (R): M", ""},
-		"refused before":      {[][]any{{condition("Accepted", "False", 1)}}, "no Gateway has accepted it yet", ""},
-		"no backend":          {[][]any{{condition("Accepted", "True", 2), condition("ResolvedRefs", "False", 2)}}, "ResolvedRefs is False (R): M", "http://a.example.com/"},
-		"one of two":          {[][]any{{condition("Accepted", "True", 2)}, {condition("Accepted", "False", 2)}}, "Accepted is False (R): M", "http://a.example.com/"},
-		"another condition":   {[][]any{{condition("Accepted", "True", 2), condition("Other", "False", 2)}}, "", "http://a.example.com/"},
-		"not known yet":       {[][]any{{condition("Accepted", "Unknown", 2)}}, "no Gateway has accepted it yet", ""},
-		"without a condition": {[][]any{{}}, "no Gateway has accepted it yet", ""},
+		"no answer":            {nil, "no Gateway has accepted it yet", ""},
+		"accepted":             {[][]any{{condition("Accepted", "True", 2), condition("ResolvedRefs", "True", 2)}}, "", "http://a.example.com/"},
+		"of an older spec":     {[][]any{{condition("Accepted", "True", 1)}}, "no Gateway has accepted it yet", ""},
+		"refused":              {[][]any{{condition("Accepted", "False", 2)}}, "Accepted is False (R): M", ""},
+		"refused before":       {[][]any{{condition("Accepted", "False", 1)}}, "no Gateway has accepted it yet", ""},
+		"no backend":           {[][]any{{condition("Accepted", "True", 2), condition("ResolvedRefs", "False", 2)}}, "ResolvedRefs is False (R): M", "http://a.example.com/"},
+		"one of two":           {[][]any{{condition("Accepted", "True", 2)}, {condition("Accepted", "False", 2)}}, "Accepted is False (R): M", "http://a.example.com/"},
+		"another condition":    {[][]any{{condition("Accepted", "True", 2), condition("Other", "False", 2)}}, "", "http://a.example.com/"},
+		"not known yet":        {[][]any{{condition("Accepted", "Unknown", 2)}}, "no Gateway has accepted it yet", ""},
+		"of any spec":          {[][]any{{condition("Accepted", "True", 0)}}, "sets no observedGeneration", "http://a.example.com/"},
+		"refused, of any spec": {[][]any{{condition("Accepted", "False", 0)}}, "Accepted is False (R): M", ""},
+		"without a condition":  {[][]any{{}}, "no Gateway has accepted it yet", ""},
 	} {
 		o := &Object{Children: &modelv1.Children{Route: &modelv1.Route{Hosts: []modelv1.Host{"*.example.com", "a.example.com"}}}, Meta: metav1.ObjectMeta{Name: "web"}}
 		live := &unstructured.Unstructured{Object: map[string]any{}}
