@@ -87,10 +87,7 @@ var _ = Describe("autoscaling", func() {
 			rollOut(ctx, metav1.ObjectMeta{Namespace: namespace, Name: obj.GetName()})
 			Eventually(readiness(ctx, obj)).Should(Equal("True Ready"))
 		}
-		written := atRest(namespace)
-		stop()
-		start()
-		Consistently(written, time.Second).Should(BeEmpty(), "after a restart")
+		quietAfterRestart(namespace)
 	})
 
 	It("leaves replicas to the autoscaler, and keeps them without it", func(ctx SpecContext) {
@@ -177,10 +174,7 @@ var _ = Describe("autoscaling", func() {
 		By("at rest, and after a restart")
 		rollOut(ctx, named)
 		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
-		written := atRest(named.Namespace)
-		stop()
-		start()
-		Consistently(written, time.Second).Should(BeEmpty())
+		quietAfterRestart(named.Namespace)
 		Expect(get(ctx, box).Spec.Autoscaling.Behavior.ScaleUp).To(BeNil(), "no default of ours")
 
 		By("a change")
@@ -191,8 +185,7 @@ var _ = Describe("autoscaling", func() {
 		})
 		changed := "up 30 Max Pods1/120, down 60 Disabled Pods1/120"
 		Eventually(now).Should(Equal(changed))
-		written = atRest(named.Namespace)
-		Consistently(written, time.Second).Should(BeEmpty())
+		quiet(named.Namespace)
 
 		By("another client changes it")
 		change(ctx, scaler, func(s *autoscalingv2.HorizontalPodAutoscaler) {
@@ -206,10 +199,9 @@ var _ = Describe("autoscaling", func() {
 		})
 		Eventually(now).Should(Equal(up + ", down 60 Disabled Percent100/15"))
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Autoscaling.Behavior = nil })
-		// What nobody owns are the defaults of Kubernetes, which say the same as none.
+		// The defaults that the API server has set may stay: no field manager owns them. They mean the same as no behavior.
 		Eventually(now).Should(Or(Equal("none"), Equal(up+", down -1"+down)))
-		written = atRest(named.Namespace)
-		Consistently(written, time.Second).Should(BeEmpty())
+		quiet(named.Namespace)
 	})
 
 	It("has a tolerance, and says so where the API server drops it", func(ctx SpecContext) {
@@ -227,8 +219,7 @@ var _ = Describe("autoscaling", func() {
 			Expect(get(ctx, scaler).Spec.Behavior.ScaleUp.Tolerance.String()).To(Equal("50m"))
 			Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
 		}
-		written := atRest(named.Namespace)
-		Consistently(written, time.Second).Should(BeEmpty())
+		quiet(named.Namespace)
 	})
 
 	DescribeTable("is refused by the schema", func(ctx SpecContext, text, want string) {
@@ -291,10 +282,7 @@ var _ = Describe("autoscaling", func() {
 		By("at rest, and after a restart")
 		rollOut(ctx, named)
 		Eventually(readiness(ctx, app)).Should(Equal("True Ready"))
-		written := atRest(named.Namespace)
-		stop()
-		start()
-		Consistently(written, time.Second).Should(BeEmpty())
+		quietAfterRestart(named.Namespace)
 
 		By("another client changes it")
 		change(ctx, scaled, func(s *unstructured.Unstructured) {
@@ -323,10 +311,7 @@ var _ = Describe("autoscaling", func() {
 		}
 		Eventually(settings).Should(Equal(`1800 {"horizontalPodAutoscalerConfig":{"behavior":{"scaleDown":{` +
 			`"policies":[{"periodSeconds":60,"type":"Pods","value":1}],"stabilizationWindowSeconds":600}}},` + others + `}`))
-		written = atRest(named.Namespace)
-		stop()
-		start()
-		Consistently(written, time.Second).Should(BeEmpty())
+		quietAfterRestart(named.Namespace)
 		change(ctx, app, func(a *appv1.App) {
 			a.Spec.Autoscaling.Behavior, a.Spec.Autoscaling.Prometheus.CooldownSeconds = nil, nil
 		})

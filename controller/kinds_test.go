@@ -116,6 +116,21 @@ func atRest(namespaces ...string) func() []string {
 	return written
 }
 
+// quiet waits until the controller is at rest in some namespaces, and expects no write for a second.
+func quiet(namespaces ...string) {
+	GinkgoHelper()
+	Consistently(atRest(namespaces...), time.Second).Should(BeEmpty())
+}
+
+// quietAfterRestart restarts the controller when it is at rest, and expects no write for a second.
+func quietAfterRestart(namespaces ...string) {
+	GinkgoHelper()
+	written := atRest(namespaces...)
+	stop()
+	start()
+	Consistently(written, time.Second).Should(BeEmpty(), "after a restart")
+}
+
 var _ = Describe("every kind", func() {
 	ctx := context.Background()
 	all := maps.Clone(guarantees)

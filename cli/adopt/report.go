@@ -72,11 +72,23 @@ func InCluster(c client.Reader) Lister {
 	}
 }
 
-// InManifests lists the objects of manifests, which have namespaces.
+// InManifests lists the objects of manifests, which have namespaces: one namespace after another, as a
+// cluster does.
 func InManifests(objects []*unstructured.Unstructured) Lister {
+	in := map[string][]*unstructured.Unstructured{}
+	for _, object := range objects {
+		in[object.GetNamespace()] = append(in[object.GetNamespace()], object)
+	}
 	return func(_ context.Context, gvk schema.GroupVersionKind, namespace string, each func(*unstructured.Unstructured) error) error {
-		for _, object := range objects {
-			if object.GroupVersionKind() == gvk && (namespace == "" || object.GetNamespace() == namespace) {
+		namespaces := []string{namespace}
+		if namespace == metav1.NamespaceAll {
+			namespaces = slices.Sorted(maps.Keys(in))
+		}
+		for _, namespace := range namespaces {
+			for _, object := range in[namespace] {
+				if object.GroupVersionKind() != gvk {
+					continue
+				}
 				if err := each(object); err != nil {
 					return err
 				}
@@ -86,13 +98,17 @@ func InManifests(objects []*unstructured.Unstructured) Lister {
 	}
 }
 
-// content is what a namespace has beside Deployments, by its kinds and names.
-type content map[schema.GroupVersionKind]map[string]*unstructured.Unstructured
+// content is what a namespace has beside Deployments: the Services, and the access modes of the
+// claims, by their names.
+type content struct {
+	services map[string]*unstructured.Unstructured
+	modes    map[string][]string
+}
 
 // NewReport returns the report on the Deployments in a namespace, or in all if it is "", by the kinds
 // that they may become, the preferred one first. It holds what one namespace has at a time.
 func NewReport(ctx context.Context, list Lister, namespace string, preferred []*kinds.Kind) (*Report, error) {
-	r, in, current := &Report{Deployments: []Row{}, NotConsidered: []string{}}, content(nil), ""
+	r, in, current := &Report{Deployments: []Row{}, NotConsidered: []string{}}, (*content)(nil), ""
 	err := list(ctx, deployments, namespace, func(u *unstructured.Unstructured) (err error) {
 		if owner := metav1.GetControllerOf(u); owner != nil && kinds.Of(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) != nil {
 			r.Controlled++
@@ -112,17 +128,21 @@ func NewReport(ctx context.Context, list Lister, namespace string, preferred []*
 }
 
 // content returns what a namespace has. A kind that may not be listed is left out from then on.
-func (r *Report) content(ctx context.Context, list Lister, namespace string) (content, error) {
-	in := content{services: {}, claims: {}}
+func (r *Report) content(ctx context.Context, list Lister, namespace string) (*content, error) {
+	in := &content{map[string]*unstructured.Unstructured{}, map[string][]string{}}
+	add := func(u *unstructured.Unstructured) error {
+		if u.GroupVersionKind() == services {
+			in.services[u.GetName()] = u
+		} else {
+			in.modes[u.GetName()], _, _ = unstructured.NestedStringSlice(u.Object, "spec", "accessModes") // Another type has no modes.
+		}
+		return nil
+	}
 	for _, gvk := range []schema.GroupVersionKind{services, claims} {
 		if slices.Contains(r.Hidden, gvk.Kind) {
 			continue
 		}
-		err := list(ctx, gvk, namespace, func(u *unstructured.Unstructured) error {
-			in[gvk][u.GetName()] = u
-			return nil
-		})
-		if apierrors.IsForbidden(err) {
+		if err := list(ctx, gvk, namespace, add); apierrors.IsForbidden(err) {
 			r.Hidden, r.NotConsidered = append(r.Hidden, gvk.Kind), append(r.NotConsidered, err.Error())
 		} else if err != nil {
 			return nil, fmt.Errorf("listing each %s: %w", gvk.Kind, err)
@@ -132,28 +152,24 @@ func (r *Report) content(ctx context.Context, list Lister, namespace string) (co
 }
 
 // rowOf returns the row of a Deployment, with the Services that its adoption leaves behind.
-func rowOf(u *unstructured.Unstructured, in content, preferred []*kinds.Kind) Row {
+func rowOf(u *unstructured.Unstructured, in *content, preferred []*kinds.Kind) Row {
 	row, d := Row{Namespace: u.GetNamespace(), Name: u.GetName(), Risks: []rules.Risk{}}, &appsv1.Deployment{}
 	if err := decode(u, d); err != nil {
 		row.Refused = err.Error()
 		return row
 	}
 	render.SetDefaults(d)
-	modes := map[string][]string{}
-	for name, claim := range in[claims] {
-		modes[name], _, _ = unstructured.NestedStringSlice(claim.Object, "spec", "accessModes") // Another type has no modes.
-	}
-	row.Risks = append(row.Risks, rules.Risks(d, modes)...)
+	row.Risks = append(row.Risks, rules.Risks(d, in.modes)...)
 	left := row.adopt(d, in, preferred)
 	if row.Becomes == "" {
 		return row
 	}
-	for _, name := range slices.Sorted(maps.Keys(in[services])) {
+	for _, name := range slices.Sorted(maps.Keys(in.services)) {
 		why := left
 		if name != d.Name {
 			why = adoptableService(d, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}, false)
 		}
-		selector, _, _ := unstructured.NestedStringMap(in[services][name].Object, "spec", "selector") // Another type selects nothing.
+		selector, _, _ := unstructured.NestedStringMap(in.services[name].Object, "spec", "selector") // Another type selects nothing.
 		if why != nil && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels)) {
 			row.Risks = append(row.Risks, rules.Risk{Type: services.Kind, Name: name, Message: why.Error()})
 		}
@@ -163,7 +179,7 @@ func rowOf(u *unstructured.Unstructured, in content, preferred []*kinds.Kind) Ro
 
 // adopt sets what a Deployment becomes, by the first kind that can have it with the Service of its
 // name, or else without, and returns why that Service is left behind.
-func (row *Row) adopt(d *appsv1.Deployment, in content, preferred []*kinds.Kind) (left error) {
+func (row *Row) adopt(d *appsv1.Deployment, in *content, preferred []*kinds.Kind) (left error) {
 	try := func(s *corev1.Service) (first error) {
 		for _, kind := range preferred {
 			_, err := (&Adoption{}).decide(kind, nil, d, s)
@@ -175,7 +191,7 @@ func (row *Row) adopt(d *appsv1.Deployment, in content, preferred []*kinds.Kind)
 		}
 		return first
 	}
-	if u := in[services][d.Name]; u != nil {
+	if u := in.services[d.Name]; u != nil {
 		s := &corev1.Service{}
 		if left = decode(u, s); left == nil {
 			render.SetDefaults(s)

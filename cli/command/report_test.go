@@ -251,7 +251,7 @@ func TestAdoptReport(t *testing.T) {
 	}
 }
 
-// A person reads a table, without the columns of what may not be listed.
+// The table has no columns for kinds that may not be listed.
 func TestAdoptReportTable(t *testing.T) {
 	t.Parallel()
 	objects := corpus["all"].objects("shop")

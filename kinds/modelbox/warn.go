@@ -52,19 +52,23 @@ func sparePodWarnings(spec *modelv1.ModelBoxSpec) []string {
 // share, which is 64 MiB without spec.sharedMemory; and vLLM, that no Service has its name, because Kubernetes sets NAME_PORT to the
 // address of each Service of the namespace (https://docs.vllm.ai/en/stable/configuration/env_vars).
 func serverWarnings(box *modelv1.ModelBox) (out []string) {
+	named, device := box.Name == "vllm" && len(box.Spec.Ports) > 0, ""
+	if box.Spec.SharedMemory == nil {
+		device = rules.LacksSharedMemory(box.Spec.Resources, nil)
+	}
+	if !named && device == "" {
+		return nil // Most objects: the pod template is not decoded for them.
+	}
 	template, _ := workload.Decode(box.Spec.PodTemplate)
 	pods := ptr.Deref(template, corev1.PodTemplateSpec{}).Spec
-	if box.Name == "vllm" && len(box.Spec.Ports) > 0 && ptr.Deref(pods.EnableServiceLinks, true) {
+	if named && ptr.Deref(pods.EnableServiceLinks, true) {
 		out = append(out, "metadata.name: vLLM fails with the variable VLLM_PORT of a Service vllm; use another name")
-	}
-	if box.Spec.SharedMemory != nil {
-		return out
 	}
 	var mounts []corev1.VolumeMount
 	for _, c := range pods.Containers {
 		mounts = append(mounts, c.VolumeMounts...)
 	}
-	if device := rules.LacksSharedMemory(box.Spec.Resources, mounts); device != "" {
+	if device != "" && rules.LacksSharedMemory(box.Spec.Resources, mounts) != "" {
 		out = append(out, sharedMemoryPath.String()+": not set, so /dev/shm has 64 MiB; processes that use several "+device+" share more")
 	}
 	return out

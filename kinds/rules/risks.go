@@ -4,7 +4,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -49,9 +48,8 @@ func containerRisks(c *corev1.Container, podRequests bool) (out []Risk) {
 	if device := LacksSharedMemory(&c.Resources, c.VolumeMounts); device != "" {
 		out = append(out, Risk{"SharedMemory", c.Name, "no volume at /dev/shm, so it has 64 MiB; processes that use several " + device + " share more"})
 	}
-	if warning, _ := LivenessWarning("", c.LivenessProbe, c.StartupProbe); warning != "" {
-		out = append(out, Risk{"LivenessProbe", c.Name,
-			fmt.Sprintf("restarts a container that is not live %d s after its start; add a startupProbe", ProbeSeconds(c.LivenessProbe))})
+	if quick := quickLiveness(c.LivenessProbe, c.StartupProbe); quick != "" {
+		out = append(out, Risk{"LivenessProbe", c.Name, quick + "; add a startupProbe"})
 	}
 	if len(c.Resources.Requests)+len(c.Resources.Limits) == 0 && !podRequests {
 		out = append(out, Risk{"Requests", c.Name, "requests no resources, so it may run on a full node, and is evicted first"})

@@ -172,20 +172,24 @@ func ProbeSeconds(probe *corev1.Probe) int64 {
 // probe should not restart it.
 const slowStart = 60
 
+// quickLiveness says that a liveness probe can restart a container within 60 seconds of its start, ""
+// if it cannot: with a startup probe it does not run before that one has succeeded.
+func quickLiveness(liveness, startup *corev1.Probe) string {
+	if liveness == nil || startup != nil || liveness.ProbeHandler == (corev1.ProbeHandler{}) || ProbeSeconds(liveness) > slowStart {
+		return ""
+	}
+	return "restarts a container that is not live " + strconv.FormatInt(ProbeSeconds(liveness), 10) + " s after its start"
+}
+
 // LivenessWarning returns a warning if a liveness probe can restart a container within 60
 // seconds of its start, and the line that prevents it. Both are empty if there is a startup
-// probe, because the liveness probe does not run before that has succeeded. path is that of
-// livenessProbe.
+// probe. path is that of livenessProbe.
 func LivenessWarning(path string, liveness, startup *corev1.Probe) (warning, line string) {
-	if liveness == nil || startup != nil || liveness.ProbeHandler == (corev1.ProbeHandler{}) {
+	quick := quickLiveness(liveness, startup)
+	if quick == "" {
 		return "", ""
 	}
-	seconds := ProbeSeconds(liveness)
-	if seconds > slowStart {
-		return "", ""
-	}
-	return path + ": restarts a container that is not live " + strconv.FormatInt(seconds, 10) +
-		" s after its start; for 30 minutes, add this to spec:", startupLine(&liveness.ProbeHandler)
+	return path + ": " + quick + "; for 30 minutes, add this to spec:", startupLine(&liveness.ProbeHandler)
 }
 
 // startupLine returns the line that adds a startup probe with an action, as JSON, which is YAML
